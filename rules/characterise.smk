@@ -1,0 +1,15 @@
+# Stage 2: what the device likes, measured by fio: preferred write size, fsync rate, queue depth, random/sequential gap.
+
+
+rule characterise:
+    output:
+        f"{RESULTS}/devices/{{device}}.json",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.device_spec(wildcards.device),
+    resources:
+        machine=1,
+    log:
+        f"{RESULTS}/logs/characterise-{{device}}.log",
+    shell:
+        "knobscope characterise --study {params.study} --device {wildcards.device} --out {output} 2>&1 | tee {log}"

@@ -1,0 +1,21 @@
+# Stage 6: all tables into one DuckDB file; the effects of single knobs; the mismatch rules as queries.
+
+
+rule detect:
+    input:
+        runs=lambda wildcards: PIPELINE.all_runs(checkpoints),
+        plans=lambda wildcards: PIPELINE.all_plans(checkpoints),
+        fits=lambda wildcards: PIPELINE.all_fits(checkpoints),
+        devices=[f"{RESULTS}/devices/{device}.json" for device in PIPELINE.devices],
+        rules=PIPELINE.rule_files,
+    output:
+        database=f"{RESULTS}/study.duckdb",
+        findings=f"{RESULTS}/findings.parquet",
+    params:
+        study=PIPELINE.study_file,
+        spec=PIPELINE.detect_spec,
+    log:
+        f"{RESULTS}/logs/detect.log",
+    shell:
+        "knobscope detect --study {params.study} --runs {input.runs} --plans {input.plans} --fits {input.fits}"
+        " --devices {input.devices} --database {output.database} --out {output.findings} 2>&1 | tee {log}"

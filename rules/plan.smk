@@ -1,0 +1,29 @@
+# Stage 1: the runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them.
+
+
+rule plan_screening:
+    output:
+        f"{RESULTS}/{{case}}/plan/screen-{{round}}.parquet",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
+    log:
+        f"{RESULTS}/logs/{{case}}/plan-screen-{{round}}.log",
+    shell:
+        "knobscope plan --study {params.study} --case {wildcards.case} --phase screen --round {wildcards.round}"
+        " --out {output} 2>&1 | tee {log}"
+
+
+rule plan_sweep:
+    input:
+        lambda wildcards: PIPELINE.last_fits(checkpoints, dbms=wildcards.case.split("/")[0]),
+    output:
+        f"{RESULTS}/{{case}}/plan/sweep-0.parquet",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
+    log:
+        f"{RESULTS}/logs/{{case}}/plan-sweep-0.log",
+    shell:
+        "knobscope plan --study {params.study} --case {wildcards.case} --phase sweep --fits {input}"
+        " --out {output} 2>&1 | tee {log}"

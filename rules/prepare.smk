@@ -1,0 +1,18 @@
+# Stage 3: a loaded data directory for every load-time setting of a round.
+
+
+rule prepare:
+    input:
+        f"{RESULTS}/{{case}}/plan/{{phase}}-{{round}}.parquet",
+    output:
+        f"{RESULTS}/{{case}}/prepared/{{phase}}-{{round}}.json",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.case_spec(wildcards.case),
+    resources:
+        machine=1,
+        **PIPELINE.device_resources,
+    log:
+        f"{RESULTS}/logs/{{case}}/prepare-{{phase}}-{{round}}.log",
+    shell:
+        "knobscope prepare --study {params.study} --case {wildcards.case} --plan {input} --out {output} 2>&1 | tee {log}"

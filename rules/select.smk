@@ -1,0 +1,16 @@
+# Stage 5: which knobs matter, and whether screening may stop. Each round is a checkpoint: its fit decides on the next.
+
+
+checkpoint select:
+    input:
+        lambda wildcards: PIPELINE.screening_runs(wildcards.case, int(wildcards.round)),
+    output:
+        f"{RESULTS}/{{case}}/fit/{{round}}.json",
+    params:
+        study=PIPELINE.study_file,
+        spec=PIPELINE.fit_spec,
+    log:
+        f"{RESULTS}/logs/{{case}}/select-{{round}}.log",
+    shell:
+        "knobscope select --study {params.study} --case {wildcards.case} --round {wildcards.round} --runs {input}"
+        " --out {output} 2>&1 | tee {log}"

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs the system packages that are missing (Debian, Ubuntu): as root, or through sudo. Changes nothing when all are there.
+set -eu
+
+missing=""
+need() { # need PACKAGE COMMAND...: the package is missing when the command fails
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+need python3-venv "${PYTHON:-python3}" -c 'import ensurepip'
+need python3-bpfcc /usr/bin/python3 -c 'import bcc'
+need fio fio --version
+need openjdk-17-jdk-headless javac -version
+need maven mvn --version
+need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
+need e2fsprogs sh -c 'PATH=$PATH:/sbin:/usr/sbin command -v mkfs.ext4'
+need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
+
+as_root=""
+[ "$(id -u)" = 0 ] || as_root="sudo -n"
+
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! sudo -n true 2>/dev/null; }; then
+        echo "please install these packages (root or password-less sudo is needed to do it here):$missing" >&2
+        exit 1
+    fi
+    echo "installing:$missing"
+    # Packages must not start daemons of their own: knobscope starts the servers it measures itself.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
+        $as_root chmod +x $policy
+        trap '$as_root rm -f $policy' EXIT
+    fi
+    $as_root apt-get update -qq
+    # shellcheck disable=SC2086  # a list of packages
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+# Servers refuse to run as root, and should: they get a user of their own.
+if [ "$(id -u)" = 0 ] && ! id knobscope >/dev/null 2>&1; then
+    useradd --system --user-group --no-create-home --shell /usr/sbin/nologin knobscope
+fi

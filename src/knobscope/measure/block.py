@@ -1,0 +1,138 @@
+"""A block of runs on one device: measured in order, each stored at once, what is stored is not measured again."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from knobscope.errors import UserError
+from knobscope.measure.progress import BlockProgress
+from knobscope.measure.run import Bench, measure_run
+from knobscope.measure.store import RunStore, run_id_of
+from knobscope.prepare import Snapshot, SnapshotFailedError, load_values_of, prepare_snapshot
+from knobscope.specs import Case, StudySpecs, Value
+from knobscope.tables import write_table
+
+__all__ = ["BLOCK_TABLES", "measure_block", "write_block"]
+
+#: Tables of a block directory, beside `runs`.
+BLOCK_TABLES = (
+    "effective_values",
+    "intervals",
+    "operations",
+    "io_profile",
+    "io_sizes",
+    "queue_depth",
+    "io_latency",
+    "io_series",
+    "files",
+)
+
+
+def measure_block(
+    specs: StudySpecs,
+    case: Case,
+    plan: pd.DataFrame,
+    bench: Bench,
+    tier: str,
+    store: RunStore,
+    progress: BlockProgress,
+) -> list[dict[str, Any]]:
+    """Measure what is missing of a block; returns one record per planned run, in order.
+
+    A configuration that fails is recorded, and the block goes on; when the default configuration itself fails twice at
+    the beginning, there is nothing to compare with, and UserError says why.
+    """
+    shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
+    session = datetime.now(UTC).isoformat(timespec="seconds")
+    snapshots = _snapshot_finder(bench)
+    records: list[dict[str, Any]] = []
+    sentinels = 0
+    for row in plan.sort_values("position").to_dict("records"):
+        configuration: dict[str, Value] = json.loads(row["configuration"])
+        snapshot, failure = snapshots(configuration)
+        sentinel = sentinels if row["is_sentinel"] else None
+        sentinels += int(row["is_sentinel"])
+        version = snapshot.version if snapshot else ""
+        run_id = run_id_of(specs, case, configuration, version, row["block_id"], sentinel, row["repeat"])
+        record = store.load(run_id)
+        if record is None:
+            begin = time.monotonic()
+            if snapshot is None:
+                record = {"run": failure}
+            else:
+                record = measure_run(bench, run_id, configuration, snapshot)
+                if row["is_sentinel"] and record["run"]["status"] != "ok":
+                    record = measure_run(bench, run_id, configuration, snapshot)
+            record["run"] |= _identity(specs, case, row, run_id, version, tier, session)
+            _require_sentinel(record, sentinel)
+            store.save(run_id, record)
+            progress.report(record["run"], configuration, time.monotonic() - begin)
+        else:
+            progress.skip()
+        records.append(record)
+    return records
+
+
+def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapshot | None, dict[str, Any]]]:
+    """Return a function configuration -> (snapshot, or None and why there is none); each is looked for once."""
+    found: dict[str, tuple[Snapshot | None, dict[str, Any]]] = {}
+
+    def find(configuration: dict[str, Value]) -> tuple[Snapshot | None, dict[str, Any]]:
+        values = load_values_of(bench.dbms, configuration)
+        key = json.dumps(values, sort_keys=True)
+        if key not in found:
+            try:
+                found[key] = prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch), {}
+            except SnapshotFailedError as error:
+                found[key] = (
+                    None,
+                    {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail},
+                )
+        return found[key]
+
+    return find
+
+
+def _identity(
+    specs: StudySpecs, case: Case, row: dict[str, Any], run_id: str, version: str, tier: str, session: str
+) -> dict[str, Any]:
+    names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
+    return {
+        "run_id": run_id,
+        "study": specs.study.name,
+        **{name: row[name] for name in names},
+        "dbms": case.dbms,
+        "device": case.device,
+        "workload": case.workload,
+        "dbms_version": version,
+        "tier": tier,
+        "workload_class": specs.workloads[case.workload].class_,
+        "session": session,
+    }
+
+
+def _require_sentinel(record: dict[str, Any], sentinel: int | None) -> None:
+    run = record["run"]
+    if sentinel == 0 and run["status"] != "ok":
+        raise UserError(
+            f"the default configuration of {run['dbms']} does not run on {run['device']} "
+            f"({run['status']}: {run['reason']}), so there is nothing to compare with.\n{run.get('log_tail', '')}"
+        )
+
+
+def write_block(records: list[dict[str, Any]], directory: Path) -> None:
+    """Write the tables of a block into a directory, which appears whole."""
+    part = directory.with_name(directory.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    write_table(part / "runs.parquet", "runs", (record["run"] for record in records))
+    for table in BLOCK_TABLES:
+        rows = ({"run_id": record["run"]["run_id"], **row} for record in records for row in record.get(table, []))
+        write_table(part / f"{table}.parquet", table, rows)
+    shutil.rmtree(directory, ignore_errors=True)
+    part.rename(directory)

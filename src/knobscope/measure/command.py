@@ -1,0 +1,57 @@
+"""`knobscope measure`: carries out one block of runs."""
+
+import argparse
+import json
+from pathlib import Path
+
+from knobscope.devices import device_lock, open_device
+from knobscope.measure.block import measure_block, write_block
+from knobscope.measure.progress import BlockProgress
+from knobscope.measure.run import Bench
+from knobscope.measure.store import RunStore
+from knobscope.plan import case_space, parse_case
+from knobscope.processes import follow_pipeline
+from knobscope.specs import load_study
+from knobscope.tables import read_table
+from knobscope.watch import open_watch
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    specs, case = load_study(args.study, args.root), parse_case(args.case)
+    study, device_spec = specs.study, specs.devices[case.device]
+    plan = read_table([args.plan])
+    plan = plan[plan["block_id"] == f"{case}/{args.block}"]
+    profile = json.loads(args.profile.read_text())
+    progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).baseline)
+    with open_device(device_spec, args.root, study.name) as device, device_lock(device.block):
+        scope = "device" if device_spec.is_dedicated else "process"
+        unit = int(profile["preferred_write_bytes"])
+        with open_watch(device.block, unit=unit, scope=scope, prefer=study.monitor) as watch:
+            bench = Bench(specs.dbms[case.dbms], specs.workloads[case.workload], device.directory, watch)
+            store = RunStore(args.store)
+            records = measure_block(specs, case, plan, bench, profile["tier"], store, progress)
+    write_block(records, args.out)
+    progress.finish()
+    return 0
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "measure",
+        help="carry out one block of runs",
+        description="Measure a block of runs on one device, in its planned order. Every finished run is stored at "
+        "once; calling it again measures only what is missing. Nothing it starts survives it.",
+    )
+    parser.add_argument("--study", type=Path, required=True, help="study YAML")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD")
+    parser.add_argument("--plan", type=Path, required=True, help="table `plan` of the round (parquet)")
+    parser.add_argument("--block", required=True, metavar="PHASE-ROUND-NUMBER", help="which block of the plan")
+    parser.add_argument("--profile", type=Path, required=True, help="device profile (JSON)")
+    parser.add_argument("--store", type=Path, required=True, help="directory of the run store")
+    parser.add_argument("--out", type=Path, required=True, help="directory to write: one parquet file per table")
+    parser.set_defaults(run=_run)

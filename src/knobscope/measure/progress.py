@@ -1,0 +1,54 @@
+"""What a person sees while a block is measured: runs done, planned, time left, configuration and throughput."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from knobscope.specs import Value
+
+__all__ = ["BlockProgress"]
+
+
+class BlockProgress:
+    """Prints a line per run to standard error."""
+
+    def __init__(self, name: str, planned: int, baseline: Mapping[str, Value]) -> None:
+        self.name = name
+        self.planned = planned
+        self.baseline = baseline
+        self.done = 0
+        self.from_store = 0
+        self.seconds: list[float] = []
+
+    def report(self, run: Mapping[str, Any], configuration: Mapping[str, Value], seconds: float) -> None:
+        """Say how a run ended, and how long the rest will take."""
+        self.done += 1
+        self.seconds.append(seconds)
+        changed = [f"{name}={value}" for name, value in configuration.items() if value != self.baseline.get(name)]
+        ok = run["status"] == "ok"
+        result = f"{run['throughput_ops']:,.0f} ops/s" if ok else f"{run['status']}: {run['reason']}"
+        left = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
+        place = f"{self.name}  run {self.done}/{self.planned}"
+        self.say(f"{place}  {result}  {' '.join(changed) or 'default'}  {format_seconds(left)} left")
+
+    def skip(self) -> None:
+        """Count a run that the store already had."""
+        self.done += 1
+        self.from_store += 1
+
+    def finish(self) -> None:
+        """Say what was done."""
+        self.say(f"{self.name}  {len(self.seconds)} measured now, {self.from_store} from the store")
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(line, file=sys.stderr, flush=True)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as a person says it."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

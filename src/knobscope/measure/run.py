@@ -1,0 +1,166 @@
+"""One run: copy, start, read back, warm up, watch, measure, end, record."""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from knobscope.generators import GeneratorError, LoadResult, YcsbRun
+from knobscope.measure.validity import RunFailedError, check_result
+from knobscope.prepare import Snapshot, copy_snapshot, load_session
+from knobscope.processes import supervise
+from knobscope.servers import Instance, Server, ServerFailedError, compare_effective, open_instance, read_tail
+from knobscope.specs import Dbms, Value, Workload
+from knobscope.watch import Watch
+
+__all__ = ["Bench", "measure_run"]
+
+#: Beyond warm-up and measured time, until a client counts as stuck.
+_GRACE_S = 30
+_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency", "files")
+
+
+@dataclass
+class Bench:
+    """What all runs of a block share."""
+
+    dbms: Dbms
+    workload: Workload
+    scratch: Path
+    watch: Watch
+    series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
+
+    @property
+    def interval_ms(self) -> int:
+        """Length of one interval: a second, or a quarter of a shorter window."""
+        return 1000 if self.workload.measure_s >= 2 else int(self.workload.measure_s * 250)
+
+
+def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], snapshot: Snapshot) -> dict[str, Any]:
+    """Carry out one run and return its record: row `run` and rows of the other tables, without `run_id`.
+
+    A run that fails is a record too: status and reason, with the DBMS's own last lines.
+    """
+    record: dict[str, Any] = {"run": {"started_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}}
+    begin = time.monotonic()
+    try:
+        with (
+            copied_data(snapshot, bench.scratch / "runs" / run_id) as data,
+            open_instance(bench.dbms, data, snapshot.password) as instance,
+        ):
+            _carry_out(bench, instance, configuration, record)
+        record["run"]["status"] = "ok"
+    except RunFailedError as error:
+        record["run"] |= {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
+    except ServerFailedError as error:
+        record["run"] |= {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail}
+    except GeneratorError as error:
+        record["run"] |= {"status": _status_of(error), "reason": str(error), "log_tail": error.log_tail}
+    spent = bench.workload.warmup_s + record["run"].get("window_s", 0)
+    record["run"]["overhead_s"] = round(time.monotonic() - begin - spent, 3)
+    return record
+
+
+def _status_of(error: GeneratorError) -> str:
+    return {"timeout": "timeout", "refused": "rejected_value"}.get(error.kind, "failed_run")
+
+
+@contextlib.contextmanager
+def copied_data(snapshot: Snapshot, directory: Path) -> Iterator[Path]:
+    """Yield a copy of the snapshot that is on the device already; it is removed at the end."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True, mode=0o711)
+    try:
+        copy_snapshot(snapshot, directory / "data")
+        yield directory / "data"
+    finally:
+        shutil.rmtree(directory)
+
+
+def _carry_out(bench: Bench, instance: Instance, configuration: Mapping[str, Value], record: dict[str, Any]) -> None:
+    dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
+    statements = instance.session_statements(configuration, load=False)
+    session = load_session(instance, workload, statements, list(configuration), workload.threads)
+    with ExitStack() as stack:
+        server = None
+        if dbms.lifecycle is not None:
+            server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
+            server.wait_ready()
+        client = stack.enter_context(
+            YcsbRun(
+                session,
+                warmup_s=workload.warmup_s,
+                measure_s=workload.measure_s,
+                interval_ms=bench.interval_ms,
+                supervise=supervise,
+            )
+        )
+        _check_knobs(bench, configuration, client, record)
+        bench.watch.follow([server.pid if server else client.pid])
+        client.wait_measuring(workload.warmup_s + _GRACE_S)
+        bench.watch.begin()
+        client.wait_measured(workload.measure_s + _GRACE_S)
+        profile = bench.watch.end()
+        if server is not None and not server.is_alive:
+            raise RunFailedError("invalid", "the server died during the run", read_tail(log))
+        _record_result(bench, client.result(), profile, record)
+
+
+def _check_knobs(bench: Bench, configuration: Mapping[str, Value], client: YcsbRun, record: dict[str, Any]) -> None:
+    connected = client.wait_connected(_GRACE_S * 2)
+    rows, differing = compare_effective(bench.dbms, configuration, connected.effective)
+    record["effective_values"] = rows
+    if differing or connected.disagree:
+        asked = {row["knob"]: row for row in rows}
+        words = [f"{name}={asked[name]['requested']} reads back {asked[name]['effective']}" for name in differing]
+        words += [f"connections disagree on {name}" for name in connected.disagree]
+        raise RunFailedError("invalid", "not in force: " + ", ".join(words))
+
+
+def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any], record: dict[str, Any]) -> None:
+    """Fill the record; raises RunFailedError when the result is not whole."""
+    totals = result.operations["ALL"]
+    cpu_s, window_s = profile["cpu_s"], result.window_s
+    record["run"] |= {
+        "window_s": window_s,
+        "operations": totals["ok"],
+        "failed_operations": totals["failed"],
+        "throughput_ops": totals["ok"] / window_s,
+        **{f"latency_{name}": totals[name] for name in ("mean_us", "p50_us", "p95_us", "p99_us")},
+        "cpu_s": cpu_s,
+        "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
+        "monitor": profile["monitor"],
+        "lost_events": profile["lost_events"],
+        "unattributed_share": profile["unattributed_share"],
+    }
+    record["operations"] = [
+        {
+            "operation": name,
+            "ok": one["ok"],
+            "failed": one["failed"],
+            **{f"latency_{key}": one[key] for key in ("mean_us", "p50_us", "p95_us", "p99_us")},
+        }
+        for name, one in result.operations.items()
+        if name != "ALL"
+    ]
+    record["intervals"] = [
+        {
+            "t_s": row["t_s"],
+            "ops": row["ops"],
+            "failed": row["failed"],
+            "latency_p95_us": row["p95_us"],
+            "latency_p99_us": row["p99_us"],
+        }
+        for row in result.intervals
+        if row["op"] == "ALL" and row["t_s"] > 0
+    ]
+    record |= {table: profile[table] for table in _TABLES}
+    record["io_series"] = profile["series"]
+    expected = round(bench.workload.measure_s * 1000 / bench.interval_ms)
+    check_result(totals, record["intervals"], expected, bench.series)

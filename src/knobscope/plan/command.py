@@ -1,0 +1,63 @@
+"""`knobscope plan`: writes the runs of one round as a table."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from knobscope.plan.rounds import plan_screening, plan_sweep
+from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.tables import write_table
+
+__all__ = ["add_parser", "parse_case", "selected_knobs"]
+
+
+def parse_case(text: str) -> Case:
+    """Return the case that `dbms/device/workload` names."""
+    dbms, device, workload = text.split("/")
+    return Case(dbms, device, workload)
+
+
+def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
+    """Return the knobs to sweep: what the fits of this DBMS selected, the strongest first, and `sweep.always`."""
+    best: dict[str, int] = {}
+    for path in fits:
+        for entry in json.loads(path.read_text())["importance"]:
+            if entry["selected"]:
+                best[entry["knob"]] = min(entry["rank"], best.get(entry["knob"], entry["rank"]))
+    chosen = sorted(best, key=lambda knob: (best[knob], knob))
+    always = [knob for knob in specs.study.sweep.always if knob in specs.study.knobs[case.dbms]]
+    return list(dict.fromkeys([*chosen, *always]))
+
+
+def _run(args: argparse.Namespace) -> int:
+    specs = load_study(args.study, args.root, runnable=False)
+    case = parse_case(args.case)
+    if args.phase == "screen":
+        rows = plan_screening(specs, case, args.round)
+    else:
+        knobs = selected_knobs(specs, case, args.fits)
+        rows = plan_sweep(specs, case, knobs)
+        print(f"sweep of {case}: {', '.join(knobs) or 'no knob was selected'}", file=sys.stderr)
+    write_table(args.out, "plan", rows)
+    blocks = len({row["block_id"] for row in rows})
+    print(f"planned {len(rows)} runs in {blocks} blocks for {case}", file=sys.stderr)
+    return 0
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="write the runs of one round of a study",
+        description="Write the runs of one round (table `plan`): configurations in random order, in blocks, with the "
+        "default configuration (sentinel) at start, middle and end of each block.",
+    )
+    parser.add_argument("--study", type=Path, required=True, help="study YAML")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD")
+    parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
+    parser.add_argument("--round", type=int, default=0, help="screening round, from 0")
+    parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")
+    parser.add_argument("--out", type=Path, required=True, help="parquet file to write")
+    parser.set_defaults(run=_run)

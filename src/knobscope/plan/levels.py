@@ -1,0 +1,70 @@
+"""Which values of a knob a study looks at."""
+
+import math
+
+from knobscope.specs import Dbms, Knob, KnobChoice, Value
+
+__all__ = ["baseline_of", "screening_levels", "sweep_values"]
+
+Baseline = dict[str, Value]
+
+
+def baseline_of(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> Baseline:
+    """Return the default configuration: the DBMS's defaults, with what the study replaces in them."""
+    names = [*knobs, *(name for name in changed if name not in knobs)]
+    return {name: dbms.knobs[name].canonical(changed.get(name, dbms.knobs[name].default)) for name in names}
+
+
+def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, baseline: Value) -> list[Value]:
+    """Return the levels that screening draws from, in the knob's order; the baseline is always one of them.
+
+    All values of an enum or boolean; of a number `count` values, evenly spaced on the knob's scale, and its special
+    values; or just what the study lists.
+    """
+    if choice is not None and choice.values is not None:
+        values = list(choice.values)
+    elif knob.range is None:
+        values = list(knob.values or [False, True])
+    else:
+        low, high = choice.range if choice and choice.range else knob.range
+        values = [*_special_numbers(knob), *_spread(low, high, count, knob)]
+    return _in_order(knob, [*values, baseline])
+
+
+def sweep_values(knob: Knob, choice: KnobChoice | None, baseline: Value) -> list[Value]:
+    """Return the values of the one-at-a-time round, without the baseline.
+
+    One value per order of magnitude for numbers with their ends, every enum value, and special values ("When Database
+    Meets New Storage Devices", PVLDB 2023, section 3); or just what the study lists.
+    """
+    if (choice is not None and choice.values is not None) or knob.range is None:
+        values = screening_levels(knob, choice, 2, baseline)
+    else:
+        low, high = choice.range if choice and choice.range else knob.range
+        first = math.ceil(math.log10(low)) if low > 0 else 0
+        last = math.floor(math.log10(high)) if high > 0 else -1
+        powers = [10**exponent for exponent in range(first, last + 1) if low <= 10**exponent <= high]
+        values = _in_order(knob, [*_special_numbers(knob), low, *powers, high, baseline])
+    return [value for value in values if value != baseline]
+
+
+def _special_numbers(knob: Knob) -> list[Value]:
+    return [value for value in knob.special if not isinstance(value, str)]
+
+
+def _spread(low: float, high: float, count: int, knob: Knob) -> list[Value]:
+    shares = [index / (count - 1) for index in range(count)]
+    if knob.scale == "log":
+        points = [low * (high / low) ** share for share in shares]
+    else:
+        points = [low + (high - low) * share for share in shares]
+    return [round(point) if knob.type == "integer" else float(f"{point:.4g}") for point in points]
+
+
+def _in_order(knob: Knob, values: list[Value]) -> list[Value]:
+    """Return distinct values in the order that counts as raising the knob."""
+    distinct = list(dict.fromkeys(knob.canonical(value) for value in values))
+    if knob.values is not None:
+        return sorted(distinct, key=knob.values.index)
+    numbers = sorted(value for value in distinct if not isinstance(value, str))
+    return [*(value for value in distinct if isinstance(value, str)), *numbers]

@@ -1,0 +1,68 @@
+"""The two kinds of rounds: screening (many knobs at once, round by round) and the one-at-a-time sweep."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from knobscope.plan.blocks import build_block, seed_of, split_into_blocks
+from knobscope.plan.levels import baseline_of, screening_levels, sweep_values
+from knobscope.plan.sampling import Configuration, Space, draw_configurations
+from knobscope.specs import Case, StudySpecs
+
+__all__ = ["case_space", "plan_screening", "plan_sweep", "screening_blocks"]
+
+
+def case_space(specs: StudySpecs, case: Case) -> Space:
+    """Return the configurations that screening of a case may draw."""
+    study, dbms, workload = specs.study, specs.dbms[case.dbms], specs.workloads[case.workload]
+    chosen = study.knobs[case.dbms]
+    baseline = baseline_of(dbms, list(chosen), study.baseline.get(case.dbms, {}))
+    levels = {
+        name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, baseline[name])
+        for name, choice in chosen.items()
+    }
+    return Space(dbms, levels, baseline, {"threads": workload.threads, "records": workload.records})
+
+
+def screening_blocks(specs: StudySpecs) -> int:
+    """Return the number of blocks of a screening round; the DAG depends on it."""
+    sampling = specs.study.sampling
+    return math.ceil(sampling.runs_per_round / sampling.block_runs)
+
+
+def plan_screening(specs: StudySpecs, case: Case, round_: int) -> list[dict[str, Any]]:
+    """Return table `plan` for one screening round.
+
+    The draw depends on study seed, DBMS and round only: all devices and workloads measure the same configurations.
+    Earlier rounds are drawn again first, so that no configuration comes twice.
+    """
+    study, sampling = specs.study, specs.study.sampling
+    space = case_space(specs, case)
+    seen = {tuple(space.baseline[name] for name in space.levels)}
+    configurations: list[Configuration] = []
+    for index in range(round_ + 1):
+        rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
+        configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen)
+    rows: list[dict[str, Any]] = []
+    for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):
+        rows += build_block(case, space.dbms, "screen", round_, index, part, space.baseline, study.seed, repeat=index)
+    return rows
+
+
+def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[dict[str, Any]]:
+    """Return table `plan` for the one-at-a-time round: each repeat is a complete block of all values.
+
+    Values that `requires` forbids beside the default of the other knobs are left out.
+    """
+    study, space = specs.study, case_space(specs, case)
+    configurations = [
+        {**space.baseline, name: value}
+        for name in knobs
+        for value in sweep_values(space.dbms.knobs[name], study.knobs[case.dbms][name], space.baseline[name])
+    ]
+    allowed = [configuration for configuration in configurations if space.allows(configuration)]
+    rows: list[dict[str, Any]] = []
+    for index in range(study.sweep.repeats):
+        rows += build_block(case, space.dbms, "sweep", 0, index, allowed, space.baseline, study.seed, repeat=index)
+    return rows

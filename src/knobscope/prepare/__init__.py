@@ -1,0 +1,19 @@
+"""Stage 3, prepare: a loaded data directory per load-time setting."""
+
+from knobscope.prepare.command import load_values_of
+from knobscope.prepare.snapshot import (
+    Snapshot,
+    SnapshotFailedError,
+    copy_snapshot,
+    load_session,
+    prepare_snapshot,
+)
+
+__all__ = [
+    "Snapshot",
+    "SnapshotFailedError",
+    "copy_snapshot",
+    "load_session",
+    "load_values_of",
+    "prepare_snapshot",
+]

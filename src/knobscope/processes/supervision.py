@@ -1,0 +1,66 @@
+"""Starts processes that cannot outlive us, however we end."""
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["PIPELINE_VARIABLE", "follow_pipeline", "supervise"]
+
+#: The pipeline's process number, set by the Snakefile for its jobs.
+PIPELINE_VARIABLE = "KNOBSCOPE_PIPELINE_PID"
+
+_KEEPER = Path(__file__).with_name("keeper.py")
+
+
+@cache
+def _lifeline() -> tuple[int, int]:
+    """A pipe that nobody writes to: its write end closes when this process is gone."""
+    return os.pipe()
+
+
+def supervise(
+    command: list[str],
+    *,
+    user: str | None = None,
+    stdout: IO[Any] | int | None = None,
+    stderr: IO[Any] | int | None = None,
+    cwd: str | Path | None = None,
+    env: dict[str, str] | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Start a command under a keeper; the command and all its descendants end when this process does.
+
+    The keeper's pid is what the returned object knows; signals TERM, INT, QUIT and HUP sent to it go to the command,
+    its exit code is the command's (128 + signal when killed, 127 when it cannot be run). With `user` (root only) the
+    command runs as that user.
+    """
+    read_end, _ = _lifeline()
+    owner = ["--user", user] if user else []
+    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *owner, "--", *command]
+    return subprocess.Popen(
+        keeper, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd, env=env, pass_fds=(read_end,)
+    )
+
+
+def follow_pipeline() -> None:
+    """End this process as soon as the pipeline that started it is gone (it may have been killed with -9).
+
+    Without `KNOBSCOPE_PIPELINE_PID` in the environment there is no pipeline to follow.
+    """
+    pid = os.environ.get(PIPELINE_VARIABLE)
+    if pid is None:
+        return
+    try:
+        descriptor = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        os._exit(137)
+
+    def watch() -> None:
+        select.select([descriptor], [], [])
+        os._exit(137)  # children hang on the lifeline, which breaks now
+
+    threading.Thread(target=watch, name="pipeline", daemon=True).start()

@@ -1,0 +1,58 @@
+"""Writes the reference of all commands from the parser itself: `python -m knobscope.reference docs/cli.md`."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from knobscope.cli import build_parser
+
+__all__ = ["render_reference"]
+
+
+def render_reference() -> str:
+    """Return the page: one section per command, one row per argument."""
+    parser = build_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    summaries = {choice.dest: choice.help or "" for choice in commands._choices_actions}
+    parts = [
+        "# Commands\n\nWritten by `make docs` from the program. Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n",
+        "| command | what it does |\n|---|---|",
+        *(f"| [`{name}`](#{name}) | {summaries[name]} |" for name in commands.choices),
+    ]
+    for name, command in commands.choices.items():
+        parts += [f"\n## {name}\n\n{command.description or summaries[name]}\n", "| argument | meaning |\n|---|---|"]
+        parts += _rows(command)
+    return "\n".join(parts) + "\n"
+
+
+def _rows(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction):
+            continue
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield f"| `{name}` | {command.description or ''} |"
+                yield from (row.replace("| `", f"| `{name} ", 1) for row in _rows(command))
+            continue
+        yield f"| {_name(action)} | {_meaning(action)} |"
+
+
+def _name(action: argparse.Action) -> str:
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if action.choices is not None:
+        metavar = ", ".join(map(str, action.choices))
+    if not action.option_strings:
+        return f"`{metavar}`"
+    return f"`{', '.join(action.option_strings)}`" + ("" if action.nargs == 0 else f" `{metavar}`")
+
+
+def _meaning(action: argparse.Action) -> str:
+    text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
+    plain = action.default not in (None, False, argparse.SUPPRESS, [], Path())
+    default = f" (default: {action.default})" if plain and "default" not in text else ""
+    return f"{text}{' (required)' if action.required and action.option_strings else ''}{default}".replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render_reference(), encoding="utf-8")

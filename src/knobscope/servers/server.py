@@ -1,0 +1,115 @@
+"""A server's life: initialise a data directory, start, wait until it answers, stop or kill."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.processes import supervise
+from knobscope.servers.instance import Configuration, Instance
+from knobscope.specs.dbms import Lifecycle
+
+__all__ = ["Server", "ServerFailedError", "initialise_data", "read_version"]
+
+_TAIL_LINES = 20
+
+
+class ServerFailedError(Exception):
+    """A server did not start, did not answer in time, or died; `log_tail` holds its own last lines."""
+
+    def __init__(self, message: str, log_tail: str) -> None:
+        super().__init__(message)
+        self.log_tail = log_tail
+
+
+def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
+    """Return the last lines of a log, or nothing when it was never written."""
+    if not path.exists():
+        return ""
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+def initialise_data(instance: Instance, configuration: Configuration, log: Path) -> None:
+    """Make the data directory with the DBMS's own tool; load-time knobs become its arguments."""
+    life = instance.dbms.lifecycle
+    if life is None or life.init is None:
+        return
+    command = instance.fill_command(life.init, configuration, load=True)
+    with log.open("ab") as output:
+        process = supervise(command, user=instance.user, stdout=output, stderr=output, cwd="/")
+        code = process.wait()
+    if code != 0:
+        raise ServerFailedError(f"{command[0]} ended with exit code {code}", read_tail(log))
+
+
+def read_version(instance: Instance) -> str | None:
+    """Return the version as the DBMS's own program prints it, None for one without a program."""
+    if instance.dbms.version is None:
+        return None
+    command = instance.fill_command(instance.dbms.version, {}, load=False)
+    output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    words = (output.stdout + output.stderr).replace("(", " ").split()
+    for word in words:
+        if word[0].isdigit() and "." in word:
+            return word.strip("),;")
+    raise UserError(f"{' '.join(command)} printed no version: {(output.stdout + output.stderr).strip()!r}")
+
+
+class Server:
+    """A running server. Use as a context manager: it is gone at the end, whatever happened."""
+
+    def __init__(self, instance: Instance, life: Lifecycle, configuration: Configuration, log: Path) -> None:
+        self.instance = instance
+        self.life = life
+        self.log = log
+        command = instance.fill_command(life.start, configuration, load=False)
+        with log.open("ab") as output:
+            self.process = supervise(command, user=instance.user, stdout=output, stderr=output, cwd="/")
+
+    @property
+    def pid(self) -> int:
+        """Root of the server's process tree (its keeper)."""
+        return self.process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the server still runs."""
+        return self.process.poll() is None
+
+    def wait_ready(self) -> None:
+        """Wait until the server answers; raises ServerFailedError with its own words when it does not."""
+        command = self.instance.fill_command(self.life.ready, {}, load=False)
+        deadline = time.monotonic() + self.life.ready_timeout_s
+        while self.is_alive:
+            check = subprocess.run(command, capture_output=True, timeout=self.life.ready_timeout_s, check=False)
+            if check.returncode == 0:
+                return
+            if time.monotonic() > deadline:
+                self.kill()
+                raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s", read_tail(self.log))
+            time.sleep(0.02)
+        raise ServerFailedError(f"the server ended with exit code {self.process.returncode}", read_tail(self.log))
+
+    def stop(self) -> None:
+        """Ask the server to end in good order, so that its data is a snapshot; raises when it does not."""
+        self.process.send_signal(getattr(signal, f"SIG{self.life.stop.signal}"))
+        try:
+            self.process.wait(self.life.stop.timeout_s)
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ServerFailedError(f"no end within {self.life.stop.timeout_s} s", read_tail(self.log)) from error
+
+    def kill(self) -> None:
+        """End the server and all its children at once; its data directory is thrown away afterwards."""
+        if self.is_alive:
+            self.process.send_signal(signal.SIGUSR1)
+            self.process.wait()
+
+    def __enter__(self) -> "Server":
+        """Return the server."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind."""
+        self.kill()

@@ -1,0 +1,40 @@
+"""What all spec models share: unknown keys are errors, values are not converted behind the user's back."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+__all__ = ["Misfit", "Name", "SpecModel", "Value"]
+
+#: A value of a knob as YAML gives it.
+Value = bool | int | float | str
+
+_NAME = r"^[a-z][a-z0-9_-]{0,62}$"
+
+
+class Misfit(ValueError):  # noqa: N818 - pydantic turns it into an entry of its own error
+    """A value that does not fit its neighbours; knows the key, below its model, that is to be changed."""
+
+    def __init__(self, place: tuple[Value, ...], found: str, expected: str) -> None:
+        super().__init__(f"found {found}; expected {expected}")
+        self.place = place
+        self.found = found
+        self.expected = expected
+
+
+class SpecModel(BaseModel):
+    """Base of every model that is read from YAML."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def check_name(name: str) -> str:
+    """Return the name when it is safe as a folder name, a Snakemake wildcard and a resource name."""
+    if not re.fullmatch(_NAME, name):
+        raise ValueError("a name of lower-case letters, digits, '-' and '_' that begins with a letter")
+    return name
+
+
+#: Name of a spec. The pattern is for editors, the check for people.
+Name = Annotated[str, AfterValidator(check_name), Field(json_schema_extra={"pattern": _NAME})]

@@ -1,0 +1,158 @@
+"""A knob: what a user may set in a DBMS, and what is known about it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from knobscope.specs.base import Misfit, SpecModel, Value
+from knobscope.specs.expression import Expression
+
+__all__ = ["Knob", "Mechanism", "check_range"]
+
+Mechanism = Literal[
+    "flush",
+    "page_size",
+    "double_write",
+    "write_buffer",
+    "io_workers",
+    "prefetch",
+    "change_buffer",
+    "compaction",
+    "compression",
+    "checkpoint",
+    "cache",
+    "other",
+]
+
+_NUMERIC = ("integer", "real")
+
+
+def check_range(ends: list[int | float]) -> list[int | float]:
+    """Return [low, high] when low is below high."""
+    if ends[0] >= ends[1]:
+        raise Misfit((), f"{ends}, which is reversed or empty", "[low, high] with low < high")
+    return ends
+
+
+class Knob(SpecModel):
+    """One knob of a DBMS."""
+
+    type: Literal["integer", "real", "boolean", "enum"] = Field(description="What kind of value it takes.")
+    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, description="Smallest and largest value of a number, in `unit`."
+    )
+    values: Annotated[list[Value], Field(min_length=2)] | None = Field(
+        default=None, description="All values of an enum, in the order that counts as raising it."
+    )
+    default: Value = Field(description="The value the DBMS uses when nobody sets the knob.")
+    unit: str | None = Field(default=None, description="Unit of a number, as the DBMS counts it, e.g. 8kB or ms.")
+    scale: Literal["linear", "log"] = Field(
+        default="linear", description="Spacing of values between the ends of `range`."
+    )
+    special: dict[int | float | str, str] = Field(
+        default_factory=dict,
+        description="Values of a number with a meaning of their own, which may lie outside `range`, "
+        "e.g. {0: off, -1: automatic}.",
+    )
+    apply: Literal["load", "restart", "dynamic"] = Field(
+        description="When a new value takes effect: a fresh load of the data, a restart "
+        "(or a new connection), or at once."
+    )
+    requires: str | None = Field(
+        default=None,
+        description="What must hold between this knob, other knobs, and `threads` and `records` of the workload, "
+        "e.g. max_wal_size >= 2 * min_wal_size.",
+    )
+    mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
+    durability: bool = Field(default=False, description="True where changing it risks committed data.")
+    expect: Literal["faster", "slower", "none"] | None = Field(
+        default=None,
+        description="The intuition: what raising it should do to performance; absent when there is none.",
+    )
+    alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
+    reads_back: dict[bool | int | float | str, Value] = Field(
+        default_factory=dict, description="What the DBMS answers for a value that it writes differently."
+    )
+    description: str | None = Field(default=None, description="What it does, in a sentence.")
+    source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
+
+    @field_validator("requires")
+    @classmethod
+    def _parses(cls, text: str | None) -> str | None:
+        if text is not None:
+            Expression(text)
+        return text
+
+    @field_validator("range")
+    @classmethod
+    def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
+        return ends if ends is None else check_range(ends)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "Knob":
+        self._check_shape()
+        for index, value in enumerate(self.values or []):
+            if any(_is_same(value, other) for other in (self.values or [])[:index]):
+                raise Misfit(("values", index), f"{value!r} a second time", "each value once")
+        if (problem := self.problem_with(self.default)) is not None:
+            raise Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        for value in self.reads_back:
+            if (problem := self.problem_with(value)) is not None:
+                raise Misfit(("reads_back", value), repr(value), f"a value that the knob can take: it {problem}")
+        return self
+
+    def _check_shape(self) -> None:
+        """Raise Misfit when the keys given do not belong to a knob of this type."""
+        if self.type in _NUMERIC and self.range is None:
+            raise Misfit(("range",), "nothing", f"[low, high], which a knob of type {self.type} needs")
+        if self.type == "enum" and self.values is None:
+            raise Misfit(("values",), "nothing", "a list, which a knob of type enum needs")
+        if self.type not in _NUMERIC:
+            for key in ("range", "special"):
+                if getattr(self, key):
+                    raise Misfit((key,), f"this key for a knob of type {self.type}", "it for numbers only")
+        if self.type != "enum" and self.values is not None:
+            raise Misfit(("values",), f"this key for a knob of type {self.type}", "it for enums only")
+        for index, end in enumerate(self.range or []):
+            if self.type == "integer" and not isinstance(end, int):
+                raise Misfit(("range", index), repr(end), "an integer")
+        if self.scale == "log" and self.range is not None and self.range[0] <= 0:
+            expected = "linear, or a range above 0 (put 0 under `special`)"
+            raise Misfit(("scale",), f"log for the range {self.range}", expected)
+
+    @property
+    def requirement(self) -> Expression | None:
+        """The parsed `requires`."""
+        return Expression(self.requires) if self.requires is not None else None
+
+    def problem_with(self, value: Value) -> str | None:
+        """Say why the knob cannot take this value, or None when it can."""
+        if not isinstance(value, bool) and value in self.special:
+            return None
+        if self.type == "boolean":
+            hint = " (these files spell it true or false)" if value in ("on", "off", "yes", "no") else ""
+            return None if isinstance(value, bool) else f"is not true or false{hint}"
+        if self.values is not None:
+            known = any(_is_same(value, other) for other in self.values)
+            return None if known else f"is none of {self.values}"
+        return self.problem_outside(value)
+
+    def problem_outside(self, value: Value) -> str | None:
+        """Say why the knob's range does not hold this value, or None when it does; special values do not count."""
+        wanted = (int,) if self.type == "integer" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, wanted):
+            return f"is no {self.type} number"
+        low, high = self.range or [value, value]
+        return None if low <= value <= high else f"is outside [{low}, {high}]"
+
+    def canonical(self, value: Value) -> Value:
+        """Return one form for equal values, so that 1 and 1.0 are one setting.
+
+        Real numbers keep six significant digits, which is what DBMSs print when they are asked for the value in force.
+        """
+        return float(f"{value:.6g}") if self.type == "real" and not isinstance(value, str) else value
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    """Compare without Python's 1 == True."""
+    return type(one) is type(other) and one == other

@@ -1,0 +1,170 @@
+"""The shelf of specs: finds what a study names, reads everything, reports all problems of all files together."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from knobscope.specs.base import SpecModel
+from knobscope.specs.check import check_baseline, check_dbms, check_device, check_programs, check_study_knobs
+from knobscope.specs.dbms import Dbms
+from knobscope.specs.device import Device
+from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
+from knobscope.specs.study import Study
+from knobscope.specs.validate import suggest, validate_document
+from knobscope.specs.workload import Workload
+
+__all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]
+
+#: Folder of each kind of spec, and its model.
+KINDS: dict[str, type[SpecModel]] = {"dbms": Dbms, "devices": Device, "workloads": Workload, "studies": Study}
+
+Model = TypeVar("Model", bound=SpecModel)
+Check = Callable[[Document, Model], Iterable[SpecProblem]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One combination of a study: all its runs are comparable."""
+
+    dbms: str
+    device: str
+    workload: str
+
+    def __str__(self) -> str:
+        """Return it as the path of its results below those of the study."""
+        return f"{self.dbms}/{self.device}/{self.workload}"
+
+
+@dataclass(frozen=True)
+class StudySpecs:
+    """A study with all the specs it names; workloads already changed as the study asks."""
+
+    study: Study
+    dbms: dict[str, Dbms]
+    devices: dict[str, Device]
+    workloads: dict[str, Workload]
+
+    @property
+    def cases(self) -> list[Case]:
+        """All combinations, in the order of the study."""
+        study = self.study
+        return [Case(s, d, w) for s in study.dbms for d in study.devices for w in study.workloads]
+
+
+def read_spec(path: Path, model: type[Model], check: Check[Model] | None) -> tuple[Document, Model]:
+    """Read and check one file; raises SpecErrors with all its problems."""
+    document = load_document(path)
+    spec = validate_document(document, model)
+    name = getattr(spec, "name", path.stem)
+    problems = [] if name == path.stem else [document.problem(("name",), repr(name), f"the file's name, {path.stem!r}")]
+    problems += check(document, spec) if check else []
+    if problems:
+        raise SpecErrors(problems)
+    return document, spec
+
+
+@dataclass
+class _Reader:
+    """Reads specs and goes on after a problem; `problems` has them all in the end."""
+
+    root: Path
+    runnable: bool
+    problems: list[SpecProblem] = field(default_factory=list)
+
+    def check_dbms(self, document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
+        yield from check_dbms(document, dbms)
+        if self.runnable:
+            yield from check_programs(document, dbms)
+
+    def check_device(self, document: Document, device: Device) -> Iterator[SpecProblem]:
+        if self.runnable:
+            yield from check_device(document, device, self.root)
+
+    def read(self, path: Path, model: type[Model], check: Check[Model] | None) -> Model | None:
+        try:
+            return read_spec(path, model, check)[1]
+        except SpecErrors as error:
+            self.problems.extend(error.problems)
+            return None
+
+    def read_named(
+        self, document: Document, kind: str, names: Iterable[str], model: type[Model], check: Check[Model] | None
+    ) -> dict[str, Model]:
+        """Return the specs of a kind that a study names, by name."""
+        folder = document.path.resolve().parent.parent / kind
+        found = {}
+        for index, name in enumerate(names):
+            file = folder / f"{name}.yaml"
+            if not file.is_file():
+                have = sorted(other.stem for other in folder.glob("*.yaml"))
+                expected = suggest(name, have) if have else f"a file {show_path(file)}"
+                place = (kind, name if kind == "workloads" else index)
+                self.problems.append(document.problem(place, f"no spec named {name!r}", expected))
+            elif (spec := self.read(file, model, check)) is not None:
+                found[name] = spec
+        return found
+
+
+def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
+    """Read a study and all it names from the `specs` folder two levels above the study file.
+
+    With `runnable`, programs and device directories must exist on this machine (`root` is what relative device
+    paths start from). Raises SpecErrors with all problems of all files.
+    """
+    reader = _Reader(root, runnable)
+    document, study = read_spec(path, Study, None)
+    dbms = reader.read_named(document, "dbms", study.dbms, Dbms, reader.check_dbms)
+    devices = reader.read_named(document, "devices", study.devices, Device, reader.check_device)
+    workloads = reader.read_named(document, "workloads", study.workloads, Workload, None)
+    changed = {name: _change(workload, study) for name, workload in workloads.items()}
+    for one in dbms.values():
+        problems = list(check_study_knobs(document, study, one))
+        if not problems:
+            for workload in changed.values():
+                problems += check_baseline(document, study, one, workload)
+        reader.problems += problems
+    if reader.problems:
+        raise SpecErrors(reader.problems)
+    return StudySpecs(study, dbms, devices, changed)
+
+
+def _change(workload: Workload, study: Study) -> Workload:
+    """Return the workload as the study changes it."""
+    change = study.workloads[workload.name]
+    return workload.model_copy(update=change.model_dump(exclude_none=True)) if change else workload
+
+
+def find_specs(paths: Iterable[Path]) -> list[Path]:
+    """Return the YAML files among and below these paths, sorted."""
+    found: set[Path] = set()
+    for path in paths:
+        found |= {file for file in path.rglob("*.y*ml") if file.is_file()} if path.is_dir() else {path}
+    return sorted(found)
+
+
+def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> list[Path]:
+    """Check spec files of any kind (told by their folder); returns them, or raises SpecErrors with all problems."""
+    reader = _Reader(root, runnable)
+    for path in paths:
+        kind = path.resolve().parent.name
+        if path.suffix != ".yaml":
+            found, expected = f"the extension {path.suffix!r}", "'.yaml', the only one that studies look for"
+            reader.problems.append(SpecProblem(show_path(path), 1, "", found, expected))
+        elif kind == "dbms":
+            reader.read(path, Dbms, reader.check_dbms)
+        elif kind == "devices":
+            reader.read(path, Device, reader.check_device)
+        elif kind == "workloads":
+            reader.read(path, Workload, None)
+        elif kind == "studies":
+            try:
+                load_study(path, root, runnable=runnable)
+            except SpecErrors as error:
+                reader.problems.extend(error.problems)
+        else:
+            expected = f"a file in a folder named {', '.join(KINDS)}"
+            reader.problems.append(SpecProblem(show_path(path), 1, "", f"folder {kind!r}", expected))
+    if reader.problems:
+        raise SpecErrors(reader.problems)
+    return paths

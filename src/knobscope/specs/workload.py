@@ -1,0 +1,83 @@
+"""A workload: a load generator, its parameters, and how long it runs."""
+
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from knobscope.specs.base import Misfit, Name, SpecModel, Value
+
+__all__ = ["Workload", "WorkloadChange"]
+
+#: YCSB's operation mix with the defaults of its CoreWorkload (0.17.0), which hold for a part that is left out.
+_MIX = {
+    "readproportion": 0.95,
+    "updateproportion": 0.05,
+    "insertproportion": 0.0,
+    "scanproportion": 0.0,
+    "readmodifywriteproportion": 0.0,
+}
+#: The other properties that CoreWorkload reads. It ignores what it does not know, so a slip would pass unseen.
+_OTHER = {
+    "core_workload_insertion_retry_interval",
+    "core_workload_insertion_retry_limit",
+    "dataintegrity",
+    "exponential.frac",
+    "exponential.percentile",
+    "fieldcount",
+    "fieldlength",
+    "fieldlengthdistribution",
+    "fieldlengthhistogram",
+    "fieldnameprefix",
+    "hotspotdatafraction",
+    "hotspotopnfraction",
+    "insertorder",
+    "maxscanlength",
+    "minfieldlength",
+    "minscanlength",
+    "readallfields",
+    "readallfieldsbyname",
+    "requestdistribution",
+    "scanlengthdistribution",
+    "table",
+    "writeallfields",
+    "zeropadding",
+}
+
+
+class Workload(SpecModel):
+    """One workload."""
+
+    name: Name = Field(description="The file's name without .yaml.")
+    description: str | None = Field(default=None, description="What it stands for.")
+    generator: Literal["ycsb"] = Field(description="The load generator.")
+    class_: Literal["read", "write"] = Field(alias="class", description="What dominates it.")
+    records: int = Field(gt=0, description="Size of the data set, in records.")
+    threads: int = Field(default=2, gt=0, description="Client threads, each with a connection.")
+    warmup_s: float = Field(default=1, ge=0, description="Seconds before measuring begins.")
+    measure_s: float = Field(default=5, gt=0, description="Seconds that are measured.")
+    parameters: dict[str, Value] = Field(description="Properties of the generator.")
+    source: str | None = Field(default=None, pattern=r"^https?://", description="Where the workload was defined first.")
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "Workload":
+        for name, value in self.parameters.items():
+            if name not in _OTHER and name not in _MIX:
+                expected = f"a property of YCSB's CoreWorkload: {', '.join(sorted([*_MIX, *_OTHER]))}"
+                raise Misfit(("parameters", name), "an unknown property", expected)
+            if name in _MIX and (isinstance(value, bool | str) or not 0 <= value <= 1):
+                raise Misfit(("parameters", name), repr(value), "a number between 0 and 1")
+        mix = {name: self.parameters.get(name, default) for name, default in _MIX.items()}
+        if not math.isclose(sum(map(float, mix.values())), 1):
+            shown = ", ".join(f"{name} {share}" for name, share in mix.items() if share)
+            raise Misfit(("parameters",), f"the mix {shown}", "proportions that add up to 1, all of them stated")
+        return self
+
+
+class WorkloadChange(SpecModel):
+    """What a study may change in a workload."""
+
+    records: int | None = Field(default=None, gt=0, description="Size of the data set, in records.")
+    threads: int | None = Field(default=None, gt=0, description="Client threads, each with a connection.")
+    warmup_s: float | None = Field(default=None, ge=0, description="Seconds before measuring begins.")
+    measure_s: float | None = Field(default=None, gt=0, description="Seconds that are measured.")

@@ -1,0 +1,124 @@
+"""Nothing that was started outlives its starter, however that one ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from knobscope.processes import PIPELINE_VARIABLE, supervise
+
+# A command that double-forks a grandchild into a session of its own, as daemons do, and writes all pids down.
+FAMILY = """
+import os, sys, time
+out = open(sys.argv[1], "a", buffering=1)
+print(os.getpid(), file=out)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), file=out)
+        time.sleep(60)
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+def wait_for_pids(path: Path, count: int) -> list[int]:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        pids = [int(line) for line in path.read_text().split()] if path.exists() else []
+        if len(pids) == count:
+            return pids
+        time.sleep(0.02)
+    raise AssertionError(f"{path} never held {count} pids")
+
+
+def wait_gone(pids: list[int]) -> list[int]:
+    """Return the pids that still run after five seconds."""
+    deadline = time.monotonic() + 5
+    left = pids
+    while left and time.monotonic() < deadline:
+        left = [pid for pid in left if is_running(pid)]
+        time.sleep(0.02)
+    return left
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_exit_code_of_the_command_comes_through() -> None:
+    assert supervise([sys.executable, "-c", "raise SystemExit(7)"]).wait(10) == 7
+
+
+def test_a_missing_program_is_exit_code_127(tmp_path: Path) -> None:
+    process = supervise([str(tmp_path / "nothing")], stderr=subprocess.PIPE)
+    _, words = process.communicate(timeout=10)
+    assert process.returncode == 127
+    assert b"cannot run" in words
+
+
+def test_a_daemon_ends_with_the_command(tmp_path: Path) -> None:
+    process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
+    pids = wait_for_pids(tmp_path / "pids", 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert wait_gone(pids) == []
+
+
+def test_usr1_kills_everything(tmp_path: Path) -> None:
+    process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
+    pids = wait_for_pids(tmp_path / "pids", 2)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(10) == 137
+    assert wait_gone(pids) == []
+
+
+@pytest.mark.parametrize("victim", ["starter", "keeper"])
+def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: str) -> None:
+    code = (
+        "import sys, time; from knobscope.processes import supervise\n"
+        f"p = supervise([sys.executable, '-c', {FAMILY!r}, {str(tmp_path / 'pids')!r}])\n"
+        "print(p.pid, flush=True); time.sleep(60)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert starter.stdout is not None
+    keeper = int(starter.stdout.readline())
+    pids = wait_for_pids(tmp_path / "pids", 2)
+    os.kill(starter.pid if victim == "starter" else keeper, signal.SIGKILL)
+    try:
+        # A killed keeper takes the command along (its death signal); its orphans are out of anybody's reach then.
+        expected_gone = [*pids, keeper] if victim == "starter" else [pids[0], keeper]
+        assert wait_gone(expected_gone) == []
+    finally:
+        starter.kill()
+        starter.wait()
+        starter.stdout.close()
+        for pid in pids:
+            if is_running(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_a_job_ends_with_the_pipeline_that_was_killed(tmp_path: Path) -> None:
+    pipeline = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    code = (
+        "import sys, time; from knobscope.processes import follow_pipeline, supervise; follow_pipeline()\n"
+        f"supervise([sys.executable, '-c', {FAMILY!r}, {str(tmp_path / 'pids')!r}]); time.sleep(60)"
+    )
+    job = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, PIPELINE_VARIABLE: str(pipeline.pid)},
+        start_new_session=True,
+    )
+    pids = wait_for_pids(tmp_path / "pids", 2)
+    pipeline.kill()
+    pipeline.wait()
+    assert job.wait(10) == 137
+    assert wait_gone(pids) == []

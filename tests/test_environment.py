@@ -1,0 +1,42 @@
+"""The two descriptions of the Python environment say the same."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+CONDA_NAMES = {"python-duckdb": "duckdb"}
+#: Not Python packages, or Python itself.
+OTHERS = {"python", "pip", "fio", "maven", "openjdk"}
+
+
+def locked_versions() -> dict[str, str]:
+    """Versions for Python 3.11, the one of environment.yml."""
+    pins = {}
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        pin, _, marker = line.partition(" ; ")
+        if "python_full_version >= '3.12'" not in marker:
+            name, _, version = pin.partition("==")
+            pins[name] = version
+    return pins
+
+
+def test_conda_environment_has_the_locked_versions() -> None:
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    pinned = dict(entry.split("=") for entry in entries if isinstance(entry, str) and "=" in entry)
+    pinned |= {name.lower(): version for name, version in (p.split("==") for p in entries[-1]["pip"] if "==" in p)}
+    versions = {CONDA_NAMES.get(name, name): version for name, version in pinned.items() if name not in OTHERS}
+    locked = locked_versions()
+    assert versions == {name: locked[name] for name in versions}
+    assert len(versions) >= 13
+
+
+def test_all_direct_dependencies_are_in_both() -> None:
+    project = (ROOT / "pyproject.toml").read_text().split("dependencies = [")[1].split("]\n")[0]
+    wanted = {re.split(r"[\[<>=;]", line)[0].strip().lower() for line in re.findall(r'^ +"([^"]+)"', project, re.M)}
+    environment = (ROOT / "environment.yml").read_text().lower()
+    locked = locked_versions()
+    for name in wanted - {"pydoe"}:  # the successor of pyDOE2, from Python 3.12 on
+        assert name in locked
+        assert name in environment
