@@ -3,7 +3,8 @@
 
 checkpoint select:
     input:
-        lambda wildcards: PIPELINE.screening_runs(wildcards.case, int(wildcards.round)),
+        runs=lambda wildcards: PIPELINE.screening_runs(wildcards.case, int(wildcards.round)),
+        plans=lambda wildcards: PIPELINE.screening_plans(wildcards.case, int(wildcards.round)),
     output:
         f"{RESULTS}/{{case}}/fit/{{round}}.json",
     params:
@@ -12,5 +13,5 @@ checkpoint select:
     log:
         f"{RESULTS}/logs/{{case}}/select-{{round}}.log",
     shell:
-        "knobscope select --study {params.study} --case {wildcards.case} --round {wildcards.round} --runs {input}"
-        " --out {output} 2>&1 | tee {log}"
+        "knobscope select --study {params.study} --case {wildcards.case} --round {wildcards.round} --runs {input.runs}"
+        " --plans {input.plans} --out {output} 2>&1 | tee {log}"

@@ -33,13 +33,14 @@ class Pipeline:
 
     specs: StudySpecs
     study_file: str
+    home: Path  # of the Snakefile
 
     @classmethod
     def open(cls, config: Dump, workflow: Any) -> "Pipeline":
         """Read the study that ``--config study=...`` names; wrong specs end Snakemake with exit code 2."""
         study_file = str(config.get("study", _DEFAULT_STUDY))
         try:
-            pipeline = cls(load_study(Path(study_file), Path.cwd()), study_file)
+            pipeline = cls(load_study(Path(study_file), Path.cwd()), study_file, Path(workflow.basedir))
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -101,7 +102,7 @@ class Pipeline:
     @property
     def rule_files(self) -> list[str]:
         """Mismatch rules of the study: an edited rule judges anew."""
-        return [f"rules/mismatch/{name}.sql" for name in self.specs.study.rules]
+        return [os.path.relpath(self.home / "rules/mismatch" / f"{name}.sql") for name in self.specs.study.rules]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, or that of the last round."""
@@ -121,6 +122,10 @@ class Pipeline:
         blocks = range(screening_blocks(self.specs))
         return [f"{self.results}/{case}/runs/screen-{r}-{block}" for r in range(round_ + 1) for block in blocks]
 
+    def screening_plans(self, case: str, round_: int) -> list[str]:
+        """Return the plans of all screening rounds up to this one."""
+        return [f"{self.results}/{case}/plan/screen-{r}.parquet" for r in range(round_ + 1)]
+
     def all_runs(self, checkpoints: Any) -> list[str]:
         """Return all blocks of the study, screening and sweep."""
         sweeps = range(self.specs.study.sweep.repeats)
@@ -136,9 +141,9 @@ class Pipeline:
     def all_plans(self, checkpoints: Any) -> list[str]:
         """Return the plans of all rounds."""
         return [
-            f"{self.results}/{case}/plan/{name}.parquet"
+            path
             for case, round_ in self._last_rounds(checkpoints)
-            for name in [*(f"screen-{r}" for r in range(round_ + 1)), "sweep-0"]
+            for path in [*self.screening_plans(str(case), round_), f"{self.results}/{case}/plan/sweep-0.parquet"]
         ]
 
     def all_fits(self, checkpoints: Any) -> list[str]:

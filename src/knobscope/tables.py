@@ -109,8 +109,11 @@ TABLES: dict[str, dict[str, str]] = {
         "journal_requests": "BIGINT",
         "journal_bytes": "BIGINT",
         "flush_requests": "BIGINT",
+        "flush_bytes": "BIGINT",
         "foreign_requests": "BIGINT",
         "foreign_bytes": "BIGINT",
+        "device_requests": "BIGINT",  # all that the device saw, whoever asked
+        "device_bytes": "BIGINT",
     },
     "io_sizes": {"run_id": "VARCHAR", "op": "VARCHAR", "bytes": "BIGINT", "requests": "BIGINT"},
     # Queue -1 is the whole device; depth 0 is idle time.

@@ -48,7 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--study", type=Path, required=True, help="study YAML")
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD")
+    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
     parser.add_argument("--plan", type=Path, required=True, help="table `plan` of the round (parquet)")
     parser.add_argument("--block", required=True, metavar="PHASE-ROUND-NUMBER", help="which block of the plan")
     parser.add_argument("--profile", type=Path, required=True, help="device profile (JSON)")

@@ -119,7 +119,7 @@ def _check_knobs(bench: Bench, configuration: Mapping[str, Value], client: YcsbR
     if differing or connected.disagree:
         asked = {row["knob"]: row for row in rows}
         words = [f"{name}={asked[name]['requested']} reads back {asked[name]['effective']}" for name in differing]
-        words += [f"connections disagree on {name}" for name in connected.disagree]
+        words += [f"connections disagree: {knob}" for knob in connected.disagree]
         raise RunFailedError("invalid", "not in force: " + ", ".join(words))
 
 

@@ -55,7 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--study", type=Path, required=True, help="study YAML")
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD")
+    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
     parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
     parser.add_argument("--round", type=int, default=0, help="screening round, from 0")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")

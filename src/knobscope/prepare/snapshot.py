@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.generators import GeneratorError, Session, YcsbRun, load_records
+from knobscope.generators import GeneratorError, Session, load_records, read_back
 from knobscope.processes import supervise
 from knobscope.servers import (
     Instance,
@@ -29,6 +29,8 @@ __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "
 #: Data, indexes, logs and a copy for the run in hand, per byte of records.
 _SPACE_FACTOR = 8
 _RECORD_BYTES = 1024
+#: Generator parameters that shape the data; the others only shape what is done with it.
+_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table")
 
 
 class SnapshotFailedError(Exception):
@@ -76,7 +78,7 @@ def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Valu
     what = {
         "dbms": dbms.model_dump(mode="json", include={"name", "programs", "lifecycle", "connection", "loading"}),
         "records": workload.records,
-        "parameters": workload.parameters,
+        "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(_DATA_PARAMETERS)},
         "load": dict(load_values),
     }
     return f"{dbms.name}-{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]}"
@@ -125,9 +127,7 @@ def _fill_and_verify(instance: Instance, workload: Workload, load_values: Mappin
         supervise,
     )
     check = load_session(instance, workload, dbms.loading.finish, list(load_values), threads=1)
-    with YcsbRun(check, warmup_s=0, measure_s=0.2, interval_ms=100, supervise=supervise) as client:
-        effective = client.wait_connected(60).effective
-        client.wait_measured(60)
+    effective = read_back(check, supervise).effective
     _, differing = compare_effective(dbms, load_values, effective)
     if differing:
         raise SnapshotFailedError(f"not in force after loading: {', '.join(differing)}", json.dumps(effective))
@@ -144,7 +144,6 @@ def load_session(
         request["each"]["version"] = dbms.version_sql
     return Session(
         properties={
-            "workload": "site.ycsb.workloads.CoreWorkload",
             "recordcount": str(workload.records),
             **{name: str(value) for name, value in workload.parameters.items()},
         },

@@ -1,11 +1,12 @@
 """What all spec models share: unknown keys are errors, values are not converted behind the user's back."""
 
 import re
+from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["Misfit", "Name", "SpecModel", "Value"]
+__all__ = ["Misfit", "Name", "SpecModel", "Value", "suggest"]
 
 #: A value of a knob as YAML gives it.
 Value = bool | int | float | str
@@ -27,6 +28,12 @@ class SpecModel(BaseModel):
     """Base of every model that is read from YAML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def suggest(word: object, known: list[str]) -> str:
+    """Return what was expected instead of an unknown word: the nearest known one, or all."""
+    guess = get_close_matches(str(word), known, n=1)
+    return f"{guess[0]} (did you mean that?)" if guess else f"one of {', '.join(known)}"
 
 
 def check_name(name: str) -> str:

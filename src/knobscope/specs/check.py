@@ -7,14 +7,13 @@ from glob import glob
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.base import Value
+from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms, Program
 from knobscope.specs.device import Device
 from knobscope.specs.expression import WORKLOAD_NAMES
 from knobscope.specs.knob import Knob
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import KnobChoice, Study
-from knobscope.specs.validate import suggest
 from knobscope.specs.workload import Workload
 
 __all__ = [
@@ -172,5 +171,5 @@ def check_device(document: Document, device: Device, root: Path) -> Iterator[Spe
     directory = root / named
     if not directory.is_dir():
         yield document.problem(place, f"{named!r}, which is no directory", "an existing directory on the device")
-    elif not os.access(directory, os.W_OK | os.X_OK):
+    elif not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
         yield document.problem(place, f"{named!r}, which cannot be written", "a directory this user may write")

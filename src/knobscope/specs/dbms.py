@@ -52,7 +52,7 @@ class Lifecycle(SpecModel):
     start: CommandWithKnobs = Field(description="Runs the server in the foreground; {knobs} are all other knobs.")
     ready: Command = Field(description="Ends with 0 when the server answers.")
     ready_timeout_s: int = Field(default=60, gt=0, description="Seconds until a start counts as failed.")
-    stop: Stop = Field(default=Stop(), description="How the server is asked to end after loading.")
+    stop: Stop = Field(default=Stop(), description="How it is stopped.")
 
 
 class Writing(SpecModel):
@@ -112,7 +112,11 @@ class Loading(SpecModel):
 
 
 class Files(SpecModel):
-    """Which files below the data directory hold what, as patterns, for attribution."""
+    """Which files below the data directory hold what, for attribution.
+
+    Patterns start at the data directory, and `*` stands for any characters, `/` too. The first group that matches
+    counts, in the order temp, log, data.
+    """
 
     data: list[str] = Field(default_factory=list, description="Tables and indexes.")
     log: list[str] = Field(default_factory=list, description="Write-ahead log, journal, binary log.")
@@ -141,7 +145,7 @@ class Dbms(SpecModel):
         default=["off", "on"], description="How false and true are written."
     )
     readback: Readback = Field(description="How the values in force are asked for.")
-    connection: Connection = Field(description="How the load generator reaches the DBMS.")
+    connection: Connection = Field(description="How the load generator gets a connection.")
     loading: Loading = Field(description="How data is loaded once.")
     files: Files = Field(default=Files(), description="Which files hold what.")
     knobs: dict[KnobName, Knob] = Field(min_length=1, description="Everything a study may vary.")

@@ -18,7 +18,15 @@ class Emulation(SpecModel):
         min_length=1, description="Directory of the image file; its speed is the device's speed."
     )
     size_mib: int = Field(ge=64, description="Size of the image in MiB (it is sparse).")
-    filesystem: Literal["ext4", "xfs"] = Field(default="ext4", description="File system in the image.")
+    filesystem: Literal["ext4", "xfs"] = Field(
+        default="ext4", description="File system in the image; xfs takes images from 300 MiB on."
+    )
+
+    @model_validator(mode="after")
+    def _has_room(self) -> "Emulation":
+        if self.filesystem == "xfs" and self.size_mib < 300:
+            raise Misfit(("size_mib",), str(self.size_mib), "at least 300 for xfs")
+        return self
 
 
 class Device(SpecModel):

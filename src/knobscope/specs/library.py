@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from knobscope.specs.base import SpecModel
+from knobscope.specs.base import SpecModel, suggest
 from knobscope.specs.check import check_baseline, check_dbms, check_device, check_programs, check_study_knobs
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
 from knobscope.specs.study import Study
-from knobscope.specs.validate import suggest, validate_document
+from knobscope.specs.validate import validate_document
 from knobscope.specs.workload import Workload
 
 __all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]

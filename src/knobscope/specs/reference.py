@@ -78,8 +78,7 @@ def _render_type(node: Schema) -> str:
         name = node["$ref"].rsplit("/", 1)[1]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in node:
-        branches = [_render_type(branch) for branch in node["anyOf"] if branch.get("type") != "null"]
-        return " or ".join(branches)
+        return _render_union([_render_type(branch) for branch in node["anyOf"] if branch.get("type") != "null"])
     for key in ("enum", "const"):
         if key in node:
             values = node[key] if key == "enum" else [node[key]]
@@ -89,10 +88,17 @@ def _render_type(node: Schema) -> str:
     if node.get("type") == "object":
         names = node.get("propertyNames", {})
         keys = _render_type(names) if "enum" in names else "name"
-        return f"{keys} → {_render_type(node['additionalProperties'])}"
+        free = next(iter(node.get("patternProperties", {}).values()), None) or node["additionalProperties"]
+        return f"{keys} → {_render_type(free)}"
     plain = str({"string": "text", "boolean": "true, false"}.get(node["type"], node["type"]))
     bounds = [f"{word} {node[key]}" for key, word in _BOUNDS.items() if key in node]
     return " ".join([plain, *bounds])
+
+
+def _render_union(branches: list[str]) -> str:
+    if "number" in branches:
+        branches = [branch for branch in branches if branch != "integer"]
+    return "any value" if set(branches) == {"true, false", "number", "text"} else " or ".join(branches)
 
 
 def _render_default(node: Schema, required: bool) -> str:

@@ -94,14 +94,14 @@ class Study(SpecModel):
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="Seed of everything that is drawn.")
     sampling: Sampling = Field(default=Sampling(), description="How configurations are drawn.")
     screening: Screening = Field(default=Screening(), description="When screening stops.")
-    sweep: Sweep = Field(default=Sweep(), description="The one-at-a-time round.")
+    sweep: Sweep = Field(default=Sweep(), description="One knob at a time.")
     characterise: Literal["quick", "full"] = Field(
         default="quick", description="How thoroughly fio measures each device first."
     )
     monitor: Literal["bpf", "procfs"] = Field(default="bpf", description="bpf falls back to procfs, and says so.")
     rules: list[RuleName] = Field(default=list(get_args(RuleName)), description="Mismatch rules to apply.")
     thresholds: RuleSettings = Field(default=RuleSettings(), description="Thresholds of the rules.")
-    budget: Budget = Field(default=Budget(), description="Where the study ends whatever it has found.")
+    budget: Budget = Field(default=Budget(), description="A limit for the whole study.")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "Study":

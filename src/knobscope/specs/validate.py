@@ -1,14 +1,13 @@
 """From a document to a model: pydantic's complaints become problems that name line, key, found and expected."""
 
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from knobscope.specs.base import Misfit
+from knobscope.specs.base import Misfit, suggest
 from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem
 
-__all__ = ["suggest", "validate_document"]
+__all__ = ["validate_document"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -50,12 +49,6 @@ def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecP
     if "[key]" in detail["loc"] or kind == "invalid_key":
         return document.problem(location, f"the key {given!r}", _expectation(kind, detail))
     return document.problem(location, _show(given), _expectation(kind, detail))
-
-
-def suggest(word: object, known: list[str]) -> str:
-    """Return what was expected instead of an unknown word: the nearest known one, or all."""
-    guess = get_close_matches(str(word), known, n=1)
-    return f"{guess[0]} (did you mean that?)" if guess else f"one of {', '.join(known)}"
 
 
 def _expectation(kind: str, detail: Any) -> str:
@@ -120,8 +113,11 @@ def _keys_at(model: type[BaseModel], location: Location) -> list[str]:
 def _enter(node: dict[str, Any], part: str | float) -> dict[str, Any]:
     if isinstance(part, int):
         return dict(node.get("items", {}))
-    extra = node.get("additionalProperties", {})
-    return dict(node.get("properties", {}).get(part, extra if isinstance(extra, dict) else {}))
+    own: dict[str, Any] = node.get("properties", {})
+    for free in (*node.get("patternProperties", {}).values(), node.get("additionalProperties")):
+        if isinstance(free, dict):
+            return dict(own.get(str(part), free))
+    return dict(own.get(str(part), {}))
 
 
 def _resolve(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

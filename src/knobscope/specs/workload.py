@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from knobscope.specs.base import Misfit, Name, SpecModel, Value
+from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
 
 __all__ = ["Workload", "WorkloadChange"]
 
@@ -63,8 +63,7 @@ class Workload(SpecModel):
     def _is_consistent(self) -> "Workload":
         for name, value in self.parameters.items():
             if name not in _OTHER and name not in _MIX:
-                expected = f"a property of YCSB's CoreWorkload: {', '.join(sorted([*_MIX, *_OTHER]))}"
-                raise Misfit(("parameters", name), "an unknown property", expected)
+                raise Misfit(("parameters", name), "an unknown property", suggest(name, sorted([*_MIX, *_OTHER])))
             if name in _MIX and (isinstance(value, bool | str) or not 0 <= value <= 1):
                 raise Misfit(("parameters", name), repr(value), "a number between 0 and 1")
         mix = {name: self.parameters.get(name, default) for name, default in _MIX.items()}

@@ -1,0 +1,123 @@
+package knobscope;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+import com.fasterxml.jackson.core.JsonGenerator;
+import site.ycsb.DB;
+import site.ycsb.DBException;
+
+/** What the threads of one client share: who is connected, when to start, who has finished. */
+final class ClientRun {
+  private static ClientRun shared;
+
+  private final Settings settings;
+  private final Readback readback;
+  private final RunClock clock;
+  private final CountDownLatch allConnected;
+  private final CountDownLatch never = new CountDownLatch(1);
+  private final List<Map<String, String>> effective = new ArrayList<>();
+  private int finished;
+
+  private ClientRun(Settings settings) throws IOException {
+    this.settings = settings;
+    readback = settings.readback();
+    clock = new RunClock(settings, IntervalLog.SHARED);
+    allConnected = new CountDownLatch(settings.threads());
+    Thread.setDefaultUncaughtExceptionHandler((thread, error) -> Failures.die(Failures.describe(error)));
+    // YCSB ends with exit code 0 whatever went wrong; every regular end of ours goes around this hook.
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> Failures.die("YCSB ended before its time")));
+  }
+
+  /** The run that all threads of this process belong to. */
+  static synchronized ClientRun of(Properties properties) throws IOException {
+    if (shared == null) {
+      Events.emit("started", json -> json.writeNumberField("pid", ProcessHandle.current().pid()));
+      shared = new ClientRun(new Settings(properties));
+    }
+    return shared;
+  }
+
+  /** A new object of the binding under test, connected. */
+  DB connect() throws DBException {
+    try {
+      DB binding = (DB) Class.forName(settings.binding()).getDeclaredConstructor().newInstance();
+      binding.setProperties(settings.properties());
+      binding.init();
+      return binding;
+    } catch (ReflectiveOperationException | ClassCastException e) {
+      throw new DBException("cannot make the binding " + settings.binding(), e);
+    }
+  }
+
+  /** Reads knobs back and returns when every thread has done so; the last one to come starts the clock. */
+  void awaitOthers(DB binding) throws DBException, InterruptedException {
+    Map<String, String> values = readback.ask(binding);
+    synchronized (this) {
+      effective.add(values);
+      if (effective.size() == settings.threads()) {
+        Events.emit("connected", this::writeConnected);
+        if (settings.connectingOnly()) {
+          Runtime.getRuntime().halt(0);
+        } else if (!settings.loading()) {
+          clock.start();
+        }
+      }
+    }
+    allConnected.countDown();
+    allConnected.await();
+  }
+
+  private void writeConnected(JsonGenerator json) throws IOException {
+    json.writeObjectFieldStart("effective");
+    for (Map.Entry<String, String> knob : effective.get(0).entrySet()) {
+      json.writeStringField(knob.getKey(), knob.getValue());
+    }
+    json.writeEndObject();
+    json.writeArrayFieldStart("disagree");
+    for (Readback.Disagreement disagreement : Readback.compare(effective)) {
+      json.writeStartObject();
+      json.writeStringField("knob", disagreement.knob());
+      json.writeArrayFieldStart("values");
+      for (String value : disagreement.values()) {
+        json.writeString(value);
+      }
+      json.writeEndArray();
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+  }
+
+  /** Holds a thread back for good once the window is over: the DBMS sees no load that is not measured. */
+  void passGate() {
+    if (clock.isOver()) {
+      try {
+        never.await();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** A loading thread has stored its share; after the last one the records are counted and the client ends. */
+  synchronized void finishLoading() throws DBException {
+    if (!settings.loading() || ++finished < settings.threads()) {
+      return;
+    }
+    DB binding = connect();
+    if (!(binding instanceof CountsRecords counter)) {
+      throw new DBException(settings.binding() + " cannot count records");
+    }
+    long records = counter.countRecords(settings.table());
+    binding.cleanup();
+    if (records != settings.records()) {
+      Failures.die("loaded " + records + " records instead of " + settings.records() + "; last failure: "
+          + Failures.last());
+    }
+    Events.emit("loaded", json -> json.writeNumberField("records", records));
+    Runtime.getRuntime().halt(0);
+  }
+}

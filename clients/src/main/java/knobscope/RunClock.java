@@ -1,0 +1,94 @@
+package knobscope;
+
+import java.io.IOException;
+import java.time.Instant;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+
+/** Leads one run through warm-up and measured window, closing intervals on time, and ends the client after it. */
+final class RunClock extends Thread {
+  /** This long, and for two intervals (which are never exactly on time), nothing but failures: hopeless. */
+  private static final long HOPELESS_NS = 1_000_000_000L;
+
+  private final Settings settings;
+  private final IntervalLog log;
+  private volatile Instant endedAt;
+  private long lastHopefulNs = System.nanoTime();
+
+  RunClock(Settings settings, IntervalLog log) {
+    super("knobscope-clock");
+    this.settings = settings;
+    this.log = log;
+    setPriority(MAX_PRIORITY);
+    setDaemon(true);
+  }
+
+  /** True once the measured window has ended: no operation may begin any more. */
+  boolean isOver() {
+    return endedAt != null;
+  }
+
+  @Override
+  public void run() {
+    try {
+      long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> Events.emitTime("measuring", at));
+      log.openWindow();
+      long toNs = pass(fromNs, settings.measureNs(), at -> endedAt = at);
+      finish(fromNs, toNs);
+    } catch (RuntimeException | IOException e) {
+      Failures.die(Failures.describe(e));
+    }
+  }
+
+  /**
+   * Closes interval after interval until {@code lengthNs} are over. The last one is cut off, {@code atEnd} is told,
+   * and only then is it evaluated. Returns when exactly it ended.
+   */
+  private long pass(long fromNs, long lengthNs, Consumer<Instant> atEnd) {
+    long dueNs = 0;
+    long endNs;
+    do {
+      dueNs = nextEnd(dueNs, lengthNs);
+      sleepUntil(fromNs + dueNs);
+      IntervalLog.Interval interval = log.cut();
+      endNs = interval.endNs();
+      if (dueNs == lengthNs) {
+        atEnd.accept(Instant.now());
+      }
+      judge(log.add(interval), endNs);
+    } while (dueNs < lengthNs);
+    return endNs;
+  }
+
+  /** A rest of less than half an interval belongs to the last one: there are no slivers. */
+  private long nextEnd(long dueNs, long lengthNs) {
+    long next = dueNs + settings.intervalNs();
+    return lengthNs - next < settings.intervalNs() / 2 ? lengthNs : next;
+  }
+
+  /** Ends a run in which nothing works any more, for instance because the server is gone. */
+  private void judge(Sample.Stats all, long endNs) {
+    if (all.ok() > 0 || all.failed() == 0) {
+      lastHopefulNs = endNs;
+    } else if (endNs - lastHopefulNs >= Math.max(HOPELESS_NS, settings.intervalNs() * 3 / 2)) {
+      Failures.die("no operation succeeds any more; the last was " + Failures.last());
+    }
+  }
+
+  private void finish(long fromNs, long toNs) throws IOException {
+    Sample.Stats all = log.window().get(IntervalLog.ALL);
+    if (all.ok() == 0) {
+      Failures.die("no operation succeeded in the measured window (" + all.failed() + " failed; the last was "
+          + Failures.last() + ")");
+    }
+    ResultFiles.write(settings.out(), log, fromNs, toNs);
+    Events.emitTime("measured", endedAt);
+    Runtime.getRuntime().halt(0);
+  }
+
+  private static void sleepUntil(long deadlineNs) {
+    for (long left = deadlineNs - System.nanoTime(); left > 0; left = deadlineNs - System.nanoTime()) {
+      LockSupport.parkNanos(left);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+package knobscope;
+
+import org.HdrHistogram.Histogram;
+
+/** Operations of one kind over some time: latencies of those that succeeded (nanoseconds), and how many failed. */
+final class Sample {
+  private final Histogram latencies;
+  private long failed;
+
+  Sample(Histogram latencies, long failed) {
+    this.latencies = latencies;
+    this.failed = failed;
+  }
+
+  static Sample empty() {
+    return new Sample(Operation.emptyHistogram(), 0);
+  }
+
+  void add(Sample other) {
+    latencies.add(other.latencies);
+    failed += other.failed;
+  }
+
+  Stats stats() {
+    return new Stats(latencies.getTotalCount(), failed, latencies.getMean() / 1000, percentile(50),
+        percentile(95), percentile(99), percentile(99.9), latencies.getMaxValue() / 1000.0);
+  }
+
+  private double percentile(double share) {
+    return latencies.getValueAtPercentile(share) / 1000.0;
+  }
+
+  /** The figures of a sample; latencies in microseconds, of no meaning when {@code ok} is 0. */
+  record Stats(long ok, long failed, double meanUs, double p50Us, double p95Us, double p99Us, double p999Us,
+      double maxUs) {}
+}

@@ -1,0 +1,95 @@
+package knobscope;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.Vector;
+import java.util.function.Supplier;
+import site.ycsb.ByteIterator;
+import site.ycsb.DB;
+import site.ycsb.DBException;
+import site.ycsb.Status;
+
+/**
+ * What YCSB is told to drive ({@code -db knobscope.TimedDB}): passes every operation on to the binding named by
+ * {@code knobscope.db} and records how long it took and whether it worked. An operation that fails is counted, never
+ * the end of a thread.
+ */
+public final class TimedDB extends DB {
+  private DB binding;
+  private ClientRun run;
+
+  /** Connects, reads knobs back, waits for the other threads. YCSB goes on without a thread that fails; we do not. */
+  @Override
+  public void init() {
+    try {
+      run = ClientRun.of(getProperties());
+      binding = run.connect();
+      run.awaitOthers(binding);
+    } catch (RefusedException e) {
+      Failures.die("refused", Failures.describe(e));
+    } catch (DBException | IOException | InterruptedException | RuntimeException e) {
+      Failures.die("cannot connect: " + Failures.describe(e));
+    }
+  }
+
+  /** Reached after a load only: a run ends by its clock. */
+  @Override
+  public void cleanup() {
+    try {
+      binding.cleanup();
+    } catch (DBException | RuntimeException e) {
+      Failures.note("CLEANUP", Failures.describe(e));
+    }
+    try {
+      run.finishLoading();
+    } catch (DBException | RuntimeException e) {
+      Failures.die("cannot count the records: " + Failures.describe(e));
+    }
+  }
+
+  @Override
+  public Status read(String table, String key, Set<String> fields, Map<String, ByteIterator> result) {
+    return timed("READ", () -> binding.read(table, key, fields, result));
+  }
+
+  @Override
+  public Status scan(String table, String startkey, int recordcount, Set<String> fields,
+      Vector<HashMap<String, ByteIterator>> result) {
+    return timed("SCAN", () -> binding.scan(table, startkey, recordcount, fields, result));
+  }
+
+  @Override
+  public Status update(String table, String key, Map<String, ByteIterator> values) {
+    return timed("UPDATE", () -> binding.update(table, key, values));
+  }
+
+  @Override
+  public Status insert(String table, String key, Map<String, ByteIterator> values) {
+    return timed("INSERT", () -> binding.insert(table, key, values));
+  }
+
+  @Override
+  public Status delete(String table, String key) {
+    return timed("DELETE", () -> binding.delete(table, key));
+  }
+
+  private Status timed(String name, Supplier<Status> call) {
+    run.passGate();
+    long start = System.nanoTime();
+    Status status;
+    try {
+      status = call.get();
+    } catch (RuntimeException e) {
+      IntervalLog.SHARED.record(name, false, System.nanoTime() - start);
+      Failures.note(name, Failures.describe(e));
+      return Status.ERROR;
+    }
+    IntervalLog.SHARED.record(name, status.isOk(), System.nanoTime() - start);
+    if (!status.isOk()) {
+      Failures.note(name, status.getName());
+    }
+    return status;
+  }
+}

@@ -1,0 +1,118 @@
+"""Turns the counters of a run into its I/O profile: plain rows with sums, shares and units, ready for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from counters import OPERATIONS, OWNERS, Reading, Snapshot, Totals
+
+__all__ = ["describe_run"]
+
+Row = dict[str, Any]
+#: Part of the profile -> owners it is made of.
+_PARTS = {
+    "own": ("own",),
+    "inode": ("inode",),
+    "journal": ("journal",),
+    "flush": ("flush",),
+    "foreign": ("foreign", "unknown", "unseen"),
+}
+#: Owners that `requests` and everything derived from it counts.
+_COUNTED = {"device": OWNERS, "process": ("own", "inode", "flush")}
+#: Owners nobody can vouch for. A journal and flushes are the workload's only where the device is.
+_UNATTRIBUTED = {"device": ("unseen", "unknown"), "process": ("unseen", "unknown", "journal", "flush")}
+
+
+def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -> Row:
+    """Return the profile of a run; times in the series count from its beginning."""
+    counted = [_count(totals, "requests", _COUNTED[scope]) for totals in reading.totals]
+    total = sum(sum(totals["requests"]) for totals in reading.totals)
+    unattributed = sum(_count(totals, "requests", _UNATTRIBUTED[scope]) for totals in reading.totals)
+    return {
+        "duration_s": (reading.end_ns - reading.begin_ns) / 1e9,
+        "monitor": "bpf",
+        "scope": scope,
+        "lost_events": _add(reading, "lost"),
+        "unattributed_share": unattributed / total if total else 0.0,
+        "completions_without_start": _add(reading, "unstarted") + _add(reading, "early"),
+        "starts_without_completion": sum(counted) - _add(reading, "completed"),
+        "requeues": _add(reading, "requeues"),
+        "failed_requests": _add(reading, "errors"),
+        "io_profile": [_describe_operation(op, reading.totals[i], scope) for i, op in enumerate(OPERATIONS)],
+        "io_sizes": _list_sizes(reading),
+        "queue_depth": _list_depths(reading),
+        "io_latency": _list_times(reading, "latency"),
+        "queue_wait": _list_times(reading, "wait"),
+        "files": [],
+        "series": _list_intervals(reading.begin_ns, snapshots, scope),
+        "programs": reading.programs,
+    }
+
+
+def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:
+    return sum(totals[quantity][OWNERS.index(owner)] for owner in owners)
+
+
+def _add(reading: Reading, field: str) -> int:
+    return sum(totals[field] for totals in reading.totals)
+
+
+def _describe_operation(op: str, totals: Totals, scope: str) -> Row:
+    requests = _count(totals, "requests", _COUNTED[scope])
+    row: Row = {"op": op, "requests": requests, "bytes": _count(totals, "bytes", _COUNTED[scope])}
+    for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
+        row[f"{name}_requests"] = totals[name] if is_judged else None
+        row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
+    row |= {flag: totals[flag] for flag in ("fua", "preflush", "sync", "meta")}
+    for part, owners in _PARTS.items():
+        row[f"{part}_requests"] = _count(totals, "requests", owners)
+        row[f"{part}_bytes"] = _count(totals, "bytes", owners)
+    return row | {"device_requests": sum(totals["requests"]), "device_bytes": sum(totals["bytes"])}
+
+
+def _list_sizes(reading: Reading) -> list[Row]:
+    sizes = {(i, (n + 1) * 512): v for i, row in enumerate(reading.details) for n, v in enumerate(row["sizes"]) if v}
+    sizes |= reading.odd_sizes
+    return [{"op": OPERATIONS[op], "bytes": size, "requests": n} for (op, size), n in sorted(sizes.items())]
+
+
+def _list_depths(reading: Reading) -> list[Row]:
+    queues = dict(reading.depth_times)
+    queues[-1] = queues.pop(max(queues)) if len(queues) > 1 else queues[0]
+    return [
+        {"queue": queue, "depth": depth, "time_ns": time_ns}
+        for queue, times in sorted(queues.items())
+        for depth, time_ns in enumerate(times)
+        if time_ns
+    ]
+
+
+def _list_times(reading: Reading, quantity: str) -> list[Row]:
+    return [
+        {"op": OPERATIONS[i], "low_us": _edge(n) / 1e3, "high_us": _edge(n + 1) / 1e3, "requests": requests}
+        for i, details in enumerate(reading.details)
+        for n, requests in enumerate(details[quantity])
+        if requests
+    ]
+
+
+def _edge(bucket: int) -> int:
+    """Return the lower edge in ns of a bucket: four per power of two from 4 ns on, everything below in the first."""
+    power, quarter = divmod(bucket, 4)
+    return (4 + quarter) << power >> 2 if bucket >= 8 else 4 * (bucket > 0)
+
+
+def _list_intervals(begin_ns: int, snapshots: Sequence[Snapshot], scope: str) -> list[Row]:
+    rows = []
+    for before, after in pairwise(snapshots):
+        depth = (after.depth_area_ns - before.depth_area_ns) / max(after.at_ns - before.at_ns, 1)
+        for op, then, now in zip(OPERATIONS, before.totals, after.totals):
+            requests, size = (_count(now, q, _COUNTED[scope]) - _count(then, q, _COUNTED[scope]) for q in ("requests", "bytes"))
+            completed = now["completed"] - then["completed"]
+            latency_us = (now["latency_ns"] - then["latency_ns"]) / completed / 1e3 if completed else None
+            if requests or completed:
+                row = {"t_s": (after.at_ns - begin_ns) / 1e9, "op": op, "requests": requests, "bytes": size}
+                rows.append(row | {"depth": depth, "latency_mean_us": latency_us})
+    return rows

@@ -1,0 +1,144 @@
+"""Reads the running kernel's own type information (BTF): offsets, enumerators, tracepoint arguments.
+
+BTF is exact for this kernel; headers of another version compile and then read garbage silently. Format:
+https://docs.kernel.org/bpf/btf.html
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+__all__ = ["BTF_FILE", "Btf"]
+
+BTF_FILE = Path("/sys/kernel/btf/vmlinux")
+
+(_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC) = range(1, 13)
+(_FUNC_PROTO, _VAR, _DATASEC, _FLOAT, _DECL_TAG, _TYPE_TAG, _ENUM64) = range(13, 20)
+_TRANSPARENT = {_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG}
+#: Bytes that follow a record: (fixed, per element).
+_TAIL = dict.fromkeys((_PTR, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC, _FLOAT, _TYPE_TAG), (0, 0))
+_TAIL |= {_INT: (4, 0), _VAR: (4, 0), _DECL_TAG: (4, 0), _ARRAY: (12, 0), _ENUM: (0, 8), _FUNC_PROTO: (0, 8)}
+_TAIL |= dict.fromkeys((_STRUCT, _UNION, _DATASEC, _ENUM64), (0, 12))
+
+
+class Btf:
+    """Type information of one kernel; ValueError when the data are not BTF that we understand."""
+
+    def __init__(self, data: bytes) -> None:
+        magic, _, _, header, type_start, type_length, string_start, string_length = struct.unpack_from(
+            "<HBBIIIII", data, 0
+        )
+        if magic != 0xEB9F:
+            raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
+        self._types = data[header + type_start : header + type_start + type_length]
+        self._strings = data[header + string_start : header + string_start + string_length]
+        self._positions = [0]  # type ids count from 1
+        self._named: dict[tuple[int, int], int] = {}
+        self._index()
+
+    def _index(self) -> None:
+        types, unpack, position = self._types, struct.Struct("<III").unpack_from, 0
+        while position < len(types):
+            name, info, _ = unpack(types, position)
+            kind = info >> 24 & 31
+            if kind not in _TAIL:
+                raise ValueError(f"BTF type kind {kind} is unknown, its length too")
+            if name and kind in (_STRUCT, _ENUM, _ENUM64, _TYPEDEF):
+                self._named.setdefault((kind, name), len(self._positions))
+            self._positions.append(position)
+            fixed, each = _TAIL[kind]
+            position += 12 + fixed + each * (info & 0xFFFF)
+
+    def _record(self, type_id: int) -> tuple[int, int, int, int, int]:
+        """Return name offset, kind, number of elements, size or type, and where the tail begins."""
+        position = self._positions[type_id]
+        name, info, size = struct.unpack_from("<III", self._types, position)
+        return name, info >> 24 & 31, info & 0xFFFF, size, position + 12
+
+    def _strip(self, type_id: int) -> int:
+        while type_id and (record := self._record(type_id))[1] in _TRANSPARENT:
+            type_id = record[3]
+        return type_id
+
+    def _string(self, offset: int) -> str:
+        return self._strings[offset : self._strings.index(b"\0", offset)].decode()
+
+    def _find(self, kind: int, name: str) -> int:
+        """Return the type's id, 0 when there is none of that name."""
+        place = self._strings.find(b"\0" + name.encode() + b"\0")
+        return self._named.get((kind, place + 1), 0) if place >= 0 else 0
+
+    def _elements(self, type_id: int) -> list[tuple[int, ...]]:
+        _, kind, count, _, tail = self._record(type_id)
+        size = _TAIL[kind][1]
+        form = f"<{size // 4}I"
+        return [struct.unpack_from(form, self._types, tail + i * size) for i in range(count)]
+
+    def _size(self, type_id: int) -> int:
+        type_id = self._strip(type_id)
+        _, kind, _, size, tail = self._record(type_id)
+        if kind == _PTR:
+            return 8
+        if kind == _ARRAY:
+            element, _, count = struct.unpack_from("<III", self._types, tail)
+            return count * self._size(element)
+        return size
+
+    def _search(self, type_id: int, member: str) -> tuple[int, int] | None:
+        """Find a member, also inside anonymous structs and unions; return its offset in bytes and its type."""
+        is_packed = struct.unpack_from("<I", self._types, self._positions[type_id] + 4)[0] >> 31
+        for name, element, bits in self._elements(type_id):
+            offset, width = (bits & 0xFFFFFF, bits >> 24) if is_packed else (bits, 0)
+            if name and self._string(name) == member:
+                if width or offset % 8:
+                    raise KeyError(f"{member} is a bit-field")
+                return offset // 8, self._strip(element)
+            inner = self._strip(element)
+            if not name and self._record(inner)[1] in (_STRUCT, _UNION):
+                found = self._search(inner, member)
+                if found:
+                    return found[0] + offset // 8, found[1]
+        return None
+
+    def find_member(self, struct_name: str, path: str) -> tuple[int, int]:
+        """Return offset and size in bytes of a member (dots lead into embedded structs); KeyError when missing."""
+        type_id, offset = self._find(_STRUCT, struct_name), 0
+        if not type_id:
+            raise KeyError(f"struct {struct_name}")
+        for name in path.split("."):
+            found = self._search(type_id, name)
+            if found is None:
+                raise KeyError(f"{struct_name}.{path}")
+            offset, type_id = offset + found[0], found[1]
+        return offset, self._size(type_id)
+
+    def get_struct_size(self, name: str) -> int:
+        """Return the size of a struct in bytes; KeyError when missing."""
+        type_id = self._find(_STRUCT, name)
+        if not type_id:
+            raise KeyError(f"struct {name}")
+        return self._size(type_id)
+
+    def list_enumerators(self, name: str) -> dict[str, int]:
+        """Return names and values of an enum; empty when there is none of that name."""
+        type_id = self._find(_ENUM, name) or self._find(_ENUM64, name)
+        if not type_id:
+            return {}
+        return {self._string(element[0]): element[1] for element in self._elements(type_id)}
+
+    def list_tracepoint_arguments(self, tracepoint: str) -> list[str] | None:
+        """Return for each argument the struct it points to ("" for others); None when there is no such tracepoint."""
+        pointer = self._strip(self._find(_TYPEDEF, f"btf_trace_{tracepoint}"))
+        if not pointer:
+            return None
+        prototype = self._record(pointer)[3]
+        return [self._pointed_struct(kind) for _, kind in self._elements(prototype)[1:]]  # the first is the probe's own
+
+    def _pointed_struct(self, type_id: int) -> str:
+        type_id = self._strip(type_id)
+        _, kind, _, target, _ = self._record(type_id) if type_id else (0, 0, 0, 0, 0)
+        if kind != _PTR or not (target := self._strip(target)):
+            return ""
+        name, kind, *_ = self._record(target)
+        return self._string(name) if kind in (_STRUCT, _FWD) else ""

@@ -1,0 +1,141 @@
+"""One cgroup v2 directory per run: the process set that counts as the workload. Children follow by themselves."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+from kernel import Unavailable
+
+__all__ = ["RunCgroup", "find_hierarchy"]
+
+_PREFIX = "knobscope-"
+_NUMBERS = count(1)
+
+
+def find_hierarchy() -> Path:
+    """Return where cgroup v2 is mounted (alone or beside v1); Unavailable when nowhere, or read-only."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.split()[0] == "cgroup2":
+            mount = Path(fields.split()[4])
+            if not os.access(mount, os.W_OK):
+                raise Unavailable(f"cgroup v2 at {mount} is read-only")
+            return mount
+    raise Unavailable("no cgroup v2 hierarchy is mounted")
+
+
+class RunCgroup:
+    """A directory below the cgroup of the first followed process, so that limits on that one go on holding."""
+
+    def __init__(self, hierarchy: Path, first_pid: int) -> None:
+        self._parent = _find_parent(hierarchy, first_pid)
+        _remove_orphans(self._parent)
+        self._directory = self._parent / f"{_PREFIX}{os.getpid()}-{next(_NUMBERS)}"
+        self._directory.mkdir()
+
+    @property
+    def identity(self) -> int:
+        """What bpf_get_current_cgroup_id returns for its processes."""
+        return self._directory.stat().st_ino
+
+    def read_cpu_us(self) -> int:
+        """Return the CPU time of everything that ever ran in it, in microseconds."""
+        fields = dict(line.split() for line in (self._directory / "cpu.stat").read_text().splitlines())
+        return int(fields["usage_usec"])
+
+    def add_trees(self, pids: Iterable[int], uid: int | None) -> tuple[list[int], list[int]]:
+        """Move processes and their present descendants in; return those moved and descendants that are not `uid`'s.
+
+        PermissionError when a named process is not `uid`'s (None: anybody's will do), ProcessLookupError when it is gone.
+        """
+        pids, inside, refused = list(pids), set(), set()
+        for pid in pids:
+            if uid is not None and _get_owners(pid) != {uid}:
+                raise PermissionError(f"process {pid} does not belong to user {uid}")
+        while waiting := _list_trees(pids) - inside - refused - {os.getpid()}:  # until a look finds no new forks
+            for pid in waiting:
+                try:
+                    is_allowed = uid is None or _get_owners(pid) == {uid}
+                    if is_allowed:
+                        self._move(pid, self._directory)
+                except ProcessLookupError:
+                    if pid in pids:
+                        raise
+                    is_allowed = False
+                (inside if is_allowed else refused).add(pid)
+        return sorted(inside), sorted(pid for pid in refused if Path("/proc", str(pid)).exists())
+
+    def release(self) -> None:
+        """Move what is left back to where it came from and remove the directory."""
+        _release(self._directory, self._parent)
+
+    def _move(self, pid: int, directory: Path) -> None:
+        (directory / "cgroup.procs").write_text(str(pid))
+
+
+def _find_parent(hierarchy: Path, pid: int) -> Path:
+    try:
+        lines = Path("/proc", str(pid), "cgroup").read_text().splitlines()
+    except FileNotFoundError as gone:
+        raise ProcessLookupError(f"there is no process {pid}") from gone
+    path = next(line[3:] for line in lines if line.startswith("0::"))
+    parts = [part for part in path.split("/") if part and not part.startswith(_PREFIX)]
+    parent = hierarchy.joinpath(*parts)
+    return hierarchy if ".." in parts or not parent.is_dir() else parent
+
+
+def _get_owners(pid: int) -> set[int]:
+    """Return the real, effective, saved and file system user of a process: all one unless it is set-uid."""
+    try:
+        lines = Path("/proc", str(pid), "status").read_text().splitlines()
+    except FileNotFoundError as gone:
+        raise ProcessLookupError(f"there is no process {pid}") from gone
+    return {int(user) for line in lines if line.startswith("Uid:") for user in line.split()[1:]}
+
+
+def _list_trees(roots: Iterable[int]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # ended while we looked
+            children.setdefault(int(parent), []).append(int(entry.name))
+    found, queue = set(roots), list(roots)
+    while queue:
+        for pid in children.get(queue.pop(), []):
+            if pid not in found:
+                found.add(pid)
+                queue.append(pid)
+    return found
+
+
+def _remove_orphans(parent: Path) -> None:
+    """Remove directories of monitors that were killed with -9."""
+    for directory in parent.glob(f"{_PREFIX}*-*"):
+        owner = directory.name[len(_PREFIX) :].split("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            _release(directory, parent)
+
+
+def _release(directory: Path, parent: Path) -> None:
+    deadline = time.monotonic() + 2
+    while True:
+        for pid in (directory / "cgroup.procs").read_text().split():
+            try:
+                (parent / "cgroup.procs").write_text(pid)
+            except ProcessLookupError:
+                continue  # ended by itself
+        try:
+            directory.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)  # a process forked, or one is still exiting
+        else:
+            return

@@ -1,0 +1,219 @@
+"""Loads the block program and reads its maps: counters of one run at a time, kept apart by epoch.
+
+Two sets of counters take turns. A run gets a fresh set by one write to the configuration, so that nothing is counted
+twice or lost at its borders, and requests in flight at that moment are told apart from its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from disk import Disk
+from kernel import Kernel, Unavailable, compile_environment
+
+__all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
+
+OPERATIONS = ("read", "write", "discard", "flush")
+OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
+_SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
+_HANDLERS = {
+    "block_io_start": "on_start",
+    "block_getrq": "on_getrq",
+    "block_bio_frontmerge": "on_frontmerge",
+    "block_rq_issue": "on_issue",
+    "block_rq_complete": "on_complete",
+    "block_rq_requeue": "on_requeue",
+    "writeback_dirty_folio": "on_dirty",
+    "writeback_dirty_page": "on_dirty",
+}
+_FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
+_RECURSION_MISSES = 208  # offset in struct bpf_prog_info (since 5.12); run_time_ns and run_cnt stand before it
+
+Totals = dict[str, Any]  # field of struct totals_t or details_t -> number or list of numbers
+
+
+@dataclass
+class Snapshot:
+    """Sums since the run began, for one point of its series."""
+
+    at_ns: int
+    totals: list[Totals]
+    depth_area_ns: int
+
+
+@dataclass
+class Reading:
+    """All counters of a run: per operation, per (operation, odd size), per queue time at each depth in ns."""
+
+    begin_ns: int
+    end_ns: int
+    totals: list[Totals]
+    details: list[Totals]
+    odd_sizes: dict[tuple[int, int], int]
+    depth_times: dict[int, list[int]]
+    programs: list[dict[str, Any]]
+
+
+class Counters:
+    """The loaded program. `start` opens a run, `stop` closes it and returns its counters."""
+
+    def __init__(self, kernel: Kernel, disk: Disk, unit: int, scope: str) -> None:
+        self._disk = disk
+        self._bpf, self._lib = _load(kernel, disk, unit, scope)
+        self._config = self._bpf["config"].Leaf()
+        self._before: dict[str, tuple[int, int, int]] = {}
+
+    def start(self, cgroup: int) -> int:
+        """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock."""
+        self._clear(1 - self._set)
+        self._put("streams", 0, self._bpf["streams"].Leaf())
+        self._before = self._read_programs()
+        return self._flip(cgroup)
+
+    def stop(self) -> Reading:
+        """Freeze the run's counters and read them."""
+        begin, used = int(self._config.since), self._set
+        programs = self._read_programs()
+        end = self._flip(int(self._config.cgroup))
+        runs = {name: [now - then for now, then in zip(programs[name], self._before[name])] for name in programs}
+        return Reading(
+            begin_ns=begin,
+            end_ns=end,
+            totals=[self._sum("totals", used, op) for op in range(len(OPERATIONS))],
+            details=[self._sum("details", used, op) for op in range(len(OPERATIONS))],
+            odd_sizes={(k.op, k.bytes): v.value for k, v in self._bpf["odd_sizes"].items() if k.set == used},
+            depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
+            programs=[
+                {"program": name, "runs": count, "time_ns": ns, "missed": missed}
+                for name, (ns, count, missed) in runs.items()
+            ],
+        )
+
+    def sample(self) -> Snapshot:
+        """Read the sums of the run that is counted now; the rest of it stays in the kernel."""
+        now = time.monotonic_ns()
+        device = self._list_queues()[-1]
+        times = self._read_depth(device, self._set, int(self._config.since), now)
+        totals = [self._sum("totals", self._set, op) for op in range(len(OPERATIONS))]
+        return Snapshot(now, totals, sum(depth * ns for depth, ns in enumerate(times)))
+
+    def close(self) -> None:
+        """Detach all programs."""
+        self._bpf.cleanup()
+
+    @property
+    def _set(self) -> int:
+        return int(self._config.epoch) & 1
+
+    def _list_queues(self) -> list[int]:
+        """Return the queues' places in the map; with several the last one is the whole device."""
+        return list(range(self._disk.queues + (self._disk.queues > 1)))
+
+    def _flip(self, cgroup: int) -> int:
+        learnt = self._get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
+        now = time.monotonic_ns()
+        self._config = self._bpf["config"].Leaf(learnt, cgroup, now, int(self._config.epoch) + 1)
+        self._put("config", 0, self._config)
+        return now
+
+    def _clear(self, which: int) -> None:
+        for op in range(len(OPERATIONS)):
+            self._put("totals", which * len(OPERATIONS) + op, self._bpf["totals"].Leaf())
+            self._put("details", which * len(OPERATIONS) + op, self._bpf["details"].Leaf())
+        for queue in range(self._disk.queues + 1):
+            self._put("depths", which * (self._disk.queues + 1) + queue, self._bpf["depths"].Leaf())
+        for key in [key for key in self._bpf["odd_sizes"] if key.set == which]:
+            del self._bpf["odd_sizes"][key]
+
+    def _sum(self, table: str, which: int, op: int) -> Totals:
+        cpus = self._get(table, which * len(OPERATIONS) + op)
+        sums: Totals = {}
+        for name, kind in cpus._type_._fields_:
+            values = [getattr(cpu, name) for cpu in cpus]
+            is_array = issubclass(kind, ctypes.Array)
+            sums[name] = [sum(column) for column in zip(*values)] if is_array else sum(values)
+        return sums
+
+    def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
+        """Return ns spent at each depth, with the time since the last event, which the kernel has not booked yet."""
+        state = self._get("queues", queue)
+        times = list(self._get("depths", which * (self._disk.queues + 1) + queue).time)
+        last = max(int(state.last), begin)
+        times[min(int(state.depth), len(times) - 1)] += max(end - last, 0)
+        return times
+
+    def _read_programs(self) -> dict[str, tuple[int, int, int]]:
+        """Return for each program its run time in ns and number of runs (0 unless kernel.bpf_stats_enabled), and misses."""
+        programs = {}
+        for name, function in self._bpf.funcs.items():
+            info, length = ctypes.create_string_buffer(256), ctypes.c_uint32(256)
+            if self._lib.bpf_obj_get_info(function.fd, info, ctypes.byref(length)) < 0:
+                raise OSError(f"cannot read the state of BPF program {name.decode()}")
+            numbers = [int.from_bytes(info[_RECURSION_MISSES - 16 + i : _RECURSION_MISSES - 8 + i], "little") for i in (0, 8, 16)]
+            programs[name.decode()] = (numbers[0], numbers[1], numbers[2])
+        return programs
+
+    def _get(self, table: str, key: int) -> Any:
+        leaf = self._bpf[table].Leaf()
+        if self._lib.bpf_lookup_elem(self._bpf[table].map_fd, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf)) < 0:
+            raise OSError(f"cannot read entry {key} of BPF map {table}")
+        return leaf
+
+    def _put(self, table: str, key: int, leaf: Any) -> None:
+        handle = self._bpf[table].map_fd
+        if self._lib.bpf_update_elem(handle, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf), 0) < 0:
+            raise OSError(f"cannot write entry {key} of BPF map {table}")
+
+
+def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Any, Any]:
+    try:
+        from bcc import BPF, lib
+    except ImportError as missing:
+        raise Unavailable(f"no bcc for the system's Python ({missing}); Debian's package is python3-bpfcc") from missing
+    for needed in ("block_rq_issue", "block_rq_complete"):
+        if needed not in kernel.tracepoints:
+            raise Unavailable(f"this kernel has no tracepoint {needed}")
+    try:
+        with compile_environment(kernel):
+            bpf = BPF(text=_compose(kernel, disk, unit, scope), cflags=_FLAGS)
+            for tracepoint, handler in _choose_handlers(kernel).items():
+                bpf.load_func(handler, BPF.RAW_TRACEPOINT)
+                bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
+    except Exception as failure:  # bcc raises nothing narrower
+        raise Unavailable(f"BPF is not to be had: {failure}") from failure
+    return bpf, lib
+
+
+def _choose_handlers(kernel: Kernel) -> dict[str, str]:
+    """Return tracepoint -> program; who submits is asked per request since 6.5, before that per bio."""
+    handlers = {point: handler for point, handler in _HANDLERS.items() if point in kernel.tracepoints}
+    if "block_io_start" in handlers:
+        handlers.pop("block_getrq", None)
+        handlers.pop("block_bio_frontmerge", None)
+    return handlers
+
+
+def _compose(kernel: Kernel, disk: Disk, unit: int, scope: str) -> str:
+    constants = {
+        "DEVICE_MAJOR": disk.major,
+        "DEVICE_MINOR": disk.minor,
+        "FIRST_SECTOR": f"{disk.first_sector}ULL",
+        "END_SECTOR": f"{disk.end_sector}ULL",
+        "UNIT_BYTES": unit,
+        "QUEUES": disk.queues,
+        "SLOTS": disk.slots,
+        "SCOPE_PROCESS": int(scope == "process"),
+    }
+    lines = "\n".join(f"#define {name} {value}" for name, value in constants.items())
+    program = re.sub(
+        r'^#include "(.+)"$',
+        lambda line: _SOURCE.with_name(line[1]).read_text(),  # bcc rewrites map accesses only in the main file
+        _SOURCE.read_text(),
+        flags=re.MULTILINE,
+    )
+    return f"{kernel.prelude}{lines}\n{program}"

@@ -1,0 +1,72 @@
+"""The followed device as sysfs shows it: its disk, the range it takes on it, hardware queues and tags."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel import Unavailable
+
+__all__ = ["Disk", "find_disk"]
+
+_MAX_TAGS = 2048  # what an I/O scheduler may use, whatever the driver has
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk, or the range [first_sector, end_sector) of it; `slots` is a power of two above the highest tag."""
+
+    device: str
+    name: str
+    major: int
+    minor: int
+    first_sector: int
+    end_sector: int
+    queues: int
+    slots: int
+    sequence: str
+
+    def is_present(self) -> bool:
+        """Whether the device is still there and still the same (a loop device may have got another file)."""
+        return _read_sequence(Path("/sys/dev/block", self.device)) == self.sequence
+
+
+def find_disk(device: str) -> Disk:
+    """Describe the device "MAJ:MIN"; Unavailable when it does not exist or has no requests to observe."""
+    directory = Path(os.path.realpath(Path("/sys/dev/block", device)))
+    if not directory.is_dir():
+        raise Unavailable(f"there is no block device {device}")
+    is_partition = (directory / "partition").exists()
+    disk = directory.parent if is_partition else directory
+    queues = [entry for entry in (disk / "mq").glob("*") if entry.name.isdigit()]
+    if not queues:
+        raise Unavailable(f"{directory.name} ({device}) is bio-based, it has no requests; follow the disk below it")
+    tags = [int((queue / "nr_tags").read_text()) for queue in queues]
+    tags += [int((disk / "queue/nr_requests").read_text()), _MAX_TAGS]
+    first = int((directory / "start").read_text()) if is_partition else 0
+    size = int((directory / "size").read_text())
+    major, minor = (disk / "dev").read_text().split(":")
+    return Disk(
+        device=device,
+        name=directory.name,
+        major=int(major),
+        minor=int(minor),
+        first_sector=first,
+        end_sector=first + size if is_partition else 2**64 - 1,
+        queues=len(queues),
+        slots=1 << (max(tags) + 1).bit_length(),
+        sequence=_read_sequence(Path("/sys/dev/block", device)),
+    )
+
+
+def _read_sequence(directory: Path) -> str:
+    """Return the number that the kernel changes with every new medium (since 5.15); "" when the device is gone."""
+    resolved = Path(os.path.realpath(directory))
+    disk = resolved.parent if (resolved / "partition").exists() else resolved
+    for name in ("diskseq", "dev"):
+        try:
+            return (disk / name).read_text().strip()
+        except OSError:
+            continue  # an older kernel has only `dev`, a device that is gone neither
+    return ""

@@ -1,0 +1,208 @@
+"""The one privileged program of knobscope: counts the block requests of a device and tells whose they are.
+
+Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root or through ``sudo -n``; needs the standard
+library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with its caller
+(end of stdin), moves only processes of the user who called it, and writes no file that the caller names.
+
+    follow PID [PID...]  the run's processes, with all their descendants, present and future
+    begin                zero all counters
+    end                  read all counters; the run's processes go back to where they were
+
+Exit code 0 after the end of stdin, 3 when it cannot observe the device (any more), 128 + signal after a signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# -I leaves the program's own directory out. It comes last, so that nothing in it can stand in for another module.
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from block_profile import describe_run  # noqa: E402
+from cgroup import RunCgroup, find_hierarchy  # noqa: E402
+from counters import Counters, Snapshot  # noqa: E402
+from disk import Disk, find_disk  # noqa: E402
+from kernel import Kernel, Unavailable, describe_kernel  # noqa: E402
+
+_MAX_LINE = 65536
+_UNAVAILABLE = 3
+
+
+class CommandError(Exception):
+    """A command that cannot be carried out; the monitor goes on."""
+
+
+class Monitor:
+    """One device, many runs, one after another."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._scope: str = options.scope
+        self._interval_s: float = options.interval_ms / 1000
+        self._uid = _find_caller()
+        self._hierarchy = find_hierarchy()
+        self._disk: Disk = find_disk(options.device)
+        self._kernel: Kernel = describe_kernel()
+        self._counters = Counters(self._kernel, self._disk, options.unit, self._scope)
+        self._cgroup: RunCgroup | None = None
+        self._cpu_before_us = 0
+        self._snapshots: list[Snapshot] = []
+        self._is_counting = False
+
+    def serve(self) -> None:
+        """Answer commands until stdin ends; Unavailable when the device goes away."""
+        attribution = "HAVE_page__compound_head" in self._kernel.prelude
+        _emit("ready", monitor="bpf", kernel=os.uname().release, device=self._disk.device, name=self._disk.name,
+              queues=self._disk.queues, scope=self._scope, attributes_files=attribution)  # fmt: skip
+        pending = b""
+        tick = time.monotonic() + self._interval_s
+        while True:
+            ready, _, _ = select.select([0], [], [], max(tick - time.monotonic(), 0))
+            if time.monotonic() >= tick:
+                self._tick()
+                tick += self._interval_s
+                tick = max(tick, time.monotonic())
+            if not ready:
+                continue
+            received = os.read(0, _MAX_LINE)
+            if not received:
+                return
+            *lines, pending = (pending + received).split(b"\n")
+            for line in lines:
+                self._answer(line.decode(errors="replace"))
+            if len(pending) > _MAX_LINE:
+                pending = b""
+                _emit("error", reason=f"a command is longer than {_MAX_LINE} bytes")
+
+    def close(self) -> None:
+        """Give the processes back and detach from the kernel."""
+        try:
+            self._release()
+        finally:
+            self._counters.close()
+
+    def _tick(self) -> None:
+        if not self._disk.is_present():
+            raise Unavailable(f"device {self._disk.device} ({self._disk.name}) is gone or has another medium")
+        if self._is_counting:
+            self._snapshots.append(self._counters.sample())
+
+    def _answer(self, line: str) -> None:
+        command, *arguments = line.split() or [""]
+        try:
+            if command == "follow":
+                self._follow(arguments)
+            elif command == "begin" and not arguments:
+                self._begin()
+            elif command == "end" and not arguments:
+                self._end()
+            else:
+                raise CommandError(f"expected `follow PID [PID...]`, `begin` or `end`, found {line[:100]!r}")
+        except (CommandError, OSError) as problem:
+            if isinstance(problem, BrokenPipeError):
+                raise
+            _emit("error", reason=str(problem))
+
+    def _follow(self, arguments: list[str]) -> None:
+        if not arguments or not all(re.fullmatch(r"[1-9]\d{0,9}", argument) for argument in arguments):
+            raise CommandError(f"follow: expected process numbers, found {' '.join(arguments)[:100]!r}")
+        if self._is_counting:
+            raise CommandError("follow: a run is being counted, `end` it first")
+        pids = [int(argument) for argument in arguments]
+        if self._cgroup is None:
+            self._cgroup = RunCgroup(self._hierarchy, pids[0])
+        followed, refused = self._cgroup.add_trees(pids, self._uid)
+        _emit("following", pids=followed, refused=refused)
+
+    def _begin(self) -> None:
+        if self._is_counting:
+            raise CommandError("begin: a run is being counted, `end` it first")
+        if self._cgroup is None and self._scope == "process":
+            raise CommandError("begin: scope `process` needs processes, `follow` them first")
+        self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
+        self._counters.start(self._cgroup.identity if self._cgroup else 0)
+        self._is_counting = True
+        self._snapshots = [self._counters.sample()]
+        _emit("begun")
+
+    def _end(self) -> None:
+        if not self._is_counting:
+            raise CommandError("end: no run is being counted, `begin` one first")
+        self._snapshots.append(self._counters.sample())
+        reading = self._counters.stop()
+        self._is_counting = False
+        cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
+        profile = describe_run(reading, self._snapshots, self._scope)
+        _emit("profile", **profile, cpu_s=cpu_s)
+        self._release()
+
+    def _release(self) -> None:
+        cgroup, self._cgroup = self._cgroup, None
+        if cgroup:
+            cgroup.release()
+
+
+def _find_caller() -> int | None:
+    """Return the user whose processes may be followed; None: anybody's, for root itself."""
+    if os.geteuid() != 0:
+        raise Unavailable("BPF and cgroups need root; run the monitor as root or through `sudo -n`")
+    return int(os.environ.get("SUDO_UID", "0")) or None
+
+
+def _emit(event: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", required=True, help="MAJ:MIN of a disk, partition or loop device")
+    parser.add_argument("--unit", type=int, required=True, help="preferred write size in bytes, what `aligned` refers to")
+    parser.add_argument("--scope", choices=("device", "process"), default="device",
+                        help="count everything on the device, or only what the followed processes caused")  # fmt: skip
+    parser.add_argument("--interval-ms", type=int, default=100, help="of the series")
+    options = parser.parse_args(arguments)
+    if not re.fullmatch(r"\d{1,4}:\d{1,7}", options.device):
+        parser.error(f"--device: expected MAJ:MIN, found {options.device!r}")
+    if not 512 <= options.unit <= 1 << 30:
+        parser.error(f"--unit: expected 512 to {1 << 30}, found {options.unit}")
+    if not 10 <= options.interval_ms <= 60_000:
+        parser.error(f"--interval-ms: expected 10 to 60000, found {options.interval_ms}")
+    return options
+
+
+def _stop(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
+def main() -> int:
+    """Watch until stdin ends; return the exit code."""
+    options = _parse(sys.argv[1:])
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    event = "unavailable"
+    try:
+        monitor = Monitor(options)
+        event = "error"
+        try:
+            monitor.serve()
+        finally:
+            monitor.close()
+    except Unavailable as reason:
+        _emit(event, reason=str(reason))
+        return _UNAVAILABLE
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads any more: let Python's last flush succeed
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+// What a request is: of the followed device or not, which operation, which place among those in flight.
+
+static __always_inline u64 read_u64(u64 address)
+{
+    u64 value = 0;
+    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline u32 read_u32(u64 address)
+{
+    u32 value = 0;
+    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline struct config_t *get_config(void)
+{
+    int zero = 0;
+    return config.lookup(&zero);
+}
+
+static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
+{
+    if (c->queue)
+        return c->queue == queue;
+    if (!disk || read_u32(disk + gendisk__major) != DEVICE_MAJOR || read_u32(disk + gendisk__first_minor) != DEVICE_MINOR)
+        return 0;
+    c->queue = queue;
+    return 1;
+}
+
+static __always_inline int is_ours(struct config_t *c, u64 *request)
+{
+    u64 queue = GET(request, request__q, u64), disk = 0;
+    if (!c->queue)
+#ifdef HAVE_request_queue__disk  // since 5.15
+        disk = read_u64(queue + request_queue__disk);
+#else
+        disk = GET(request, request__rq_disk, u64);
+#endif
+    return is_followed(c, queue, disk);
+}
+
+static __always_inline u32 get_operation(u32 flags)
+{
+    u32 op = flags & 0xff;
+    if (op == REQ_OP_WRITE || op == REQ_OP_WRITE_ZEROES || op == REQ_OP_ZONE_APPEND)
+        return OP_WRITE;
+    if (op == REQ_OP_READ)
+        return OP_READ;
+    if (op == REQ_OP_DISCARD || op == REQ_OP_SECURE_ERASE)
+        return OP_DISCARD;
+    return op == REQ_OP_FLUSH ? OP_FLUSH : OPS;
+}
+
+static __always_inline int is_in_range(u64 *request, u32 op)
+{
+    u64 sector = GET(request, request__sector, u64);
+    return op == OP_FLUSH || (sector >= FIRST_SECTOR && sector < END_SECTOR);  // a flush is the whole disk's
+}
+
+static __always_inline u32 get_queue(u64 *request)
+{
+    return QUEUES == 1 ? 0 : read_u32(GET(request, request__mq_hctx, u64) + blk_mq_hw_ctx__queue_num);
+}
+
+// With an I/O scheduler the scheduler's tag stays with the request for life, without one the driver's does. A FLUSH
+// borrows the tag of the request that asked for it; there is one of them per hardware queue at a time.
+static __always_inline struct slot_t *get_slot(u64 *request, u32 queue, u32 op)
+{
+    s32 tag = GET(request, request__internal_tag, s32);
+    if (tag < 0)
+        tag = GET(request, request__tag, s32);
+    if (op == OP_FLUSH)
+        tag = SLOTS - 1;
+    else if ((u32)tag >= SLOTS - 1)
+        return 0;
+    u32 key = queue * SLOTS + tag;
+    return queue < QUEUES ? slots.lookup(&key) : 0;
+}
+
+static __always_inline struct totals_t *get_totals(struct config_t *c, u32 op)
+{
+    u32 key = (c->epoch & 1) * OPS + op;
+    return totals.lookup(&key);
+}
+
+static __always_inline int is_counted(u8 owner)
+{
+    return !SCOPE_PROCESS || owner == OWN || owner == INODE || owner == DEVICE_FLUSH;
+}

@@ -1,0 +1,5 @@
+"""Stage 2, characterise: what a device prefers, measured by fio."""
+
+from knobscope.characterise.profile import Mode, characterise_device
+
+__all__ = ["Mode", "characterise_device"]

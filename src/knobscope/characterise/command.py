@@ -1,0 +1,63 @@
+"""`knobscope characterise`: measures what a device prefers."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knobscope.characterise.profile import Mode, characterise_device
+from knobscope.devices import device_lock, load_device, open_device
+from knobscope.errors import UserError
+from knobscope.processes import follow_pipeline
+from knobscope.specs import Device, load_study
+from knobscope.tables import write_json
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    device, name, mode = _choose(args)
+    with open_device(device, args.root, name) as opened, device_lock(opened.block):
+        profile = characterise_device(opened, args.mode or mode)
+    write_json(args.out, profile)
+    print(
+        f"characterise {device.name}: {profile['tier']}, "
+        f"preferred write {profile['preferred_write_bytes'] // 1024} KiB, "
+        f"{profile['fsync_rate']:.0f} fsync/s (p50 {profile['fsync_p50_us']:.0f} us), random reads "
+        f"{profile['random_read_iops_qd1']:.0f}/s one at a time, {profile['random_read_iops_best']:.0f}/s at best",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _choose(args: argparse.Namespace) -> tuple[Device, str, Mode]:
+    """Return the device, the name of its scratch directory, and the mode unless an option says otherwise."""
+    if args.study is None and args.spec is not None and args.device is None:
+        return load_device(args.spec, args.root), "characterise", "quick"
+    if args.study is None or args.device is None or args.spec is not None:
+        raise UserError("characterise what? Give a device spec, or --study and --device")
+    specs = load_study(args.study, args.root)
+    if args.device not in specs.devices:
+        raise UserError(f"study {specs.study.name} has no device {args.device!r}, only {', '.join(specs.devices)}")
+    return specs.devices[args.device], specs.study.name, specs.study.characterise
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "characterise",
+        help="measure what a device prefers",
+        description="Measure a device with fio on a scratch file: preferred write size, fsync rate, queue depth, gap "
+        "between random and sequential reads. The file is removed at the end.",
+    )
+    parser.add_argument("spec", nargs="?", metavar="DEVICE", help="name of a file in specs/devices, or a YAML file")
+    parser.add_argument("--study", type=Path, help="study YAML, instead of DEVICE; together with --device")
+    parser.add_argument("--device", metavar="NAME", help="device of the study")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write: the device profile")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--quick", dest="mode", action="store_const", const="quick", help="half a minute; the default without a study"
+    )
+    modes.add_argument("--full", dest="mode", action="store_const", const="full", help="about ten minutes, all points")
+    parser.set_defaults(run=_run)

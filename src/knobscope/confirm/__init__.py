@@ -1,0 +1,5 @@
+"""Stage 7, confirm: fio repeats the I/O pattern behind a mismatch and changes one factor."""
+
+from knobscope.confirm.findings import confirm_findings
+
+__all__ = ["confirm_findings"]

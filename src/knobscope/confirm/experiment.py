@@ -1,0 +1,76 @@
+"""Runs replicas of I/O patterns side by side and compares them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from knobscope.characterise.fio import FioFile, FioRefusedError
+from knobscope.characterise.progress import Countdown
+from knobscope.confirm.pattern import Pattern
+from knobscope.confirm.replica import describe_replica
+
+__all__ = ["Ratio", "compare", "measure_replicas"]
+
+Figure = Literal["written_bytes", "requests"]
+
+_FEWEST_ROUNDS, _MOST_ROUNDS = 5, 15
+_ROUND_S = 1.5  # wished time per window; more rounds are worth more than longer windows
+_START_S = 0.5  # fio's own start and end, and the ramp
+_SHORTEST_MS = 300
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times the figure of one pattern is that of another, with the 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+    rounds: int
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"{self.estimate:.2f} times (95 % interval {self.low:.2f} to {self.high:.2f}, {self.rounds} rounds)"
+
+
+def measure_replicas(
+    patterns: Sequence[Pattern], figure: Figure, file: FioFile, seconds: float, label: str
+) -> list[list[float]]:
+    """Return the figure, per second, of each pattern in each round: one list per pattern.
+
+    Rounds go over all patterns, every other one backwards, so that drift of the machine meets all alike. At least five
+    rounds are made, whatever `seconds` says. Raises FioRefusedError when fio fails or a window finishes nothing.
+    """
+    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / len(patterns) / _ROUND_S)))
+    window_ms = max(_SHORTEST_MS, round(1000 * (seconds / len(patterns) / rounds - _START_S)))
+    variables = [describe_replica(pattern, file) for pattern in patterns]
+    countdown = Countdown(label, rounds * len(patterns))
+    found: list[list[float]] = [[] for _ in patterns]
+    for number in range(rounds):
+        for index in list(range(len(patterns)))[:: -1 if number % 2 else 1]:
+            countdown.show("fio")
+            found[index].append(_read(file.run_window("replica", window_ms, variables[index]), figure, window_ms))
+    return found
+
+
+def _read(figures: dict[str, Any], figure: Figure, window_ms: int) -> float:
+    if figure == "written_bytes":
+        value = float(figures["write"]["bw_bytes"])
+    else:
+        value = float(figures["read"]["iops"]) + float(figures["write"]["iops"])
+    if value <= 0:
+        raise FioRefusedError(f"not one request was finished within {window_ms} ms")
+    return value
+
+
+def compare(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio:
+    """Return the ratio of two figures that were measured in the same rounds: mean of the log ratios, Student's t."""
+    from scipy.stats import t
+
+    logs = [math.log(above / below) for above, below in zip(numerators, denominators, strict=True)]
+    count = len(logs)
+    mean = sum(logs) / count
+    error = math.sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
+    margin = float(t.ppf(0.975, count - 1)) * error
+    return Ratio(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), count)

@@ -1,0 +1,69 @@
+"""An I/O pattern in the words of fio: the variables of `probes/fio/replica.fio`."""
+
+from collections.abc import Mapping
+
+from knobscope.characterise.fio import Engine, FioFile
+from knobscope.confirm.pattern import Pattern
+
+__all__ = ["describe_replica", "write_bssplit"]
+
+_MOST_SIZES = 60  # fio takes 64
+_MATTERING_BYTES = 0.05
+_MIB = 1 << 20
+_DEEPEST = 64
+_UNUSED_SIZE = 4096
+
+
+def describe_replica(pattern: Pattern, file: FioFile) -> dict[str, object]:
+    """Return the variables that make fio repeat a pattern on a file."""
+    depth, jobs = _split(pattern, file.engine)
+    sizes = [side or {_UNUSED_SIZE: 1} for side in (pattern.read_sizes, pattern.write_sizes)]
+    return {
+        "READS": round(100 * pattern.reads / (pattern.reads + pattern.writes)),
+        "SIZES": ",".join(write_bssplit(side) for side in sizes),
+        "ALIGN": ",".join(str(_find_alignment(side)) for side in sizes),
+        "RANDOM": f"{round(100 * pattern.read_random)},{round(100 * pattern.write_random)}",
+        "FSYNC": _count_writes_per_fsync(pattern),
+        "DEPTH": depth,
+        "JOBS": jobs,
+        "PART": file.bytes // jobs // _MIB * _MIB,
+    }
+
+
+def _split(pattern: Pattern, engine: Engine) -> tuple[int, int]:
+    depth, jobs = engine.split(min(_DEEPEST, max(1, round(pattern.depth))))
+    return depth, jobs * pattern.jobs
+
+
+def _count_writes_per_fsync(pattern: Pattern) -> int:
+    """Return fio's `fsync`; 0 = never.
+
+    Between two writes fio (3.33) repeats the fsync after every read of a mixed job, so that it does 1 / (share of
+    writes) times as many as asked: the count is made larger by as much.
+    """
+    if not pattern.flushes or not pattern.writes:
+        return 0
+    write_share = pattern.writes / (pattern.reads + pattern.writes)
+    return max(1, round(pattern.writes / pattern.flushes / write_share))
+
+
+def write_bssplit(sizes: Mapping[int, int]) -> str:
+    """Return a size histogram as fio's bssplit, whose percentages are whole numbers that sum to 100.
+
+    A size that is rare but carries 5 % of the bytes or more stays in, with one percent.
+    """
+    common = dict(sorted(sizes.items(), key=lambda item: item[1])[-_MOST_SIZES:])
+    total, total_bytes = sum(common.values()), sum(size * count for size, count in common.items())
+    shares = {
+        size: max(round(100 * count / total), int(size * count / total_bytes >= _MATTERING_BYTES))
+        for size, count in common.items()
+    }
+    most = max(shares, key=lambda size: shares[size])
+    shares[most] += 100 - sum(shares.values())
+    return ":".join(f"{size}/{share}" for size, share in sorted(shares.items()) if share)
+
+
+def _find_alignment(sizes: Mapping[int, int]) -> int:
+    """Return what offsets are multiples of: the largest power of two in the most frequent size, as pages are placed."""
+    frequent = max(sizes, key=lambda size: sizes[size])
+    return frequent & -frequent

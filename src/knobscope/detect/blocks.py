@@ -1,0 +1,147 @@
+"""Which runs of a sweep may be compared: blocks that drifted, blocks that were resumed, sentinels that failed.
+
+A group is what one session measured of one block; each has a level of its own in every model, so that no comparison
+crosses groups. Drift is looked for in throughput, with all runs of a group and not only its few sentinels: the order of
+runs is random, so that configurations and position hardly overlap. Then
+
+- a group without a successful sentinel is dropped: there is nothing to compare with;
+- a group whose throughput moves along a straight line gets that line as a term of the model (treatment `position`);
+- a group that bends away from its line is dropped: no term of ours describes what happened to it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knobscope.detect.regression import BlockFit, Floats, Ints, fit_blocks, t_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Groups", "judge_blocks"]
+
+Bools = NDArray[np.bool_]
+
+#: A drift must be this improbable as noise, and larger than the smallest effect worth a finding.
+_DRIFT_P = 0.01
+#: Fewer residual degrees of freedom cannot tell drift from noise.
+_LEAST_DEGREES = 3
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Runs of a case with their group: `code` (runs,), `place` (runs,) from -0.5 (first run of the group) to 0.5.
+
+    `drifts` and `dropped` have an entry per group.
+    """
+
+    code: Ints
+    place: Floats
+    is_sentinel: Bools
+    drifts: Bools
+    dropped: Bools
+
+    def comparable(self, usable: Bools) -> Bools:
+        """Return which usable runs can be compared: their group has a usable sentinel, or two where it drifts."""
+        sentinels = np.bincount(self.code[usable & self.is_sentinel], minlength=len(self.drifts))
+        whole = ~self.dropped & (sentinels >= np.where(self.drifts, 2, 1))
+        comparable: Bools = usable & whole[self.code]
+        return comparable
+
+    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
+        """Return nuisance columns for the rows: a level per group but the first, lines and bends of the marked groups."""
+        code, place = self.code[rows], self.place[rows]
+        lines = self.drifts if lines is None else lines
+        columns = [code == group for group in np.unique(code)[1:]]
+        columns += [np.where(code == group, place, 0.0) for group in np.flatnonzero(lines)]
+        if bends is not None:
+            columns += [np.where(code == group, 4 * place**2, 0.0) for group in np.flatnonzero(bends)]
+        return np.column_stack(columns).astype(float) if columns else np.zeros((len(code), 0))
+
+
+def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.DataFrame"]:
+    """Return the groups of one case, and its rows of table `blocks`.
+
+    `runs` has columns block_id, session, position, is_sentinel, setting (code of the configuration, 0 the sentinel) and
+    log_throughput (NaN for runs that failed).
+    """
+    keys = runs.groupby(["block_id", "session"], dropna=False, sort=True)
+    code = keys.ngroup().to_numpy(np.int64)
+    ok = np.isfinite(runs["log_throughput"].to_numpy(float))
+    is_sentinel = runs["is_sentinel"].to_numpy(bool)
+    count = keys.ngroups
+    place = _places(runs["position"].to_numpy(float), code)
+    sentinels = np.bincount(code[ok & is_sentinel], minlength=count)
+    bare = Groups(code, place, is_sentinel, np.zeros(count, bool), sentinels == 0)
+    drift, drift_p, bend, bend_p = _find_drift(bare, runs, sentinels)
+    smallest = np.log1p(min_effect)
+    bent = (bend_p < _DRIFT_P) & (np.abs(bend) > smallest)
+    drifts = (drift_p < _DRIFT_P) & (np.abs(drift) > smallest) & ~bent
+    groups = Groups(code, place, is_sentinel, drifts, bent | (sentinels == 0))
+    table = keys[["block_id", "session", "dbms", "device", "workload"]].first()
+    table = table.reset_index(drop=True).assign(
+        runs=np.bincount(code[ok], minlength=count),
+        sentinels=sentinels,
+        sentinel_change=_sentinel_changes(runs[ok & is_sentinel], code[ok & is_sentinel], count),
+        drift=drift,
+        drift_p=drift_p,
+        bend=bend,
+        bend_p=bend_p,
+        treatment=np.select([groups.dropped, drifts], ["dropped", "position"], "none"),
+        reason=[_reason(*one) for one in zip(sentinels, bent, drift, bend, drift_p, strict=True)],
+    )
+    return groups, table.assign(sessions=table.groupby("block_id")["session"].transform("size"))
+
+
+def _places(position: Floats, code: Ints) -> Floats:
+    low = np.full(code.max(initial=-1) + 1, np.inf)
+    high = np.full(len(low), -np.inf)
+    np.minimum.at(low, code, position)
+    np.maximum.at(high, code, position)
+    return (position - low[code]) / np.maximum(high - low, 1)[code] - 0.5
+
+
+def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return drift, its p value, bend and its p value per group; NaN where there are too few runs to tell."""
+    response, setting = runs["log_throughput"].to_numpy(float), runs["setting"].to_numpy(np.int64)
+    rows = groups.comparable(np.isfinite(response))
+    settings = int(setting.max(initial=0)) + 1
+    lines, bends = sentinels >= 2, sentinels >= 3
+    unknown = np.full(len(lines), np.nan)
+
+    def fit(bent: Bools | None) -> BlockFit:
+        return fit_blocks(response[rows], setting[rows], groups.nuisance(rows, lines, bent), settings)
+
+    straight = fit(None) if lines.any() else None
+    curved = fit(bends) if bends.any() else None
+    drift, drift_p = _last_terms(straight, lines) if straight else (unknown, unknown)
+    bend, bend_p = _last_terms(curved, bends) if curved else (unknown, unknown)
+    return drift, drift_p, bend, bend_p
+
+
+def _last_terms(fit: BlockFit, marked: Bools) -> tuple[Floats, Floats]:
+    """Return coefficient and p value of the fit's last terms, one for each marked group."""
+    values, p_values = np.full(len(marked), np.nan), np.full(len(marked), np.nan)
+    if fit.degrees >= _LEAST_DEGREES:
+        last = slice(len(fit.nuisance) - int(marked.sum()), None)
+        values[marked] = fit.nuisance[last]
+        p_values[marked] = t_probability(fit.nuisance[last], fit.nuisance_errors[last], fit.degrees)
+    return values, p_values
+
+
+def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floats:
+    ordered = sentinels.assign(group=code).sort_values("position").groupby("group")["log_throughput"]
+    changes: Floats = (ordered.last() - ordered.first()).reindex(range(count)).to_numpy(float)
+    return changes
+
+
+def _reason(sentinels: int, bent: bool, drift: float, bend: float, drift_p: float) -> str:
+    if sentinels == 0:
+        return "no successful run of the default configuration to compare with"
+    if bent:
+        return f"throughput bends by {100 * np.expm1(bend):+.0f} % between middle and ends, more than noise explains"
+    if np.isnan(drift_p):
+        return "too few runs to tell drift from noise"
+    return f"throughput moves by {100 * np.expm1(drift):+.1f} % from first to last run (p = {drift_p:.2g})"

@@ -1,0 +1,126 @@
+"""What one knob does: effects of single changes against the sentinel of the same block, with interval and q value.
+
+Each metric of each case (DBMS, device, workload) has its own fit of the sweep runs: response = group + configuration,
+a group being one session of one block (see `knobscope.detect.blocks` for drift and resumed blocks). An effect that was
+measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one
+block cannot tell an effect from the luck of a place in the order.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knobscope.detect.blocks import Groups, judge_blocks
+from knobscope.detect.contrasts import contrast_tiers
+from knobscope.detect.metrics import METRICS
+from knobscope.detect.order import steps_from
+from knobscope.detect.regression import (
+    Floats,
+    Ints,
+    adjust_for_fdr,
+    fit_blocks,
+    t_interval,
+    t_probability,
+)
+from knobscope.specs import Knob, StudySpecs
+from knobscope.tables import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+__all__ = ["add_effects", "effects_of_case"]
+
+_LEAST_DEGREES = 2
+_LEAST_BLOCKS = 2
+_CASE = ["dbms", "device", "workload"]
+
+
+def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+    """Fill tables `effects`, `blocks` and `tier_contrasts` of a study's database from its runs."""
+    import pandas as pd
+
+    runs = connection.execute("FROM sweep_metrics ORDER BY block_id, position").df()
+    min_effect = specs.study.thresholds.min_effect
+    results = [effects_of_case(case, min_effect) for _, case in runs.groupby(_CASE, sort=True)]
+    if not results:
+        return
+    effects = pd.concat([effects for effects, _ in results], ignore_index=True)
+    effects["q_value"] = effects.groupby("metric")["p_value"].transform(lambda p: adjust_for_fdr(p.to_numpy()))
+    effects = _describe_knobs(effects, specs)
+    devices = connection.execute("FROM device_tiers").df()
+    effects = effects.merge(devices, how="left", on="device")
+    _insert(connection, "effects", effects)
+    _insert(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
+    _insert(connection, "tier_contrasts", contrast_tiers(effects))
+
+
+def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    """Return rows of `effects` (metric by metric, every changed value, without q values) and of `blocks`.
+
+    `runs` are all runs of one case in view `sweep_metrics`; metrics of runs that failed are NULL there.
+    """
+    import pandas as pd
+
+    changes = runs.loc[~runs["is_sentinel"], ["knob", "value", "baseline"]].drop_duplicates()
+    values = pd.MultiIndex.from_frame(changes)
+    setting = values.get_indexer(pd.MultiIndex.from_frame(runs[changes.columns])) + 1
+    setting[runs["is_sentinel"].to_numpy(bool)] = 0
+    log_throughput = METRICS["throughput_ops"].response(runs["throughput_ops"].to_numpy(float))
+    groups, blocks = judge_blocks(runs.assign(setting=setting, log_throughput=log_throughput), min_effect)
+    block = runs["block_id"].factorize()[0].astype(np.int64)
+    about = {name: changes[name].to_numpy() for name in changes}
+    rows = []
+    for name, metric in METRICS.items():
+        response = metric.response(runs[name].to_numpy(float))
+        columns = _fit_metric(response, setting, block, groups, len(changes) + 1)
+        columns["reference"] = metric.on_own_scale(columns["reference"])
+        rows.append(pd.DataFrame({**about, "metric": name, **columns}))
+    effects = pd.concat(rows, ignore_index=True).assign(**runs[_CASE].iloc[0].to_dict())
+    return effects, blocks
+
+
+def _fit_metric(response: Floats, setting: Ints, block: Ints, groups: Groups, settings: int) -> dict[str, Any]:
+    """Return the statistical columns of `effects`; scalars or shape (settings - 1,)."""
+    rows = groups.comparable(np.isfinite(response))
+    sentinel = response[rows & (setting == 0)]
+    seen = np.unique(np.column_stack([setting[rows], block[rows]]), axis=0)[:, 0]
+    blocks = np.bincount(seen, minlength=settings)[1:]
+    fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
+    judged = (blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
+    errors = np.where(judged, fit.errors, np.nan)
+    low, high = t_interval(fit.estimates, errors, max(fit.degrees, 1))
+    return {
+        "estimate": fit.estimates,
+        "low": low,
+        "high": high,
+        "p_value": t_probability(fit.estimates, errors, max(fit.degrees, 1)),
+        "standard_error": errors,
+        "degrees": fit.degrees,
+        "noise": fit.noise,
+        "reference": sentinel.mean() if len(sentinel) else np.nan,
+        "runs": np.bincount(setting[rows], minlength=settings)[1:],
+        "blocks": blocks,
+    }
+
+
+def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":
+    """Add what the specs say of the knob, and the step from baseline to value."""
+    import pandas as pd
+
+    rows = []
+    for (dbms, name, baseline), group in effects.groupby(["dbms", "knob", "baseline"], dropna=False):
+        knob: Knob | None = specs.dbms[dbms].knobs.get(name)
+        about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism", "durability")}
+        key = {"dbms": dbms, "knob": name, "baseline": baseline}
+        for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
+            rows.append({**key, "value": value, "step": step, **about})
+    described = pd.DataFrame(rows).astype({"step": "Int64"})
+    return effects.merge(described, how="left", on=["dbms", "knob", "baseline", "value"])
+
+
+def _insert(connection: "duckdb.DuckDBPyConnection", table: str, frame: "pd.DataFrame") -> None:
+    connection.register("frame", frame)
+    names = ", ".join(f'"{name}"' for name in TABLES[table])
+    connection.execute(f"INSERT INTO {table} SELECT {names} FROM frame")  # noqa: S608
+    connection.unregister("frame")

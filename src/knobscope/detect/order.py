@@ -1,0 +1,49 @@
+"""The order of a knob's values: which way is raising it."""
+
+import json
+from collections.abc import Sequence
+
+from knobscope.specs import Knob, Value
+
+__all__ = ["steps_from", "value_text"]
+
+
+def value_text(value: Value) -> str:
+    """Return a value as table `knob_values` holds it: JSON, words without quotes."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def steps_from(knob: Knob | None, baseline: str | None, values: Sequence[str]) -> dict[str, int | None]:
+    """Return for each value how many places it is above (+) or below (-) the baseline among all of them.
+
+    Special values (0 = off, -1 = automatic) have no place: a smaller number need not mean less there. Without a spec
+    (`knob` None) numbers are in their order and words have none.
+    """
+    places = {value: _place(knob, value) for value in values}
+    start = None if baseline is None else _place(knob, baseline)
+    order = sorted({place for place in (*places.values(), start) if place is not None})
+    return {
+        value: None if place is None or start is None else order.index(place) - order.index(start)
+        for value, place in places.items()
+    }
+
+
+def _place(knob: Knob | None, value: str) -> float | None:
+    if knob is not None and any(_same(value, special) for special in knob.special):
+        return None
+    if knob is not None and knob.range is None:
+        names = [value_text(one) for one in knob.values or (False, True)]
+        return names.index(value) if value in names else None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _same(value: str, special: Value) -> bool:
+    if isinstance(special, str):
+        return value == special
+    try:
+        return float(value) == special
+    except ValueError:
+        return False

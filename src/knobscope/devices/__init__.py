@@ -1,0 +1,19 @@
+"""Storage devices: what is behind a path, a private directory on it, emulation, and one user at a time."""
+
+from knobscope.devices.block import BlockDevice, find_block_device
+from knobscope.devices.emulation import bring_up, take_down
+from knobscope.devices.lock import device_lock
+from knobscope.devices.scratch import OpenDevice, close_device, open_device
+from knobscope.devices.spec import load_device
+
+__all__ = [
+    "BlockDevice",
+    "OpenDevice",
+    "bring_up",
+    "close_device",
+    "device_lock",
+    "find_block_device",
+    "load_device",
+    "open_device",
+    "take_down",
+]

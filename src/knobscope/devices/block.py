@@ -1,0 +1,42 @@
+"""The block device behind a path."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.errors import UserError
+
+__all__ = ["BlockDevice", "find_block_device"]
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A block device as the kernel knows it: its name in sysfs and its numbers."""
+
+    name: str
+    major: int
+    minor: int
+
+
+def find_block_device(path: Path) -> BlockDevice:
+    """Return the block device that a directory or file lies on, or that a device node is.
+
+    File systems with anonymous device numbers (btrfs, overlay) are followed to the device that they were mounted from.
+    Raises UserError where there is none, as on tmpfs or a network file system.
+    """
+    from knobscope.devices.mounts import find_mount
+
+    found = path.stat()
+    number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    if os.major(number) == 0:
+        mount = find_mount(path)
+        source = Path(mount.source)
+        if not source.is_block_device():
+            raise UserError(
+                f"{path} lies on {mount.filesystem} ({mount.source}), which has no block device to watch; "
+                "expected a directory on a disk, or an emulated device"
+            )
+        number = source.stat().st_rdev
+    major, minor = os.major(number), os.minor(number)
+    return BlockDevice(Path(f"/sys/dev/block/{major}:{minor}").resolve(strict=True).name, major, minor)

@@ -1,0 +1,101 @@
+"""What lies below a block device: partitions, loop devices and device-mapper volumes end on disks."""
+
+import os
+from pathlib import Path
+
+from knobscope.devices.block import BlockDevice, find_block_device
+from knobscope.devices.mounts import find_mount
+from knobscope.errors import UserError
+from knobscope.specs.device import Tier
+
+__all__ = ["find_bottom_disks", "find_tier", "is_loop_direct"]
+
+_MEMORY_DISKS = ("ram", "zram", "pmem")
+_CLOUD_DISKS = ("vd", "xvd")
+#: Network volumes that call themselves NVMe or SCSI disks (Amazon EBS, Google Persistent Disk, Azure, Hetzner).
+_CLOUD_MODELS = (
+    "Amazon Elastic Block Store",
+    "nvme_card-pd",
+    "PersistentDisk",
+    "MSFT NVMe Accelerator",
+    "Virtual Disk",
+)
+_SPEED: list[Tier] = ["hdd", "cloud", "sata_ssd", "nvme_ssd", "memory"]
+
+
+def find_bottom_disks(block: BlockDevice) -> list[BlockDevice]:
+    """Return the disks that a block device finally uses, sorted by number.
+
+    A partition ends on its disk, a loop device on the disk below its image file, a device-mapper or RAID volume on all
+    its members. A loop device whose image lies in memory, or cannot be seen from here, is a disk itself.
+    """
+    found = _descend(_sysfs(block.major, block.minor))
+    return sorted((_block_of(path) for path in found), key=lambda disk: (disk.major, disk.minor))
+
+
+def find_tier(block: BlockDevice) -> Tier:
+    """Return what kind of device the kernel says this is; the slowest one where a volume has several disks."""
+    return min((_tier_of_disk(disk) for disk in find_bottom_disks(block)), key=_SPEED.index)
+
+
+def is_loop_direct(loop: str) -> bool:
+    """Whether a loop device got direct I/O on its image: asked for is not granted."""
+    return Path("/sys/block", loop, "loop/dio").read_text().strip() == "1"
+
+
+def _sysfs(major: int, minor: int) -> Path:
+    return Path(f"/sys/dev/block/{major}:{minor}").resolve(strict=True)
+
+
+def _block_of(path: Path) -> BlockDevice:
+    major, minor = (path / "dev").read_text().strip().split(":")
+    return BlockDevice(path.name, int(major), int(minor))
+
+
+def _descend(path: Path) -> set[Path]:
+    if (path / "partition").exists():
+        return _descend(path.parent)
+    slaves = path / "slaves"
+    below = [member.resolve() for member in slaves.iterdir()] if slaves.is_dir() else []
+    if (image := _find_image(path)) is not None and (backing := _device_of_file(image)) is not None:
+        below = [backing]
+    return set().union(*(_descend(member) for member in below)) if below else {path}
+
+
+def _find_image(path: Path) -> Path | None:
+    """Return the image file of a loop device, when it has one that we can see."""
+    backing = path / "loop" / "backing_file"
+    if not backing.exists():
+        return None
+    image = Path(os.fsdecode(backing.read_bytes().removesuffix(b"\n")))
+    return image if image.exists() else None
+
+
+def _device_of_file(file: Path) -> Path | None:
+    """Return the block device of a file in sysfs, or None where its file system has none (memory, network)."""
+    try:
+        block = find_block_device(file)
+    except UserError:
+        return None
+    return _sysfs(block.major, block.minor)
+
+
+def _tier_of_disk(disk: BlockDevice) -> Tier:
+    if disk.name.startswith(_MEMORY_DISKS) or _lies_in_memory(disk):
+        return "memory"
+    if disk.name.startswith(_CLOUD_DISKS) or any(known in _model(disk) for known in _CLOUD_MODELS):
+        return "cloud"
+    if disk.name.startswith("nvme"):
+        return "nvme_ssd"
+    rotational = Path("/sys/block", disk.name, "queue/rotational").read_text().strip() == "1"
+    return "hdd" if rotational else "sata_ssd"
+
+
+def _lies_in_memory(disk: BlockDevice) -> bool:
+    image = _find_image(Path("/sys/block", disk.name))
+    return image is not None and find_mount(image).filesystem in ("tmpfs", "ramfs")
+
+
+def _model(disk: BlockDevice) -> str:
+    model = Path("/sys/block", disk.name, "device/model")
+    return model.read_text().strip() if model.exists() else ""

@@ -1,0 +1,44 @@
+"""Which file system a path lies on, as the kernel tells it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Mount", "find_mount", "list_mounts"]
+
+_MOUNTINFO = Path("/proc/self/mountinfo")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mounted file system."""
+
+    point: Path
+    filesystem: str
+    source: str  # a block device node, or whatever the file system calls itself
+    major: int
+    minor: int
+
+
+def list_mounts() -> Iterator[Mount]:
+    """Yield the mounts of this process, in the order in which they cover each other."""
+    for line in _MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        own, _, kind = line.partition(" - ")
+        number, point = own.split()[2], own.split()[4]
+        filesystem, source = kind.split()[:2]
+        major, _, minor = number.partition(":")
+        yield Mount(Path(_unescape(point)), filesystem, _unescape(source), int(major), int(minor))
+
+
+def find_mount(path: Path) -> Mount:
+    """Return the mount that an existing path lies on; raises FileNotFoundError when there is no such path."""
+    place = path.resolve(strict=True)
+    covering = [mount for mount in list_mounts() if place.is_relative_to(mount.point)]
+    deepest = max(len(mount.point.parts) for mount in covering)
+    return [mount for mount in covering if len(mount.point.parts) == deepest][-1]  # the last one covers the others
+
+
+def _unescape(text: str) -> str:
+    """Blank, tab, newline and backslash are written as three octal digits there."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)

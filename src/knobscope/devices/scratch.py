@@ -1,0 +1,120 @@
+"""A private directory on a device, with what the kernel knows of the device."""
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.devices.block import BlockDevice, find_block_device
+from knobscope.devices.disks import find_tier
+from knobscope.devices.emulation import bring_up, take_down
+from knobscope.devices.mounts import find_mount
+from knobscope.errors import UserError
+from knobscope.specs.device import Device, Tier
+
+__all__ = ["OpenDevice", "close_device", "open_device"]
+
+_FOLDER = ".knobscope"
+
+
+@dataclass(frozen=True)
+class OpenDevice:
+    """A device that is ready for use."""
+
+    name: str
+    directory: Path  # private, on the device
+    block: BlockDevice
+    tier: Tier
+    filesystem: str
+    dedicated: bool  # nothing but the DBMS uses the file system
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that we may still write."""
+        return shutil.disk_usage(self.directory).free
+
+    def require_free(self, needed: int, purpose: str) -> None:
+        """Raise UserError unless so many bytes are free."""
+        if self.free_bytes < needed:
+            raise UserError(
+                f"device {self.name}: {purpose} needs {needed >> 20} MiB on {self.directory}, and "
+                f"{self.free_bytes >> 20} MiB are free; free some space, or use a larger device"
+            )
+
+
+@contextmanager
+def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
+    """Yield the device with the scratch directory ``<path>/.knobscope/<study>`` on it; an emulated one is brought up.
+
+    What stages put into the directory stays for later stages; an empty one is removed at the end. Relative paths of the
+    spec start from `root`. Raises UserError when the directory cannot be used.
+    """
+    path = bring_up(device, root) if device.emulate is not None else _require_directory(device, root)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # while anybody has it open, nobody removes the empty directories
+        directory = _make_directories(device.name, path, study)
+        block = find_block_device(directory)
+        tier = find_tier(block) if device.tier == "auto" else device.tier
+        filesystem = find_mount(directory).filesystem
+        try:
+            yield OpenDevice(device.name, directory, block, tier, filesystem, device.is_dedicated)
+        finally:
+            _remove_if_empty(descriptor, directory)
+    finally:
+        os.close(descriptor)
+
+
+def close_device(device: Device, root: Path) -> bool:
+    """Take an emulated device down, with all data on it; False when it was not there. Other devices are never down."""
+    return device.emulate is not None and take_down(device, root)
+
+
+def _require_directory(device: Device, root: Path) -> Path:
+    path = (root / str(device.path)).resolve()
+    if not path.is_dir():
+        raise UserError(
+            f"device {device.name}: {path} is no directory; make it, or correct `path` in the device's spec"
+        )
+    return path
+
+
+def _make_directories(name: str, path: Path, study: str) -> Path:
+    for directory in (path / _FOLDER, path / _FOLDER / study):
+        try:
+            directory.mkdir(mode=0o711)
+            directory.chmod(0o711)  # whatever the umask: as root, servers run as another user and must get through
+        except FileExistsError:
+            _require_ours(name, directory)
+        except OSError as error:
+            raise UserError(
+                f"device {name}: cannot write to {directory.parent} ({error.strerror}); "
+                "give this user the right to, or name another directory as `path`"
+            ) from error
+    return path / _FOLDER / study
+
+
+def _require_ours(name: str, directory: Path) -> None:
+    """Refuse a directory that somebody else controls: what we and our servers write there could be led elsewhere."""
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        what = f"belongs to user {found.st_uid}" if stat.S_ISDIR(found.st_mode) else "is no directory"
+        raise UserError(
+            f"device {name}: {directory} exists and {what}, expected a directory of user {os.geteuid()}; "
+            "remove it, or run as its owner"
+        )
+
+
+def _remove_if_empty(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return  # another process has the device open
+    for empty in (directory, directory.parent):
+        if any(empty.iterdir()):
+            return
+        empty.rmdir()

@@ -1,0 +1,66 @@
+"""Finds the Java clients and says how they are started fast."""
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from knobscope.errors import UserError
+
+__all__ = ["find_clients", "find_java", "java_command"]
+
+_JAR = "knobscope-clients.jar"
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+#: A client is started for every run and lives for seconds, so it is tuned for its first seconds. Measured on two
+#: cores: without the optimising compiler (C2) throughput is at its level in the first second, with it a run is half as
+#: fast at first and takes three seconds or more to get there, in the middle of what is measured. The rest is start-up.
+_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    # htrace, which YCSB carries, would spend 20 ms looking for somebody to log to
+    "-Dorg.apache.htrace.shaded.commons.logging.Log=org.apache.htrace.shaded.commons.logging.impl.NoOpLog",
+)
+
+
+def find_clients() -> Path:
+    """Return the directory with the built clients: KNOBSCOPE_CLIENTS, or clients/target beside the checkout.
+
+    Raises UserError when they are not built.
+    """
+    named = os.environ.get("KNOBSCOPE_CLIENTS")
+    directory = Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
+    if not (directory / _JAR).is_file() or not (directory / "lib").is_dir():
+        origin = " (from KNOBSCOPE_CLIENTS)" if named else ""
+        raise UserError(
+            f"the load clients are not built: {directory}{origin} should hold {_JAR} and lib/; "
+            "run `make setup` in the checkout"
+        )
+    return directory
+
+
+def find_java() -> str:
+    """Return the java program: that of JAVA_HOME, else the first on PATH. Raises UserError when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java", path=f"{home}/bin" if home else None)
+    if program is None:
+        where = f"{home}/bin (JAVA_HOME)" if home else "PATH"
+        raise UserError(f"no java program in {where}; the load clients need a Java runtime, version 17 or later")
+    return program
+
+
+def java_command(directory: Path, extra_options: tuple[str, ...]) -> list[str]:
+    """Return the command line that starts the client's JVM, up to the main class.
+
+    `directory` takes what a driver writes to disk for itself; `extra_options` win over the standard ones.
+    """
+    clients = find_clients()
+    native = clients / "native" / "org" / "sqlite" / "native" / "Linux" / platform.machine()
+    options = [*_OPTIONS, f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
+    if native.is_dir():
+        options += [f"-Dorg.sqlite.lib.path={native}", "-Dorg.sqlite.lib.name=libsqlitejdbc.so"]
+    # the jar's manifest names lib/*.jar: one fixed class path, for which the class archive is valid
+    return [find_java(), *options, *extra_options, "-cp", str(clients / _JAR)]

@@ -1,0 +1,90 @@
+"""Listens to a client's events while it runs, and sees at once when it is gone."""
+
+import json
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from knobscope.generators.failure import GeneratorError
+
+__all__ = ["Client", "Supervise"]
+
+_MARK = b"@knobscope "
+_TAIL_LINES = 30
+_STOP_S = 5
+
+
+class Supervise(Protocol):
+    """Starts a command; `subprocess.Popen` does, and so does the keeper of process trees."""
+
+    def __call__(
+        self,
+        command: list[str],
+        /,
+        *,
+        stdout: IO[Any] | int | None,
+        stderr: IO[Any] | int | None,
+        cwd: str | Path | None,
+    ) -> "subprocess.Popen[bytes]":
+        """Start `command`."""
+
+
+class Client:
+    """A running client: its events in order, its words on standard error, its end."""
+
+    def __init__(self, command: Sequence[str], directory: Path, supervise: Supervise) -> None:
+        self._log = directory / "client.log"
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._seen: dict[str, dict[str, Any]] = {}
+        with self._log.open("wb") as log:
+            self._process = supervise(list(command), stdout=subprocess.PIPE, stderr=log, cwd=directory)
+        self._listener = threading.Thread(target=self._listen, name="client-events", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101
+        with self._process.stdout as stdout:
+            for line in stdout:
+                if line.startswith(_MARK) and line.endswith(b"\n"):  # else killed in mid-sentence
+                    self._events.put(json.loads(line.removeprefix(_MARK)))
+        self._events.put(None)
+
+    def wait_for(self, name: str, timeout: float) -> dict[str, Any]:
+        """Return the event `name`, which may have come already; raises GeneratorError when it will not come."""
+        deadline = time.monotonic() + timeout
+        while name not in self._seen:
+            try:
+                event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                message = f"the load client did not reach '{name}' within {timeout:g} s"
+                raise GeneratorError("timeout", message, self.log_tail()) from None
+            if event is None:
+                self._events.put(None)
+                raise self._death(name)
+            self._seen[event["event"]] = event
+        return self._seen[name]
+
+    def _death(self, name: str) -> GeneratorError:
+        if "failed" in self._seen:
+            failure = self._seen["failed"]
+            return GeneratorError(failure["kind"], failure["reason"], self.log_tail())
+        code = self._process.wait()
+        return GeneratorError("died", f"the load client ended with code {code} before '{name}'", self.log_tail())
+
+    def log_tail(self) -> str:
+        """Return the last lines the client wrote on standard error."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+
+    def stop(self) -> None:
+        """End the client, by force if need be; returns when it is gone. May be called again."""
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join(_STOP_S)

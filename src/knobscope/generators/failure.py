@@ -1,0 +1,21 @@
+"""What a load generator reports when it cannot do its work."""
+
+from typing import Literal
+
+__all__ = ["FailureKind", "GeneratorError"]
+
+FailureKind = Literal["timeout", "died", "refused", "failed"]
+
+
+class GeneratorError(Exception):
+    """The load client failed. This is a result of the run, not a mistake of the user.
+
+    `kind` is "refused" when the DBMS did not accept an init statement (a knob's value), "failed" when the client
+    itself says why it ended, "died" when it ended without a word, "timeout" when it did not come that far in time.
+    `log_tail` holds its last lines on standard error.
+    """
+
+    def __init__(self, kind: FailureKind, message: str, log_tail: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.log_tail = log_tail

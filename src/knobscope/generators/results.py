@@ -1,0 +1,40 @@
+"""The figures of a finished run, as the client wrote them."""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["LoadResult", "read_result"]
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """What the client counted and timed in the measured window.
+
+    `operations` has READ, UPDATE, INSERT, SCAN, DELETE as they occurred, and ALL; each with ok, failed, and latencies
+    of the successful ones in microseconds: mean_us, p50_us, p95_us, p99_us, p999_us, max_us (None without any). An
+    operation is one call of the DBMS: a read-modify-write counts as a READ and an UPDATE. `intervals` holds a dict
+    for each interval and operation in order of time: t_s (its end, 0 is the end of the warm-up), op, ops (successful
+    ones), failed, mean_us, p50_us, p95_us, p99_us, max_us.
+    """
+
+    window_s: float
+    operations: dict[str, dict[str, Any]]
+    intervals: list[dict[str, Any]]
+
+
+def read_result(directory: Path) -> LoadResult:
+    """Read summary.json and intervals.csv of a finished run."""
+    summary = json.loads((directory / "summary.json").read_text())
+    with (directory / "intervals.csv").open(newline="") as file:
+        intervals = [_typed(row) for row in csv.DictReader(file)]
+    return LoadResult(summary["window_s"], summary["operations"], intervals)
+
+
+def _typed(row: dict[str, str]) -> dict[str, Any]:
+    typed: dict[str, Any] = {"op": row.pop("op")}
+    for name in ("ops", "failed"):
+        typed[name] = int(row.pop(name))
+    return typed | {name: float(value) if value else None for name, value in row.items()}

@@ -1,0 +1,126 @@
+"""YCSB: loads records, runs a workload, asks connections what is in force."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from knobscope.generators.clients import java_command
+from knobscope.generators.events import Client, Supervise
+from knobscope.generators.results import LoadResult, read_result
+from knobscope.generators.session import Session
+
+__all__ = ["Connected", "YcsbRun", "load_records", "read_back"]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """What the client's connections answered when asked for the values of knobs.
+
+    `effective` holds the values of the first connection; a knob of which the DBMS knows no value is missing.
+    `disagree` names knobs that differ between connections, each with its values: "synchronous (0, 2)".
+    """
+
+    effective: dict[str, str]
+    disagree: list[str]
+
+
+def load_records(
+    session: Session, schema: Sequence[str], supervise: Supervise = subprocess.Popen, *, timeout: float = 3600
+) -> int:
+    """Create the table with the statements `schema`, load `recordcount` records, count them and return the count.
+
+    Raises GeneratorError when that takes longer than `timeout` seconds or a record is missing.
+    """
+    client = _start(session, "-load", {}, schema, supervise)
+    try:
+        return int(client.wait_for("loaded", timeout)["records"])
+    finally:
+        client.stop()
+
+
+def read_back(session: Session, supervise: Supervise = subprocess.Popen, *, timeout: float = 60) -> Connected:
+    """Connect, run the init statements, read knobs back, and end without any operation on the data."""
+    client = _start(session, "-t", {"knobscope.measure.s": "0"}, (), supervise)
+    try:
+        return _connected(client.wait_for("connected", timeout))
+    finally:
+        client.stop()
+
+
+class YcsbRun:
+    """A run of a workload: warm-up, then the measured window, then the client ends. Use it in a `with` statement.
+
+    Each wait has a limit in seconds and raises GeneratorError as soon as the client cannot get there any more.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        warmup_s: float,
+        measure_s: float,
+        interval_ms: int = 1000,
+        supervise: Supervise = subprocess.Popen,
+    ) -> None:
+        own = {
+            "knobscope.warmup.s": f"{warmup_s:g}",
+            "knobscope.measure.s": f"{measure_s:g}",
+            "knobscope.interval.ms": str(interval_ms),
+        }
+        self._session = session
+        self._client = _start(session, "-t", own, (), supervise)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the JVM (not of the keeper around it); waits for its first word, at most 30 s."""
+        return int(self._client.wait_for("started", 30)["pid"])
+
+    def wait_connected(self, timeout: float) -> Connected:
+        """Wait until all connections are up and asked; the warm-up begins at this moment."""
+        return _connected(self._client.wait_for("connected", timeout))
+
+    def wait_measuring(self, timeout: float) -> int:
+        """Wait for the end of the warm-up; returns its time in nanoseconds since 1970."""
+        return int(self._client.wait_for("measuring", timeout)["at_ns"])
+
+    def wait_measured(self, timeout: float) -> int:
+        """Wait for the end of the measured window; returns its time in nanoseconds since 1970."""
+        return int(self._client.wait_for("measured", timeout)["at_ns"])
+
+    def result(self) -> LoadResult:
+        """Return the figures, once `wait_measured` has returned."""
+        return read_result(self._session.directory)
+
+    def log_tail(self) -> str:
+        """Return the client's last lines on standard error."""
+        return self._client.log_tail()
+
+    def stop(self) -> None:
+        """End the client; one that has finished is gone already."""
+        self._client.stop()
+
+    def __enter__(self) -> Self:
+        """Return this run, which has started already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the client, whatever happened."""
+        self.stop()
+
+
+def _start(session: Session, phase: str, own: Mapping[str, str], schema: Sequence[str], supervise: Supervise) -> Client:
+    directory = session.directory.absolute()
+    java = java_command(directory, session.java_options)  # first: it may have to say that nothing is built
+    properties = session.write_files(own, schema)
+    for leftover in ("summary.json", "intervals.csv"):
+        (directory / leftover).unlink(missing_ok=True)
+    return Client([*java, "site.ycsb.Client", phase, "-P", str(properties)], directory, supervise)
+
+
+def _connected(event: Mapping[str, Any]) -> Connected:
+    disagree = [f"{knob['knob']} ({', '.join(knob['values'])})" for knob in event["disagree"]]
+    return Connected(dict(event["effective"]), disagree)

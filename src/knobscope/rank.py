@@ -1,0 +1,154 @@
+"""`knobscope rank`: which columns of a table matter, and whether that ranking can be trusted."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from knobscope.errors import UserError
+from knobscope.select.anova import InsufficientSamplesError
+from knobscope.select.design import Floats, Settings
+from knobscope.select.models import MODELS, make_models
+from knobscope.select.parallel import add_jobs_argument, map_over_processes
+from knobscope.select.ranking import Ranking, rank_knobs
+from knobscope.select.stopping import Runs
+from knobscope.select.table import add_table_arguments, read_table
+from knobscope.tables import write_json
+
+__all__ = ["add_parser", "find_failure_code", "rank_table"]
+
+TOP = 5
+#: Extremely randomised trees: with some hundred runs of twenty knobs they found more of the final five than random
+#: forests, boosting and rank correlations, and they need no levels.
+DEFAULT_MODEL = "extra_trees"
+#: An analysis of variance wants categories: a factor with more levels than this is cut ...
+MOST_LEVELS = 12
+#: ... into so many parts with equally many rows.
+PARTS = 4
+
+
+def rank_table(settings: Settings, response: Floats, model: str = DEFAULT_MODEL, seed: int = 1) -> Ranking:
+    """Rank the factors by a named model, fitted to the rows with replicates averaged."""
+    coarse = settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings
+    runs = Runs.of(coarse, response)
+    for candidate in reversed(make_models(model, seed)):  # the richest that the rows can carry
+        try:
+            fitted = candidate.fit(runs.settings, runs.response)
+        except InsufficientSamplesError:
+            continue
+        ranking = rank_knobs(runs, fitted, seed, samples=int(np.clip(60_000 / len(runs.response), 10, 30)))
+        if ranking.knobs:
+            return _doubt(ranking, response)
+    return Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
+
+
+def find_failure_code(response: Floats) -> str | None:
+    """Describe a value that looks like the code of failed runs: an extreme that repeats, far from all other values."""
+    for extreme in (response.min(), response.max()):
+        others = response[response != extreme]
+        count = len(response) - len(others)
+        if count < 2 or len(others) < 10:
+            continue
+        spread = float(np.ptp(np.quantile(others, [0.01, 0.99])))
+        if float(np.abs(others - extreme).min()) > spread / 2:
+            return f"{count} rows share the extreme value {extreme:g}, far from all others: a failure code?"
+    return None
+
+
+def _doubt(ranking: Ranking, response: Floats) -> Ranking:
+    """Withdraw trust where the response seems to hold failure codes: the ranking would be of what makes runs fail."""
+    code = find_failure_code(response)
+    if code is None:
+        return ranking
+    return Ranking(ranking.knobs, ranking.holdout_r2, False, f"{code} Name it with --failed-value")
+
+
+def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int) -> Ranking:
+    """Rank a random part of the settings, all rows of a setting together."""
+    group = settings.groups()
+    rng = np.random.default_rng([seed, draw])
+    chosen = rng.choice(int(group.max()) + 1, samples, replace=False)
+    rows = np.isin(group, chosen)
+    return rank_table(settings.take(rows), response[rows], model, seed + draw)
+
+
+def rank_draws(
+    settings: Settings, response: Floats, model: str, samples: int, draws: int, seed: int, jobs: int
+) -> dict[str, Any]:
+    """Rank all rows and several random parts of them: how many of the final five would fewer runs have found?"""
+    count = int(settings.groups().max()) + 1
+    if not 0 < samples <= count:
+        raise UserError(f"--samples is {samples}; the table has {count} distinct settings")
+    if draws < 1:
+        raise UserError(f"--draws is {draws}; expected at least 1")
+    work = partial(_rank_item, settings, response, model, samples, seed)
+    complete, *parts = map_over_processes(work, [None, *range(draws)], jobs)
+    top = {knob.knob for knob in complete.knobs[:TOP]}
+    found = []
+    for number, part in enumerate(parts, start=1):
+        first = [knob.knob for knob in part.knobs[:TOP]]
+        found.append({"top5": first, "overlap": len(top.intersection(first)), "holdout_r2": part.holdout_r2})
+        print(f"draw {number}/{draws}: {found[-1]['overlap']} of the first {TOP}", file=sys.stderr)
+    overlap = float(np.mean([draw["overlap"] for draw in found]))
+    return {
+        **_as_json(complete, model, len(response)),
+        "samples": samples,
+        "draws": found,
+        "mean_overlap_top5": overlap,
+    }
+
+
+def _rank_item(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int | None) -> Ranking:
+    if draw is None:
+        return rank_table(settings, response, model, seed)
+    return _draw(settings, response, model, samples, seed, draw)
+
+
+def _as_json(ranking: Ranking, model: str, rows: int) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "model": model,
+        "holdout_r2": ranking.holdout_r2,
+        "trustworthy": ranking.trustworthy,
+        "reason": ranking.reason,
+        "knobs": [asdict(knob) for knob in ranking.knobs],
+    }
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `rank` to the command line."""
+    parser = subparsers.add_parser(
+        "rank",
+        help="rank the knob columns of a table, and say whether to trust the ranking",
+        description="Ranks by permutation importance on rows that the model has not seen; random probe columns show "
+        "what chance reaches.",
+    )
+    add_table_arguments(parser)
+    parser.add_argument("--model", choices=list(MODELS), default=DEFAULT_MODEL, help="default: %(default)s")
+    parser.add_argument("--samples", type=int, metavar="N", help="also rank N random settings, to see what fewer find")
+    parser.add_argument("--draws", type=int, default=10, metavar="D", help="how often, with --samples (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    add_jobs_argument(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    table = read_table(args)
+    if args.samples is None:
+        ranking = rank_table(table.settings, table.response, args.model, args.seed)
+        result = _as_json(ranking, args.model, len(table.response))
+    else:
+        result = rank_draws(table.settings, table.response, args.model, args.samples, args.draws, args.seed, args.jobs)
+    result = {"table": str(args.table), **result}
+    if args.json:
+        write_json(args.json, result)
+        for knob in result["knobs"]:
+            print(f"{knob['rank']:3} {knob['knob']:40} {knob['permutation']:8.4f} {'*' if knob['above_noise'] else ''}")
+        print(f"{'trustworthy' if result['trustworthy'] else 'NOT trustworthy'}: {result['reason']}")
+    else:
+        print(json.dumps(result, indent=1))
+    return 0

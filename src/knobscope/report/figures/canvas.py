@@ -1,0 +1,93 @@
+"""Draws SVG by hand: small, follows the page's colours in light and dark, and needs no ids.
+
+Marks get classes instead of colours; `figures.css` gives them their look, in the page and in files of their own.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Literal
+
+__all__ = ["Anchor", "Canvas", "Point", "text_width"]
+
+Anchor = Literal["start", "middle", "end"]
+Point = tuple[float, float]
+
+#: Average advance of a letter of the page's sans-serif fonts, relative to the font size; generous.
+_LETTER = 0.56
+FONT_SIZE = 12
+
+
+def text_width(text: str, size: float = FONT_SIZE) -> float:
+    """Return about how wide a text will be, in pixels."""
+    return len(text) * size * _LETTER
+
+
+class Canvas:
+    """Collects the marks of one picture; coordinates in pixels from the top left."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width = width
+        self.height = height
+        self._parts: list[str] = []
+
+    def line(self, start: Point, end: Point, look: str) -> None:
+        """Draw a straight line."""
+        (x1, y1), (x2, y2) = start, end
+        self._add("line", look, {"x1": x1, "y1": y1, "x2": x2, "y2": y2})
+
+    def rect(self, x: float, y: float, width: float, height: float, look: str, tip: str = "") -> None:
+        """Draw a rectangle; sizes below zero count as zero."""
+        box = {"x": x, "y": y, "width": max(width, 0.0), "height": max(height, 0.0)}
+        self._add("rect", look, box, tip)
+
+    def dot(self, x: float, y: float, radius: float, look: str, tip: str = "") -> None:
+        """Draw a circle."""
+        self._add("circle", look, {"cx": x, "cy": y, "r": radius}, tip)
+
+    def diamond(self, x: float, y: float, radius: float, look: str, tip: str = "") -> None:
+        """Draw a square on its corner."""
+        self.path([(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)], look, tip, closed=True)
+
+    def cross(self, x: float, y: float, radius: float, look: str, tip: str = "") -> None:
+        """Draw an x."""
+        strokes = "".join(
+            f"M{_number(x - radius)} {_number(y + side * radius)}L{_number(x + radius)} {_number(y - side * radius)}"
+            for side in (-1, 1)
+        )
+        self._add("path", look, {"d": strokes}, tip)
+
+    def path(self, points: Sequence[Point], look: str, tip: str = "", *, closed: bool = False) -> None:
+        """Draw a line through points, or the area inside it."""
+        if points:
+            steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
+            self._add("path", look, {"d": f"M{steps}{'Z' if closed else ''}"}, tip)
+
+    def text(self, x: float, y: float, text: str, look: str = "", anchor: Anchor = "start") -> None:
+        """Write a text; `y` is its base line."""
+        attributes: dict[str, float | str] = {"x": x, "y": y}
+        if anchor != "start":
+            attributes["text-anchor"] = anchor
+        self._add("text", look, attributes, content=escape(text, quote=False))
+
+    def svg(self, description: str, look: str = "") -> str:
+        """Return the picture as an <svg> element; the description is what a screen reader says."""
+        size = f"{_number(self.width)} {_number(self.height)}"
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{f"plot {look}".strip()}" viewBox="0 0 {size}" role="img" '
+            f'aria-label="{escape(description)}">{"".join(self._parts)}</svg>'
+        )
+
+    def _add(
+        self, tag: str, look: str, attributes: dict[str, float] | dict[str, float | str], tip: str = "", content: str = ""
+    ) -> None:
+        words = [f'{name}="{escape(_number(value))}"' for name, value in attributes.items()]
+        if look:
+            words.insert(0, f'class="{escape(look)}"')
+        if tip:
+            content = f"<title>{escape(tip, quote=False)}</title>"
+        inside = f">{content}</{tag}>" if content else "/>"
+        self._parts.append(f"<{tag} {' '.join(words)}{inside}")
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,73 @@
+"""A figure: how it is drawn at a width, what it says in words, and the numbers behind it."""
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from knobscope.report.figures.canvas import Canvas
+
+__all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
+
+#: Widths in pixels that figures are drawn for: half the page or a phone, and the whole page.
+NARROW, WIDE = 440, 960
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture. `data` is what it shows, a row per mark; `wide` figures take the width of the page."""
+
+    name: str
+    title: str
+    description: str
+    draw: Callable[[float], Canvas]
+    data: Sequence[dict[str, Any]]
+    caption: str = ""
+    wide: bool = False
+    legend: Sequence[tuple[str, str]] = field(default=())
+
+    def svgs(self) -> list[str]:
+        """Return the <svg> elements for the page: of a wide figure one for screens and one for phones."""
+        if not self.wide:
+            return [self.draw(NARROW).svg(self.description)]
+        return [
+            self.draw(WIDE).svg(self.description, "at-wide"),
+            self.draw(NARROW).svg(self.description, "at-narrow"),
+        ]
+
+    def standalone(self) -> str:
+        """Return the picture as an SVG file that carries its own style."""
+        svg = self.draw(WIDE if self.wide else NARROW).svg(self.description, "standalone")
+        head, body = svg.split(">", 1)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{figure_style()}</style>{body}\n'
+
+
+@cache
+def figure_style() -> str:
+    """Return the style sheet of all figures, palette included."""
+    return files("knobscope.report").joinpath("figures.css").read_text(encoding="utf-8")
+
+
+def slug(*words: object) -> str:
+    """Return a name for files and anchors out of words."""
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower()).strip("-")
+
+
+def write_figures(figures: Sequence[Figure], directory: Path) -> list[Path]:
+    """Write each figure as SVG with the CSV of its data beside it; returns the SVG files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        path = directory / f"{figure.name}.svg"
+        path.write_text(figure.standalone(), encoding="utf-8")
+        columns = list(dict.fromkeys(name for row in figure.data for name in row))
+        with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(figure.data)
+        written.append(path)
+    return written

@@ -1,0 +1,137 @@
+"""Renders a study as one HTML page that loads nothing from elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knobscope import __version__
+from knobscope.report.figures import Figure, figure_style, write_figures
+from knobscope.report.sections import (
+    DevicesSection,
+    EffectsSection,
+    FindingsSection,
+    RankingSection,
+    RunsSection,
+    build_devices,
+    build_effects,
+    build_findings,
+    build_head,
+    build_ranking,
+    build_runs,
+)
+from knobscope.report.study_data import StudyData
+from knobscope.specs import StudySpecs
+from knobscope.tables import TABLES
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["Rendered", "render_report"]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What was written."""
+
+    size_bytes: int
+    figures: int
+
+
+def render_report(
+    database: Path, specs: StudySpecs, out: Path, *, findings: Path | None = None, figures: Path | None = None
+) -> Rendered:
+    """Write the report of a study's DuckDB file, which is only read.
+
+    `findings` (parquet) replaces the table of that name; with `figures` every figure is also written to that folder, as
+    SVG with a CSV of its data. UserError: the database is missing or no study's database.
+    """
+    with StudyData.open(database, specs, findings) as data:
+        found = build_findings(data)
+        effects, ranking = build_effects(data), build_ranking(data)
+        devices, runs = build_devices(data), build_runs(data)
+        html = _environment().get_template("template.html.j2").render(
+            head=build_head(data, found),
+            findings=found,
+            effects=effects,
+            ranking=ranking,
+            devices=devices,
+            runs=runs,
+            database=database.name,
+            tables=_count_rows(data),
+            query=_example_query(data),
+            style=_style(),
+            version=__version__,
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(out.name + ".part")
+    part.write_text(html, encoding="utf-8")
+    part.replace(out)
+    shown = list(_all_figures(found, effects, ranking, devices, runs))
+    if figures is not None:
+        write_figures(shown, figures)
+    return Rendered(len(html.encode()), len(shown))
+
+
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("knobscope.report", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure_svg"] = _figure_svg
+    return environment
+
+
+def _figure_svg(figure: Figure) -> Any:
+    """Return the pictures of a figure as markup: they escape what they contain themselves."""
+    from markupsafe import Markup
+
+    return Markup("\n".join(figure.svgs()))  # noqa: S704
+
+
+def _style() -> Any:
+    from markupsafe import Markup
+
+    page = files("knobscope.report").joinpath("style.css").read_text(encoding="utf-8")
+    return Markup(figure_style() + page)  # noqa: S704
+
+
+def _count_rows(data: StudyData) -> list[tuple[str, int]]:
+    """Return the tables of the database that have rows."""
+    counts = [(table, data.value(f'SELECT count(*) FROM "{table}"')) for table in TABLES]  # noqa: S608
+    return [(table, count) for table, count in counts if count]
+
+
+def _example_query(data: StudyData) -> str:
+    """Return a query that a reader can change: the runs of one setting, with what they wrote."""
+    knob = data.value("SELECT knob FROM effects WHERE metric = 'throughput_ops' ORDER BY abs(estimate) DESC NULLS LAST")
+    return (
+        "SELECT device, value, count(*) AS runs, round(avg(throughput_ops)) AS ops,\n"
+        "       round(avg(p.requests / r.operations), 2) AS writes_per_op\n"
+        "FROM runs r JOIN knob_values USING (config_id, dbms)\n"
+        "LEFT JOIN io_profile p ON p.run_id = r.run_id AND p.op = 'write'\n"
+        f"WHERE status = 'ok' AND phase = 'sweep' AND knob = '{(knob or 'NAME').replace(chr(39), chr(39) * 2)}'\n"
+        "GROUP BY ALL ORDER BY ALL;"
+    )
+
+
+def _all_figures(
+    findings: FindingsSection, effects: EffectsSection, ranking: RankingSection, devices: DevicesSection, runs: RunsSection
+) -> Iterator[Figure]:
+    yield from findings.figures
+    for case in effects.cases:
+        yield case.span
+        yield case.figure
+    for ranked in ranking.cases:
+        yield from ranked.pictures
+    for device in devices.devices:
+        yield from device.pictures
+    for measured in runs.cases:
+        yield measured.timeline
+        yield from measured.default_io.pictures

@@ -1,0 +1,165 @@
+"""What the device sees of the default configuration: sizes, depth over time, latency."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from knobscope.report.figures import Curve, Figure, draw_latencies, draw_series, slug
+from knobscope.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.words import format_number, format_rate, format_share, format_size
+from knobscope.specs import Case
+
+__all__ = ["DefaultIo", "IoLine", "describe_default_io"]
+
+_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
+
+
+@dataclass(frozen=True)
+class IoLine:
+    """One kind of request: numbers per operation of the workload, and whose they are."""
+
+    op: str
+    per_operation: str
+    mean_size: str
+    aligned: str
+    sequential: str
+    own: str
+    written_back: str
+    journal: str
+    foreign: str
+
+
+@dataclass(frozen=True)
+class DefaultIo:
+    """The block-level facts of the default configuration; `empty` says why there are none."""
+
+    lines: list[IoLine]
+    pictures: list[Figure]
+    empty: str = ""
+
+
+def describe_default_io(data: StudyData, case: Case) -> DefaultIo:
+    """Return what the successful sentinels of a case asked of the device."""
+    compared = default_only(data, case, slug("default", *str(case).split("/")))
+    sentinels = compared.settings[0]
+    if not sentinels.watched:
+        return DefaultIo([], [], _why_unwatched(data, sentinels.runs))
+    pictures = [
+        picture_sizes(data, compared, "write"),
+        picture_sizes(data, compared, "read"),
+        picture_depth(data, compared),
+        _series_figure(data, compared),
+        _latency_figure(data, compared),
+    ]
+    lines = _io_lines(data, compared)
+    empty = "" if lines else "The default configuration did no I/O on the device while it was measured."
+    return DefaultIo(lines, [picture for picture in pictures if picture is not None], empty)
+
+
+def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
+    if not runs:
+        return "No block-level facts: no run of the default configuration succeeded."
+    if data.specs.study.monitor == "procfs":
+        return "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
+    return (
+        "No block-level facts: the monitor fell back to procfs, which knows totals only, because BPF could not be used "
+        "(it needs root or `sudo -n`, and bcc for the system's Python); the log of `measure` names the reason. Rules "
+        "that need the block layer answer `insufficient`."
+    )
+
+
+def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
+    setting = compared.settings[0]
+    operations = sum(run["operations"] or 0 for run in setting.runs if run["monitor"] == "bpf")
+    rows = data.rows(
+        """
+        SELECT op, sum(requests)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes,
+            sum(aligned_requests) / sum(requests) AS aligned, sum(sequential_requests) / sum(requests) AS sequential,
+            sum(own_requests) / sum(requests) AS own, sum(inode_requests) / sum(requests) AS inode,
+            sum(journal_requests) / sum(requests) AS journal, sum(foreign_requests) / sum(requests) AS foreign_
+        FROM io_profile WHERE requests > 0 AND list_contains(?, run_id)
+        GROUP BY op ORDER BY list_position(['read', 'write', 'flush', 'discard'], op)
+        """,
+        setting.watched,
+    )
+    return [_io_line(row, operations) for row in rows]
+
+
+def _io_line(row: Row, operations: int) -> IoLine:
+    has_size = row["op"] in ("read", "write")
+    return IoLine(
+        op=row["op"],
+        per_operation=format_number(row["requests"] / operations if operations else None),
+        mean_size=format_size(row["bytes"] / row["requests"]) if has_size else "",
+        aligned=format_share(row["aligned"]) if row["op"] == "write" else "",
+        sequential=format_share(row["sequential"]) if has_size else "",
+        own=format_share(row["own"]),
+        written_back=format_share(row["inode"]),
+        journal=format_share(row["journal"]),
+        foreign=format_share(row["foreign_"]),
+    )
+
+
+def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
+    """Show the run in the middle of all sentinels by throughput, second by second."""
+    watched = [run for run in compared.settings[0].runs if run["monitor"] == "bpf"]
+    typical = sorted(watched, key=lambda run: run["throughput_ops"] or 0)[len(watched) // 2]
+    rows = data.rows("SELECT * FROM io_series WHERE run_id = ? ORDER BY op, t_s", typical["run_id"])
+    if len({row["t_s"] for row in rows}) < 2:
+        return None
+    step = _step(rows)
+
+    def curves(take: Callable[[Row], float]) -> list[Curve]:
+        found = []
+        for op in ("read", "write"):
+            points = [(row["t_s"], take(row)) for row in rows if row["op"] == op]
+            if points:
+                found.append(Curve(op, _LOOKS[op], points))
+        return found
+
+    depths: dict[float, float] = {}
+    for row in rows:
+        depths[row["t_s"]] = max(depths.get(row["t_s"], 0.0), row["depth"] or 0.0)
+    panels = [
+        ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / step / 1e6)),
+        ("requests in flight", [Curve("depth", "line-d", sorted(depths.items()))]),
+        ("latency, ms", curves(lambda row: (row["latency_mean_us"] or 0.0) / 1000)),
+    ]
+    return Figure(
+        name=slug(compared.name, "series"),
+        title="One run over time",
+        description=f"Traffic, depth and latency over one run with {format_rate(typical['throughput_ops'])}.",
+        draw=lambda width: draw_series(width, [panel for panel in panels if panel[1]]),
+        data=rows,
+        caption=f"The run whose throughput is in the middle: {format_rate(typical['throughput_ops'])}.",
+    )
+
+
+def _step(rows: list[Row]) -> float:
+    times = sorted({row["t_s"] for row in rows})
+    return max(min(later - earlier for earlier, later in zip(times, times[1:], strict=False)), 1e-3)
+
+
+def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
+    rows = data.rows(
+        """
+        SELECT op, low_us, high_us, sum(requests)::BIGINT AS requests FROM io_latency
+        WHERE requests > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY op, high_us
+        """,
+        compared.settings[0].watched,
+    )
+    curves = []
+    for op, look in _LOOKS.items():
+        found = [row for row in rows if row["op"] == op]
+        total = sum(row["requests"] for row in found)
+        if total:
+            curves.append(Curve(op, look, [(row["high_us"], row["requests"] / total) for row in found]))
+    if not curves:
+        return None
+    return Figure(
+        name=slug(compared.name, "latency"),
+        title="Latency at the device",
+        description=f"Histogram of the latency of requests of {name_case(compared.case)}: {', '.join(c.name for c in curves)}.",
+        draw=lambda width: draw_latencies(width, curves, "from issue to completion"),
+        data=rows,
+    )

@@ -1,0 +1,154 @@
+"""Section "Knob effects": what every swept value does to throughput and latency."""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from knobscope.report.figures import Effect, Figure, ForestRow, MetricPanel, draw_forest, draw_spans, slug
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.words import describe_change, format_value
+from knobscope.specs import Case
+
+__all__ = ["CaseEffects", "EffectsSection", "build_effects", "forest_figure", "load_effects", "read_effect"]
+
+_PANELS = {
+    "throughput_ops": MetricPanel("Throughput", "slower", "faster", 1),
+    "latency_p95_us": MetricPanel("95th percentile of latency", "longer", "shorter", -1),
+}
+
+
+@dataclass(frozen=True)
+class CaseEffects:
+    """All effects of one case, and the short picture of its knobs."""
+
+    name: str
+    figure: Figure
+    span: Figure
+
+
+@dataclass(frozen=True)
+class EffectsSection:
+    """Effects by case; `empty` says why there are none."""
+
+    cases: list[CaseEffects]
+    empty: str = ""
+
+
+def build_effects(data: StudyData) -> EffectsSection:
+    """Return the section from table `effects`."""
+    cases = [
+        CaseEffects(name_case(case), forest_figure(data, case, rows), _span_figure(data, case, rows))
+        for case in data.measured_cases
+        if (rows := load_effects(data, case))
+    ]
+    if cases:
+        return EffectsSection(cases)
+    sweeps = data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'")
+    if not sweeps:
+        return EffectsSection([], "No run of the one-at-a-time round succeeded, so no effect of a single knob is known.")
+    return EffectsSection([], "The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty.")
+
+
+def load_effects(data: StudyData, case: Case) -> list[Row]:
+    """Return effects on throughput and p95 of a case that have an estimate, in the order of the knobs' values."""
+    return data.rows(
+        """
+        SELECT * FROM effects
+        WHERE dbms = ? AND device = ? AND workload = ? AND estimate IS NOT NULL
+            AND metric IN ('throughput_ops', 'latency_p95_us')
+        ORDER BY knob, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
+        """,
+        case.dbms,
+        case.device,
+        case.workload,
+    )
+
+
+def read_effect(data: StudyData, row: Row) -> Effect:
+    """Return the effect of a row of table `effects`; it is clear when it passes the study's thresholds."""
+    thresholds = data.specs.study.thresholds
+    q_value = row["q_value"]
+    large = abs(math.expm1(min(row["estimate"], 50))) >= thresholds.min_effect
+    interval = None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
+    return Effect(row["estimate"], interval, q_value is not None and q_value <= thresholds.fdr and large)
+
+
+def forest_figure(
+    data: StudyData, case: Case, rows: list[Row], title: str = "", name: str = "", label: str = ""
+) -> Figure:
+    """Return the forest plot of effects, the strongest knob first.
+
+    With `label`, a column that tells the rows apart (device or value), it is small, and has one panel.
+    """
+    metrics = [metric for metric in _PANELS if any(row["metric"] == metric for row in rows)]
+    panels = [_panel(metric, rows) for metric in metrics]
+    lines = _forest_rows(data, case, rows, metrics, label or "value")
+    return Figure(
+        name=name or slug("effects", *str(case).split("/")),
+        title=title or name_case(case),
+        description=_describe(case, rows, data),
+        draw=lambda width: draw_forest(width, lines, panels),
+        data=rows,
+        wide=not label,
+    )
+
+
+def _panel(metric: str, rows: list[Row]) -> MetricPanel:
+    panel = _PANELS[metric]
+    noise = [row["noise"] for row in rows if row["metric"] == metric and row["noise"] is not None]
+    return MetricPanel(panel.title, panel.worse, panel.better, panel.sign, median(noise) if noise else None)
+
+
+def _forest_rows(data: StudyData, case: Case, rows: list[Row], metrics: list[str], label: str) -> list[ForestRow]:
+    dbms = data.specs.dbms.get(case.dbms)
+    by_setting: dict[tuple[str, str], dict[str, Row]] = {}
+    strength: dict[str, float] = {}
+    for row in rows:
+        by_setting.setdefault((row["knob"], row[label]), {})[row["metric"]] = row
+        if row["metric"] == metrics[0]:
+            strength[row["knob"]] = max(strength.get(row["knob"], 0.0), abs(row["estimate"]))
+    ordered = sorted(by_setting.items(), key=lambda item: (-strength.get(item[0][0], 0.0), item[0][0]))
+    return [
+        ForestRow(
+            group=knob,
+            note=f"default {format_value(dbms, knob, next(iter(found.values()))['baseline'])}",
+            label=name if label == "device" else format_value(dbms, knob, name),
+            effects=tuple(read_effect(data, found[metric]) if metric in found else None for metric in metrics),
+            durability=any(bool(row["durability"]) for row in found.values()),
+        )
+        for (knob, name), found in ordered
+    ]
+
+
+def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
+    dbms = data.specs.dbms.get(case.dbms)
+    words = [
+        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])}: {describe_change(row['estimate'])}"
+        for row in sorted(rows, key=lambda row: -abs(row["estimate"]))
+        if row["metric"] == "throughput_ops"
+    ]
+    return f"Change of throughput against the default configuration on {name_case(case)}. {'; '.join(words[:8])}."
+
+
+def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
+    dbms = data.specs.dbms.get(case.dbms)
+    by_knob: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["metric"] == "throughput_ops":
+            by_knob.setdefault(row["knob"], []).append(row)
+    spans, table = [], []
+    for knob, found in by_knob.items():
+        slow, fast = min(found, key=lambda row: row["estimate"]), max(found, key=lambda row: row["estimate"])
+        names = [format_value(dbms, knob, row["value"]) for row in (slow, fast)]
+        risky = any(bool(row["durability"]) for row in found)
+        spans.append((knob, read_effect(data, slow), names[0], read_effect(data, fast), names[1], risky))
+        table += [{"knob": knob, "value": row["value"], "estimate": row["estimate"]} for row in (slow, fast)]
+    spans.sort(key=lambda span: -(max(span[3].estimate, 0) - min(span[1].estimate, 0)))
+    return Figure(
+        name=slug("knobs", *str(case).split("/")),
+        title=name_case(case),
+        description=f"From the slowest to the fastest value of each knob. {_describe(case, rows, data)}",
+        draw=lambda width: draw_spans(width, spans[:8]),
+        data=table,
+        caption=f"The {min(len(spans), 8)} strongest of {len(spans)} swept knobs." if len(spans) > 8 else "",
+    )

@@ -1,0 +1,232 @@
+"""Pictures behind a finding: the default and the changed value, side by side, as runs and as the block layer saw them."""
+
+import math
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from knobscope.report.figures import (
+    Figure,
+    Sizes,
+    Strip,
+    depth_bins,
+    draw_depths,
+    draw_shares,
+    draw_sizes,
+    draw_strips,
+    slug,
+)
+from knobscope.report.study_data import Row, StudyData
+from knobscope.report.words import describe_change, format_number, format_rate, format_share, format_value
+from knobscope.specs import Case
+
+__all__ = ["Comparison", "Setting", "compare_runs", "default_only", "picture_depth", "picture_shares", "picture_sizes",
+           "picture_throughput", "preferred_size"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The successful runs of one setting, rows of table `runs`, and how it looks in pictures."""
+
+    name: str
+    look: str
+    runs: list[Row]
+
+    @property
+    def watched(self) -> list[str]:
+        """Ids of the runs that have facts of the block layer."""
+        return [run["run_id"] for run in self.runs if run["monitor"] == "bpf"]
+
+    @property
+    def mean_ops(self) -> float:
+        """Geometric mean of throughput: what effects are ratios of."""
+        values = [run["throughput_ops"] for run in self.runs if run["throughput_ops"]]
+        return math.exp(fmean(math.log(value) for value in values)) if values else 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The settings of one case that pictures show together; `name` is unique among all."""
+
+    case: Case
+    name: str
+    settings: list[Setting]
+    effect: Row | None = field(default=None)  # of table `effects`, on throughput
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether all settings have facts of the block layer."""
+        return all(setting.watched for setting in self.settings)
+
+
+def compare_runs(data: StudyData, case: Case, knob: str, value: str, name: str) -> Comparison:
+    """Return the sweep runs with one value of a knob, and the sentinels of the same blocks."""
+    dbms = data.specs.dbms.get(case.dbms)
+    changed = data.rows(
+        """
+        SELECT * FROM runs
+        WHERE status = 'ok' AND phase = 'sweep' AND NOT is_sentinel AND dbms = ? AND device = ? AND workload = ?
+            AND config_id IN (SELECT config_id FROM knob_values WHERE dbms = runs.dbms AND knob = ? AND value = ?)
+        ORDER BY started_at
+        """,
+        case.dbms, case.device, case.workload, knob, value,
+    )  # fmt: skip
+    sentinels = data.rows(
+        "SELECT * FROM runs WHERE status = 'ok' AND is_sentinel AND list_contains(?, block_id) ORDER BY started_at",
+        list({run["block_id"] for run in changed}),
+    )
+    effect = data.rows(
+        """
+        SELECT * FROM effects
+        WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ? AND knob = ? AND value = ?
+        """,
+        case.dbms, case.device, case.workload, knob, value,
+    )  # fmt: skip
+    baseline = effect[0]["baseline"] if effect else None
+    usual = f"default {format_value(dbms, knob, baseline)}" if baseline is not None else "default"
+    settings = [
+        Setting(usual, "base-bar", sentinels),
+        Setting(format_value(dbms, knob, value), "value-bar", changed),
+    ]
+    return Comparison(case, name, settings, effect[0] if effect else None)
+
+
+def default_only(data: StudyData, case: Case, name: str) -> Comparison:
+    """Return all successful sentinels of a case."""
+    sentinels = data.rows(
+        """
+        SELECT * FROM runs WHERE status = 'ok' AND is_sentinel AND dbms = ? AND device = ? AND workload = ?
+        ORDER BY started_at
+        """,
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    return Comparison(case, name, [Setting("default configuration", "base-bar", sentinels)])
+
+
+def preferred_size(data: StudyData, device: str) -> int | None:
+    """Return the write size in bytes that the device prefers, None without a profile."""
+    size = data.value("SELECT preferred_write_bytes FROM device_profile WHERE device = ?", device)
+    return None if size is None else int(size)
+
+
+def picture_throughput(comparison: Comparison) -> Figure:
+    """Show every run's throughput, and the interval of the effect in ops/s."""
+    effect = comparison.effect
+    strips, words = [], []
+    for index, setting in enumerate(comparison.settings):
+        interval = None
+        if index and effect and effect["low"] is not None and effect["reference"]:
+            interval = (effect["reference"] * math.exp(effect["low"]), effect["reference"] * math.exp(effect["high"]))
+        strips.append(
+            Strip(setting.name, setting.look, [run["throughput_ops"] for run in setting.runs], setting.mean_ops, interval)
+        )
+        words.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {len(setting.runs)} runs")
+    change = f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
+    return Figure(
+        name=slug(comparison.name, "throughput"),
+        title="Throughput",
+        description=f"Throughput of single runs. {'; '.join(words)}.{change}",
+        draw=lambda width: draw_strips(width, strips),
+        data=[
+            {"setting": setting.name, "run_id": run["run_id"], "throughput_ops": run["throughput_ops"]}
+            for setting in comparison.settings
+            for run in setting.runs
+        ],
+        caption="Dots are runs, the upright line their mean, the lying one the 95 % interval of the effect.",
+    )
+
+
+def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") -> Figure | None:
+    """Show request sizes against the preferred size; None when no request of the kind was seen."""
+    panels, table, words = [], [], []
+    for setting in comparison.settings:
+        rows = data.rows(
+            "SELECT bytes, sum(requests)::BIGINT AS requests FROM io_sizes "
+            "WHERE op = ? AND bytes > 0 AND list_contains(?, run_id) GROUP BY bytes ORDER BY bytes",
+            op, setting.watched,
+        )  # fmt: skip
+        summary = _summarise_op(data, setting, op)
+        panels.append(Sizes(f"{setting.name}: {summary}", {row["bytes"]: row["requests"] for row in rows}))
+        table += [{"setting": setting.name, "op": op, **row} for row in rows]
+        words.append(f"{setting.name}: {summary}")
+    if not table:
+        return None
+    preferred = preferred_size(data, comparison.case.device) if op == "write" else None
+    return Figure(
+        name=slug(comparison.name, op, "sizes"),
+        title=f"Sizes of {op}s at the device",
+        description=f"Histogram of the sizes of {op}s. {'; '.join(words)}.",
+        draw=lambda width: draw_sizes(width, panels, preferred, f"{op}s"),
+        data=table,
+    )
+
+
+def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
+    row = data.rows(
+        "SELECT sum(requests) AS requests, sum(aligned_requests) / sum(requests) AS aligned FROM io_profile "
+        "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
+        op, setting.watched,
+    )[0]  # fmt: skip
+    operations = sum(run["operations"] or 0 for run in setting.runs if run["monitor"] == "bpf")
+    if not row["requests"]:
+        return "none"
+    per_operation = f"{format_number(row['requests'] / operations)} per operation" if operations else ""
+    aligned = f"{format_share(row['aligned'])} aligned" if op == "write" and row["aligned"] is not None else ""
+    return ", ".join(filter(None, [aligned, per_operation]))
+
+
+def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
+    """Show the time-weighted depth of the whole device; None when it was never seen busy."""
+    series, table, words = [], [], []
+    for setting in comparison.settings:
+        rows = data.rows(
+            "SELECT depth, sum(time_ns)::BIGINT AS time_ns FROM queue_depth "
+            "WHERE queue = -1 AND list_contains(?, run_id) GROUP BY depth ORDER BY depth",
+            setting.watched,
+        )  # fmt: skip
+        times = {row["depth"]: row["time_ns"] for row in rows}
+        busy = sum(time for depth, time in times.items() if depth > 0)
+        if not busy:
+            return None
+        share = format_share(busy / sum(times.values()))
+        series.append((setting.look, f"{setting.name} (busy {share})", depth_bins(times)))
+        words.append(f"{setting.name}: busy {share} of the time, one request in flight for "
+                     f"{format_share(times.get(1, 0) / busy)} of that")  # fmt: skip
+        table += [{"setting": setting.name, **row} for row in rows]
+    return Figure(
+        name=slug(comparison.name, "depth"),
+        title="Requests in flight, by share of busy time",
+        description=f"Time-weighted queue depth of the device. {'; '.join(words)}.",
+        draw=lambda width: draw_depths(width, series, "requests in flight"),
+        data=table,
+    )
+
+
+def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
+    """Show sequential shares and CPU use; None when neither is known."""
+    found: dict[str, dict[str, float | None]] = {"sequential writes": {}, "sequential reads": {}, "CPU of the machine": {}}
+    for setting in comparison.settings:
+        for op in ("write", "read"):
+            found[f"sequential {op}s"][setting.name] = data.value(
+                "SELECT sum(sequential_requests) / sum(requests) FROM io_profile "
+                "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
+                op, setting.watched,
+            )  # fmt: skip
+        cpu = [run["cpu_share"] for run in setting.runs if run["cpu_share"] is not None]
+        found["CPU of the machine"][setting.name] = fmean(cpu) if cpu else None
+    if all(share is None for shares in found.values() for share in shares.values()):
+        return None
+    rows = [
+        (name, [(setting.look, setting.name, shares[setting.name]) for setting in comparison.settings])
+        for name, shares in found.items()
+    ]
+    words = [
+        f"{name}: {', '.join(f'{whose} {format_share(share)}' for whose, share in shares.items())}"
+        for name, shares in found.items()
+    ]
+    return Figure(
+        name=slug(comparison.name, "shares"),
+        title="Sequential share and CPU",
+        description=f"{'; '.join(words)}.",
+        draw=lambda width: draw_shares(width, rows),
+        data=[{"share": name, **shares} for name, shares in found.items()],
+    )

@@ -1,0 +1,205 @@
+"""Top of the page: the answer in a sentence, how sure it is, and where it was measured."""
+
+import math
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.report.sections.findings import FindingsSection
+from knobscope.report.sections.runs import run_noise
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.words import (
+    UNKNOWN,
+    describe_change,
+    format_number,
+    format_share,
+    format_time,
+    format_value,
+    join_words,
+    plural,
+)
+
+__all__ = ["Head", "Sureness", "build_head"]
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """One reason to believe the page, or not: `level` is good, fair, poor, or empty where there is none."""
+
+    name: str
+    value: str
+    meaning: str
+    level: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a hurried reader takes away."""
+
+    title: str
+    description: str
+    answer: list[str]
+    sureness: list[Sureness]
+    facts: list[tuple[str, str]]
+
+
+def build_head(data: StudyData, findings: FindingsSection) -> Head:
+    """Return the top of the page."""
+    study = data.specs.study
+    return Head(
+        title=study.name,
+        description=study.description,
+        answer=[*_strongest_knobs(data), *_verdicts(data, findings), *_losses(data)],
+        sureness=list(_sureness(data)),
+        facts=list(_facts(data)),
+    )
+
+
+def _strongest_knobs(data: StudyData) -> Iterator[str]:
+    """Say which knob decides, and which one where no committed data is at risk."""
+    thresholds = data.specs.study.thresholds
+    clear = data.rows(
+        """
+        SELECT * FROM effects
+        WHERE metric = 'throughput_ops' AND q_value <= ? AND abs(exp(least(estimate, 50)) - 1) >= ?
+        ORDER BY abs(estimate) DESC
+        """,
+        thresholds.fdr,
+        thresholds.min_effect,
+    )
+    if not clear:
+        swept = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL")
+        yield (
+            "No knob changes throughput beyond noise."
+            if swept
+            else "No effect of a single knob has been measured."
+        )
+        return
+    first = clear[0]
+    yield f"{first['knob']} decides: {_effect_words(data, first)}{', but risks committed data' if _gains(first) else ''}."
+    if first["durability"]:
+        safe = next((row for row in clear if not row["durability"]), None)
+        if safe is None:
+            yield "No knob that leaves committed data safe changes throughput beyond noise."
+        else:
+            yield f"Among knobs that leave committed data safe, {safe['knob']} matters most: {_effect_words(data, safe)}."
+
+
+def _gains(row: Row) -> bool:
+    """Whether the knob risks data and the value is the fast one, for then the default was the safe one."""
+    return bool(row["durability"]) and row["estimate"] > 0
+
+
+def _effect_words(data: StudyData, row: Row) -> str:
+    dbms = data.specs.dbms.get(row["dbms"])
+    value = format_value(dbms, row["knob"], row["value"])
+    baseline = f"than {format_value(dbms, row['knob'], row['baseline'])}" if row["baseline"] is not None else "than the default"
+    return f"{value} is {describe_change(row['estimate'])} {baseline} ({row['dbms']} on {row['device']}, {row['workload']})"
+
+
+def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
+    if findings.empty:
+        yield findings.empty
+        return
+    places = sorted({card.device for card in findings.cards})
+    words = plural(findings.mismatches, "mismatch", "mismatches")
+    words += f" between DBMS and device (on {join_words(places)})" if places else " between DBMS and device"
+    if findings.unjudged:
+        sentences = [judged.sentence for judged in findings.unjudged]
+        example = min(sentences, key=len).rstrip(".")
+        words += f"; {plural(len(findings.unjudged), 'question')} could not be judged, for example: {example}"
+    yield f"{words}."
+
+
+def _losses(data: StudyData) -> Iterator[str]:
+    failed = data.value("SELECT count(*) FROM runs WHERE status IS DISTINCT FROM 'ok'")
+    total = data.value("SELECT count(*) FROM runs")
+    if failed:
+        yield f"{format_number(failed, 9)} of {plural(total, 'run')} gave no result."
+    if total and (missing := data.missing_cases):
+        yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
+
+
+def _sureness(data: StudyData) -> Iterator[Sureness]:
+    noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
+    if noises:
+        worst = max(noises)
+        level = "good" if worst < 0.05 else "fair" if worst < 0.15 else "poor"
+        spread = "" if len(noises) == 1 else f" (from {format_share(math.expm1(min(noises)))}, by case)"
+        yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", f"standard deviation of one run{spread}", level)
+    yield from _drift(data)
+    yield from _model_fit(data)
+    thresholds = data.specs.study.thresholds
+    compared = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND q_value IS NOT NULL")
+    if compared:
+        yield Sureness(
+            "Comparisons",
+            f"{compared:,}",
+            f"at most {format_share(thresholds.fdr)} of those called clear may be false (false discovery rate); "
+            f"changes below {format_share(thresholds.min_effect)} do not count",
+            "",
+        )
+
+
+def _drift(data: StudyData) -> Iterator[Sureness]:
+    blocks = data.rows("SELECT * FROM blocks")
+    if not blocks:
+        return
+    corrected = sum(row["treatment"] == "position" for row in blocks)
+    dropped = sum(row["treatment"] == "dropped" for row in blocks)
+    level = "good" if not corrected + dropped else "poor" if dropped else "fair"
+    words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} left out"] * bool(dropped)
+    meaning = "blocks in which the machine changed its speed" + (f": {join_words(words)}" if words else "")
+    yield Sureness("Drift", f"{corrected + dropped} of {len(blocks)}", meaning, level)
+
+
+def _model_fit(data: StudyData) -> Iterator[Sureness]:
+    fits = data.rows("SELECT * FROM fits QUALIFY row_number() OVER (PARTITION BY dbms, device, workload ORDER BY round DESC) = 1")
+    scores = [fit["r2_min"] for fit in fits if fit["r2_min"] is not None]
+    if not fits:
+        return
+    threshold = data.specs.study.screening.threshold
+    lowest = min(scores, default=None)
+    trusted = sum(bool(fit["trustworthy"]) for fit in fits)
+    level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted == len(fits) else "poor"
+    meaning = f"smallest R² of the screening model on runs it has not seen; {threshold:g} was asked for"
+    yield Sureness("Model", format_number(lowest, 2) if lowest is not None else "none", meaning, level)
+
+
+def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
+    versions = data.rows(
+        "SELECT dbms, list(DISTINCT dbms_version ORDER BY dbms_version) FILTER (dbms_version <> '') AS versions "
+        "FROM runs GROUP BY dbms ORDER BY dbms"
+    )
+    yield "DBMS", "; ".join(f"{row['dbms']} {join_words(row['versions'] or [UNKNOWN])}" for row in versions) or UNKNOWN
+    for profile in data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device"):
+        where = f"{profile['tier']}, {profile['block_device']}, {profile['filesystem']}"
+        yield f"Device {profile['device']}", where
+    for name, workload in data.specs.workloads.items():
+        yield f"Workload {name}", (
+            f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
+            f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
+        )
+    span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
+    if span["n"]:
+        yield "Measured", f"{span['n']:,} runs from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"
+    yield "This page was made on", ", ".join(_machine())
+
+
+def _machine() -> Iterator[str]:
+    """Describe this machine: kernel, processor, memory, as far as the system tells."""
+    yield f"{platform.system()} {platform.release()}"
+    models = _lines_of("/proc/cpuinfo", "model name")
+    yield f"{os.cpu_count()} cores of {models[0] if models else platform.machine()}"
+    if memory := _lines_of("/proc/meminfo", "MemTotal"):
+        yield f"{round(int(memory[0].split()[0]) / 1024**2)} GiB of memory"
+
+
+def _lines_of(path: str, key: str) -> list[str]:
+    file = Path(path)
+    if not file.exists():
+        return []
+    pairs = (line.partition(":") for line in file.read_text(encoding="utf-8").splitlines())
+    return [value.strip() for name, _, value in pairs if name.strip() == key]

@@ -1,0 +1,156 @@
+"""Section "Knob ranking": which knobs screening found to matter, and how far its model can be trusted."""
+
+from dataclasses import dataclass
+
+from knobscope.report.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.words import format_number, format_share, format_value, join_words, plural
+from knobscope.specs import Case
+
+__all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
+
+_POINT_WORDS = {
+    "knee": "beyond it, more gains little",
+    "turning": "the effect changes its direction here",
+    "cliff": "performance breaks here",
+}
+_MODELS = {
+    "anova": "analysis of variance",
+    "lightgbm": "boosted trees (LightGBM)",
+    "random_forest": "random forest",
+    "mlp": "neural network",
+}
+
+
+@dataclass(frozen=True)
+class ImportantPoint:
+    """A value of a knob where its effect bends."""
+
+    knob: str
+    kind: str
+    meaning: str
+    value: str
+    turn_ratio: str
+
+
+@dataclass(frozen=True)
+class CaseRanking:
+    """The ranking of one case, in words and pictures."""
+
+    name: str
+    summary: str
+    trust: str
+    is_trusted: bool
+    pictures: list[Figure]
+    points: list[ImportantPoint]
+
+
+@dataclass(frozen=True)
+class RankingSection:
+    """Rankings by case; `empty` says why there are none."""
+
+    cases: list[CaseRanking]
+    empty: str = ""
+
+
+def build_ranking(data: StudyData) -> RankingSection:
+    """Return the section from tables `fits`, `importance` and `important_points`."""
+    cases = [ranking for case in data.measured_cases if (ranking := _rank_case(data, case)) is not None]
+    if cases:
+        return RankingSection(cases)
+    if not data.value("SELECT count(*) FROM runs WHERE phase = 'screen'"):
+        return RankingSection([], "The study has no screening runs: its knobs were given, not searched for.")
+    return RankingSection([], "There are screening runs, but no fit of them; `knobscope select` makes it.")
+
+
+def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
+    names = (case.dbms, case.device, case.workload)
+    fits = data.rows("SELECT * FROM fits WHERE dbms = ? AND device = ? AND workload = ? ORDER BY round", *names)
+    knobs = data.rows(
+        "SELECT * FROM importance WHERE dbms = ? AND device = ? AND workload = ? ORDER BY rank, knob", *names
+    )
+    points = data.rows(
+        "SELECT * FROM important_points WHERE dbms = ? AND device = ? AND workload = ? ORDER BY knob, value", *names
+    )
+    if not fits and not knobs:
+        return None
+    pictures = [_ranking_figure(case, knobs)] if knobs else []
+    pictures += [_rounds_figure(data, case, fits)] if fits else []
+    last = fits[-1] if fits else None
+    return CaseRanking(
+        name=name_case(case),
+        summary=_summarise(knobs, fits),
+        trust=_trust(last),
+        is_trusted=bool(last and last["trustworthy"]),
+        pictures=pictures,
+        points=[_point(data, case, row) for row in points],
+    )
+
+
+def _summarise(knobs: list[Row], fits: list[Row]) -> str:
+    words = []
+    if fits:
+        last = fits[-1]
+        model = _MODELS.get(last["model"], last["model"])
+        verb = "stopped" if last["stopped"] else "ended without reaching its goal"
+        words.append(
+            f"Screening {verb} after {plural(len(fits), 'round')} and {plural(last['runs'] or 0, 'run')} "
+            f"({model}): {last['reason'] or 'no reason was recorded'}."
+        )
+    above = [row["knob"] for row in knobs if row["above_noise"]]
+    if knobs:
+        explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
+        words.append(
+            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out of the noise and "
+            f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the differences."
+            if above
+            else f"None of {plural(len(knobs), 'knob')} stands out of the noise."
+        )
+    return " ".join(words)
+
+
+def _trust(fit: Row | None) -> str:
+    if fit is None:
+        return ""
+    reason = f": {fit['reason_trust']}" if fit["reason_trust"] else ""
+    return f"{'The ranking can be trusted' if fit['trustworthy'] else 'Do not trust this ranking'}{reason}"
+
+
+def _ranking_figure(case: Case, rows: list[Row]) -> Figure:
+    knobs = [
+        RankedKnob(
+            row["knob"], row["permutation"] or 0.0, row["importance"], bool(row["above_noise"]), bool(row["selected"])
+        )
+        for row in rows
+    ]
+    words = [f"{knob.knob} {format_number(knob.permutation)}" for knob in knobs if knob.above_noise]
+    return Figure(
+        name=slug("ranking", *str(case).split("/")),
+        title="How much each knob matters",
+        description=f"Permutation importance of {len(knobs)} knobs. Above noise: {', '.join(words) or 'none'}.",
+        draw=lambda width: draw_ranking(width, knobs),
+        data=rows,
+    )
+
+
+def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
+    threshold = data.specs.study.screening.threshold
+    rounds = [RoundFit(fit["round"], fit["runs"] or 0, fit["r2_min"], fit["r2_median"]) for fit in fits]
+    words = [f"round {fit.round + 1}: smallest {format_number(fit.r2_min, 3)}" for fit in rounds]
+    return Figure(
+        name=slug("rounds", *str(case).split("/")),
+        title="How well the model predicts runs it has not seen",
+        description=f"R² on held-out runs, by screening round, against {threshold}. {'; '.join(words)}.",
+        draw=lambda width: draw_rounds(width, rounds, threshold),
+        data=fits,
+    )
+
+
+def _point(data: StudyData, case: Case, row: Row) -> ImportantPoint:
+    return ImportantPoint(
+        row["knob"],
+        row["type"],
+        _POINT_WORDS.get(row["type"], ""),
+        format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
+        format_number(row["turn_ratio"]),
+    )

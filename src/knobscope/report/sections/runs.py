@@ -1,0 +1,189 @@
+"""Section "Runs": whether the machine stayed the same, what was counted, and how much the watching can be trusted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+
+from knobscope.report.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
+from knobscope.report.sections.default_io import DefaultIo, describe_default_io
+from knobscope.report.sections.failures import Failure, list_failures
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.words import (
+    UNKNOWN,
+    format_count,
+    format_seconds,
+    format_share,
+    format_time,
+    join_words,
+)
+from knobscope.specs import Case
+
+__all__ = ["CaseRuns", "RunsSection", "build_runs", "run_noise"]
+
+STATUS_WORDS = {
+    "ok": "measured",
+    "failed_start": "did not start",
+    "failed_run": "failed while running",
+    "rejected_value": "value refused",
+    "timeout": "timed out",
+    "invalid": "invalid",
+}
+
+
+@dataclass(frozen=True)
+class CaseRuns:
+    """The runs of one case: order and drift, counts, overhead, monitor, I/O of the default configuration."""
+
+    name: str
+    timeline: Figure
+    drift_notes: list[str]
+    facts: list[tuple[str, str]]
+    default_io: DefaultIo
+
+
+@dataclass(frozen=True)
+class RunsSection:
+    """All runs; `statuses` are (status, words, count), `empty` says why there are none."""
+
+    cases: list[CaseRuns]
+    statuses: list[tuple[str, str, int]]
+    failures: list[Failure]
+    empty: str = ""
+
+
+def build_runs(data: StudyData) -> RunsSection:
+    """Return the section from tables `runs` and `blocks` and those of the block layer."""
+    counts = data.rows("SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status <> 'ok', n DESC, status")
+    statuses = [(row["status"], STATUS_WORDS.get(row["status"], row["status"]), row["n"]) for row in counts]
+    if not statuses:
+        return RunsSection([], [], [], "Nothing has been measured yet.")
+    return RunsSection([_case_runs(data, case) for case in data.measured_cases], statuses, list_failures(data))
+
+
+def run_noise(data: StudyData, case: Case) -> float | None:
+    """Return the standard deviation of one run's throughput as a log ratio, None when nothing was repeated.
+
+    That of the effects where there are some, else pooled over sentinels of the same block and session.
+    """
+    names = (case.dbms, case.device, case.workload)
+    known = data.value(
+        "SELECT median(noise) FROM effects "
+        "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
+        *names,
+    )
+    if known is not None:
+        return float(known)
+    pooled = data.value(
+        """
+        WITH spread AS (
+            SELECT var_samp(ln(throughput_ops)) * (count(*) - 1) AS squares, count(*) - 1 AS degrees
+            FROM runs
+            WHERE is_sentinel AND status = 'ok' AND throughput_ops > 0 AND dbms = ? AND device = ? AND workload = ?
+            GROUP BY block_id, session
+            HAVING count(*) > 1
+        )
+        SELECT sqrt(sum(squares) / sum(degrees)) FROM spread
+        """,
+        *names,
+    )
+    return None if pooled is None else float(pooled)
+
+
+def _case_runs(data: StudyData, case: Case) -> CaseRuns:
+    runs = data.rows(
+        """
+        SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s, monitor,
+            lost_events, unattributed_share
+        FROM runs WHERE dbms = ? AND device = ? AND workload = ?
+        ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
+        """,
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    blocks = data.rows(
+        "SELECT * FROM blocks WHERE dbms = ? AND device = ? AND workload = ? ORDER BY block_id, session",
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    notes = [
+        f"{_short_name(case, row['block_id'])} {_TREATMENTS[row['treatment']]}: {row['reason']}."
+        for row in blocks
+        if row["treatment"] in _TREATMENTS
+    ]
+    return CaseRuns(
+        name=name_case(case),
+        timeline=_timeline(data, case, runs, blocks),
+        drift_notes=notes,
+        facts=list(_facts(runs)),
+        default_io=describe_default_io(data, case),
+    )
+
+
+_TREATMENTS = {"position": "drifted and was corrected for it", "dropped": "was left out of all comparisons"}
+
+
+def _short_name(case: Case, block_id: str) -> str:
+    return block_id.removeprefix(f"{case}/")
+
+
+def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -> Figure:
+    judged = {row["block_id"]: row for row in blocks if row["treatment"] != "none"}
+    found = []
+    for block_id, members in groupby(runs, key=lambda row: row["block_id"]):
+        rows = list(members)
+        verdict = judged.get(block_id)
+        found.append(
+            TimelineBlock(
+                name=_short_name(case, block_id),
+                started=format_time(rows[0]["started_at"])[5:],
+                runs=[
+                    TimelineRun(row["throughput_ops"], row["is_sentinel"], row["status"], format_time(row["started_at"]))
+                    for row in rows
+                ],
+                treatment=verdict["treatment"] if verdict else "none",
+                note=verdict["reason"] if verdict else f"{len(rows)} runs",
+            )
+        )
+    noise = run_noise(data, case)
+    drifting = sum(block.treatment != "none" for block in found)
+    return Figure(
+        name=slug("timeline", *str(case).split("/")),
+        title=name_case(case),
+        description=f"Throughput of the default configuration over {len(found)} blocks. {drifting} of them drifted.",
+        draw=lambda width: draw_timeline(width, found, noise),
+        data=[{key: row[key] for key in _TIMELINE_COLUMNS} for row in runs],
+        wide=True,
+    )
+
+
+_TIMELINE_COLUMNS = ("run_id", "block_id", "started_at", "is_sentinel", "status", "throughput_ops")
+
+
+def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
+    sentinels = sum(row["is_sentinel"] for row in runs)
+    blocks = len({row["block_id"] for row in runs})
+    yield "Runs", f"{format_count(len(runs))} in {blocks} blocks, {sentinels} of them the default configuration"
+    overheads = [row["overhead_s"] for row in runs if row["overhead_s"] is not None and row["status"] == "ok"]
+    windows = [row["window_s"] for row in runs if row["window_s"] is not None]
+    if overheads and windows:
+        yield "A run takes", (
+            f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"
+        )
+    ok = [row for row in runs if row["status"] == "ok"]
+    monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
+    yield "Monitor", _describe_monitors(ok, monitors)
+    watched = [row for row in ok if row["monitor"] == "bpf"]
+    if watched:
+        lost = sum(row["lost_events"] or 0 for row in watched)
+        yield "Lost events", format_count(lost) if lost else "none"
+        shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
+        yield "I/O of unknown origin", (
+            f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN
+        )
+
+
+def _describe_monitors(ok: list[Row], monitors: list[str]) -> str:
+    if not ok:
+        return "no run succeeded"
+    counts = [f"{name} ({sum(row['monitor'] == name for row in ok):,} runs)" for name in monitors]
+    return join_words(counts) or UNKNOWN
+

@@ -1,0 +1,99 @@
+"""The tables of a study as a report reads them: the database is never written to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knobscope.errors import UserError
+from knobscope.specs import Case, Knob, StudySpecs
+from knobscope.tables import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Row", "StudyData", "name_case"]
+
+Row = dict[str, Any]
+
+
+class StudyData:
+    """Asks the tables of one study; all columns and units as in `knobscope.tables`."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+        self._connection = connection
+        self.specs = specs
+
+    @classmethod
+    @contextmanager
+    def open(cls, database: Path, specs: StudySpecs, findings: Path | None = None) -> Iterator["StudyData"]:
+        """Open a study's DuckDB file; `findings` (parquet) replaces the table of that name.
+
+        Tables that are not there count as empty. UserError: the file is missing, or not a study's database.
+        """
+        import duckdb
+
+        if not database.is_file():
+            raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
+        try:
+            connection = duckdb.connect(str(database), read_only=True)
+        except duckdb.Error as error:
+            raise UserError(f"{database} cannot be read as a DuckDB database: {error}") from error
+        with connection:
+            _complete_tables(connection, database, findings)
+            yield cls(connection, specs)
+
+    def rows(self, query: str, *parameters: object) -> list[Row]:
+        """Return the rows of a query, each as column -> value."""
+        cursor = self._connection.execute(query, list(parameters))
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, map(_without_nan, values), strict=True)) for values in cursor.fetchall()]
+
+    def value(self, query: str, *parameters: object) -> Any:
+        """Return the first column of the first row, or None when there is none."""
+        found = self._connection.execute(query, list(parameters)).fetchone()
+        return _without_nan(found[0]) if found else None
+
+    @property
+    def measured_cases(self) -> list[Case]:
+        """The cases that have a run: in the order of the study, then those that only the runs know."""
+        rows = self.rows("SELECT DISTINCT dbms, device, workload FROM runs")
+        measured = {Case(row["dbms"], row["device"], row["workload"]) for row in rows}
+        planned = self.specs.cases
+        return [*(case for case in planned if case in measured), *sorted(measured - set(planned), key=str)]
+
+    @property
+    def missing_cases(self) -> list[Case]:
+        """The cases of the study that have no run."""
+        measured = self.measured_cases
+        return [case for case in self.specs.cases if case not in measured]
+
+    def knob(self, dbms: str, name: str | None) -> Knob | None:
+        """Return what the specs know of a knob."""
+        spec = self.specs.dbms.get(dbms)
+        return spec.knobs.get(name or "") if spec else None
+
+
+def _without_nan(value: Any) -> Any:
+    """Return NULL for NaN: both mean that there is no number."""
+    return None if isinstance(value, float) and value != value else value
+
+
+def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path, findings: Path | None) -> None:
+    """Put temporary tables where the database has none, and over its findings when there is a file of them."""
+    present = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "runs" not in present:
+        raise UserError(f"{database} has no table `runs`; expected a database that `knobscope detect` wrote")
+    for table, columns in TABLES.items():
+        if table not in present or (table == "findings" and findings is not None):
+            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+            connection.execute(f'CREATE TEMP TABLE "{table}" ({definition})')
+    if findings is not None:
+        if not findings.is_file():
+            raise UserError(f"{findings} does not exist; `knobscope detect` or `knobscope confirm` writes it")
+        connection.execute("INSERT INTO findings BY NAME SELECT * FROM read_parquet(?)", [str(findings)])
+
+
+def name_case(case: Case) -> str:
+    """Return a case as people say it."""
+    return f"{case.dbms} · {case.device} · {case.workload}"

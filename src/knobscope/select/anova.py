@@ -1,0 +1,127 @@
+"""Analysis of variance with categorical factors: main effects, two-way interactions, backward elimination."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from knobscope.select.design import DesignMatrix, Floats, Settings, Term, design_matrix, pairwise_terms, single_terms
+from knobscope.select.least_squares import Products, upper_tail
+
+__all__ = ["Anova", "InsufficientSamplesError", "TermTest"]
+
+SIGNIFICANCE = 0.05
+
+
+class InsufficientSamplesError(Exception):
+    """Fewer runs than columns of the model: nothing can be said with it, more runs are needed."""
+
+
+@dataclass(frozen=True)
+class TermTest:
+    """F test of one term: sum of squares, its degrees of freedom, share of the total sum of squares."""
+
+    term: Term
+    sum_of_squares: float
+    degrees: int
+    explained_share: float
+    p_value: float
+
+
+class Anova:
+    """A linear model of categorical factors whose terms with p > .05 are dropped, the least significant first.
+
+    A main effect stays as long as an interaction with it does (hierarchy). Source: Hui et al., "On the Feasibility and
+    Benefits of Extensive Evaluation", SIGMOD 2024, section 4.
+    """
+
+    name = "anova"
+
+    def __init__(self, order: int = 1) -> None:
+        """`order` 1 is main effects, 2 adds all two-way interactions."""
+        self.order = order
+        self.terms: tuple[Term, ...] = ()
+        self._design: DesignMatrix | None = None
+        self._coefficients = np.zeros(0)
+        self._mean = 0.0
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Select terms by backward elimination and fit them.
+
+        InsufficientSamplesError: not more rows than columns of the model before anything is dropped.
+        """
+        terms = pairwise_terms(settings.factors) if self.order == 2 else single_terms(settings.factors)
+        products = _multiply(design_matrix(settings, terms), settings, response)
+        while (weakest := _find_weakest(products, terms)) is not None:
+            terms = [term for term in terms if term != weakest]
+        return self.fit_terms(settings, response, terms)
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model with the same terms, and one per probe, fitted on other rows. Errors as in fit."""
+        probes = [Term((factor,)) for factor in settings.factors[len(settings.knobs) :]]
+        return type(self)(self.order).fit_terms(settings, response, [*self.terms, *probes])
+
+    def fit_terms(self, settings: Settings, response: Floats, terms: Sequence[Term]) -> Self:
+        """Fit exactly these terms. InsufficientSamplesError: not more rows than columns."""
+        self.terms = tuple(terms)
+        self._design = design_matrix(settings, terms)
+        self._products = _multiply(self._design, settings, response)
+        self._mean = float(response.mean())
+        self._coefficients, self._residual, self._rank = self._products.solve(terms)
+        return self
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row; levels that training did not hold count as average."""
+        if self._design is None:
+            raise RuntimeError("predict before fit")
+        matrix, _ = self._design.columns(settings)
+        return np.asarray(matrix @ self._coefficients + self._mean)
+
+    @property
+    def columns(self) -> int:
+        """Number of coefficients, the intercept included."""
+        return len(self._coefficients)
+
+    def tests(self) -> list[TermTest]:
+        """Type II tests of the kept terms: each one given all others that do not contain it."""
+        products, total = self._products, self._products.total
+        bases = {term: tuple(other for other in self.terms if not other.contains(term)) for term in self.terms}
+        added = {}
+        for base in set(bases.values()):
+            added.update(products.added_by([term for term in self.terms if bases[term] == base], base))
+        return [
+            TermTest(
+                term,
+                effect,
+                degrees,
+                effect / total if total else 0.0,
+                upper_tail(effect, degrees, self._residual, products.rows - self._rank),
+            )
+            for term, (effect, degrees) in ((term, added[term]) for term in self.terms)
+        ]
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Total effect of each factor: the explained shares of all terms it is part of."""
+        shares = dict.fromkeys(settings.factors, 0.0)
+        for test in self.tests():
+            for factor in test.term.factors:
+                shares[factor] += test.explained_share
+        return shares
+
+
+def _multiply(design: DesignMatrix, settings: Settings, response: Floats) -> Products:
+    matrix, places = design.columns(settings)
+    if len(settings) <= matrix.shape[1]:
+        raise InsufficientSamplesError(f"{len(settings)} runs for {matrix.shape[1]} columns")
+    return Products.of(matrix, response, design.terms, places)
+
+
+def _find_weakest(products: Products, terms: Sequence[Term]) -> Term | None:
+    """Return the term that is dropped next: the largest p > .05 among those that no kept interaction needs."""
+    removable = [term for term in terms if not any(other.contains(term) for other in terms)]
+    _, residual, rank = products.solve(terms)
+    added = products.added_by(removable, terms)
+    tests = {term: upper_tail(*added[term], residual, products.rows - rank) for term in removable}
+    weakest = max(tests, key=lambda term: tests[term], default=None)
+    return weakest if weakest is not None and tests[weakest] > SIGNIFICANCE else None

@@ -1,0 +1,93 @@
+"""`knobscope select`: fits all screening runs so far, says whether to go on, and ranks the knobs."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knobscope.errors import UserError
+from knobscope.plan import case_space, parse_case
+from knobscope.select.selection import Selection, select_knobs
+from knobscope.specs import Dbms, load_study
+from knobscope.tables import read_table, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["add_parser", "screening_table"]
+
+
+def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
+    """Return one row per ok run: a column per knob (as text), `throughput_ops` and `block`.
+
+    `runs` are block directories, `plans` the tables they were planned in.
+    """
+    import pandas as pd
+
+    measured = read_table([directory / "runs.parquet" for directory in runs])
+    measured = measured[measured["status"] == "ok"]
+    planned = read_table(plans).drop_duplicates("config_id").set_index("config_id")["configuration"]
+    configurations = [json.loads(planned[config_id]) for config_id in measured["config_id"]]
+    settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
+    return pd.DataFrame(
+        {**settings, "throughput_ops": list(measured["throughput_ops"]), "block": list(measured["block_id"])}
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    specs, case = load_study(args.study, args.root, runnable=False), parse_case(args.case)
+    space, screening = case_space(specs, case), specs.study.screening
+    knobs = list(space.levels)
+    table = screening_table(args.runs, args.plans, knobs)
+    if table.empty:
+        raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+    selection = select_knobs(
+        table,
+        knobs,
+        "throughput_ops",
+        screening.model,
+        screening.threshold,
+        screening.splits,
+        specs.study.seed,
+        levels=space.levels,
+        axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
+    )
+    write_json(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
+    verdict = "stop" if selection.stopped else "go on"
+    print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
+    return 0
+
+
+def _is_log(dbms: Dbms, knob: str) -> bool:
+    return dbms.knobs[knob].scale == "log"
+
+
+def _mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:
+    """Return the ranking with `selected`: the first `top` knobs that are above noise.
+
+    When none is (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
+    """
+    entries = selection.importance
+    any_above = any(entry["above_noise"] for entry in entries)
+    return [
+        {**entry, "selected": entry["rank"] <= top and (entry["above_noise"] or not any_above)} for entry in entries
+    ]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "select",
+        help="fit the screening runs, decide whether to stop, rank the knobs",
+        description="Fit all screening runs of a case so far, decide whether to stop (R2 on all splits), and rank the "
+        "knobs. The runs of all rounds come together.",
+    )
+    parser.add_argument("--study", type=Path, required=True, help="study YAML")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    parser.add_argument("--round", type=int, required=True, help="screening round, from 0")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="block directories of all rounds so far")
+    parser.add_argument("--plans", type=Path, nargs="+", required=True, help="plans of all rounds so far (parquet)")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.set_defaults(run=_run)

@@ -1,0 +1,53 @@
+"""Forests of decision trees (scikit-learn): random forest, and extremely randomised trees."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from knobscope.select.design import Floats, Settings
+
+__all__ = ["ExtraTrees", "RandomForest"]
+
+
+class RandomForest:
+    """Random forest regression (Breiman 2001); 200 trees, all factors tried at a split."""
+
+    name = "random_forest"
+
+    def __init__(self, seed: int = 0) -> None:
+        """`seed` fixes every random choice."""
+        self.seed = seed
+        self._model: Any = None
+
+    def _make(self) -> Any:
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(200, random_state=self.seed, n_jobs=1)
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Fit to a response per row."""
+        self._model = self._make().fit(settings.values(), response)
+        return self
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model of the same kind, fitted on other rows."""
+        return type(self)(self.seed).fit(settings, response)
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row."""
+        return np.asarray(self._model.predict(settings.values()), float)
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Share of the variance reduction that splits on each factor brought (mean decrease in impurity)."""
+        return dict(zip(settings.factors, self._model.feature_importances_.tolist(), strict=True))
+
+
+class ExtraTrees(RandomForest):
+    """Extremely randomised trees (Geurts et al. 2006): cut points are drawn, which smooths what few runs can show."""
+
+    name = "extra_trees"
+
+    def _make(self) -> Any:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        return ExtraTreesRegressor(200, min_samples_leaf=2, random_state=self.seed, n_jobs=1)

@@ -1,0 +1,140 @@
+"""Which knobs matter, how sure that is, and whether the ranking may be trusted at all.
+
+Every subsample of the configurations gives a fit, and its permutation importance on the configurations that were left
+out (Breiman 2001): the loss of R2 when one knob's column is shuffled. Split counts or impurity favour knobs with
+many values; held-out permutation does not. Random probe columns, shuffled copies of real ones, show what noise reaches
+(as in Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best probe.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from knobscope.select.anova import InsufficientSamplesError
+from knobscope.select.design import Floats, Settings
+from knobscope.select.models import Model
+from knobscope.select.stopping import MIN_TEST_ROWS, Runs, r_squared
+
+__all__ = ["KnobRank", "Ranking", "rank_knobs"]
+
+PROBES = 5
+SUBSAMPLE = 0.632
+#: Share of the subsamples in which a knob has to beat the best probe.
+ABOVE_NOISE = 0.9
+#: Below this held-out R2 a model explains too little for its ranking to mean anything.
+MIN_R2 = 0.5
+
+
+@dataclass(frozen=True)
+class KnobRank:
+    """One knob: rank with 90 % interval, the model's own importance, held-out permutation importance (R2 lost)."""
+
+    knob: str
+    rank: int
+    importance: float
+    permutation: float
+    rank_low: int
+    rank_high: int
+    above_noise: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All knobs, most important first, and whether to believe it."""
+
+    knobs: list[KnobRank]
+    holdout_r2: float | None
+    trustworthy: bool
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, knobs as a list."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    permutation: Floats  # per knob and probe
+    importance: Floats
+    r2: float
+
+
+def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 30) -> Ranking:
+    """Rank the factors of the runs by held-out permutation importance over many subsamples.
+
+    A subsample holds 63 % of the configurations, each once: what a bootstrap sample holds, without the repeated rows
+    that make every F test look significant. `model` has been fitted to all runs.
+    """
+    drawn = (_judge_sample(runs, model, np.random.default_rng([seed, number])) for number in range(samples))
+    found = [sample for sample in drawn if sample is not None]
+    if len(found) < samples / 2:
+        return Ranking([], None, False, f"insufficient samples: {len(runs.response)} configurations")
+    return _summarise(runs.settings.factors, found, len(runs.response))
+
+
+def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample | None:
+    """Fit one subsample and judge it on the configurations that it left out; None where that is impossible."""
+    order = rng.permutation(len(runs.response))
+    drawn, left = np.split(order, [round(SUBSAMPLE * len(order))])
+    settings = runs.settings.with_probes(PROBES, rng)
+    held, actual = settings.take(left), runs.response[left]
+    if len(left) < MIN_TEST_ROWS or np.ptp(actual) == 0:
+        return None
+    try:
+        fitted = model.refit(settings.take(drawn), runs.response[drawn])
+    except InsufficientSamplesError:
+        return None
+    plain = r_squared(actual, fitted.predict(held))
+    own = fitted.importance(settings.take(drawn))
+    importance = np.array([own[factor] for factor in settings.factors])
+    return _Sample(_permutation(fitted, held, actual, plain, rng), importance, plain)
+
+
+def _permutation(model: Model, held: Settings, actual: Floats, plain: float, rng: np.random.Generator) -> Floats:
+    """Loss of R2 per column when it is shuffled; all shuffles in one call, because forests are slow to start."""
+    columns, repeats = len(held.factors), max(1, min(10, 400 // len(actual)))
+    codes = np.tile(held.codes, (columns, repeats, 1, 1))
+    for column in range(columns):
+        for repeat in range(repeats):
+            codes[column, repeat, :, column] = rng.permutation(held.codes[:, column])
+    predicted = model.predict(held.with_codes(codes.reshape(-1, columns))).reshape(columns, repeats, -1)
+    squares = ((predicted - actual) ** 2).sum(axis=2).mean(axis=1)
+    return np.asarray(plain - (1 - squares / ((actual - actual.mean()) ** 2).sum()))
+
+
+def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ranking:
+    """Average over the samples; intervals and the comparison with the probes are over the samples."""
+    permutation = np.array([sample.permutation for sample in samples])
+    importance = np.mean([sample.importance for sample in samples], axis=0)[: len(knobs)]
+    real, floor = permutation[:, : len(knobs)], permutation[:, len(knobs) :].max(axis=1)
+    above = ((real > floor[:, None]).mean(axis=0) >= ABOVE_NOISE) & (real.mean(axis=0) > floor.mean())
+    ranks = (-real).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
+    low, high = np.quantile(ranks, [0.05, 0.95], axis=0, method="nearest")
+    order = np.lexsort((-importance, -real.mean(axis=0)))
+    ranked = [
+        KnobRank(
+            knobs[i],
+            position,
+            float(importance[i]),
+            float(real[:, i].mean()),
+            min(int(low[i]), position),
+            max(int(high[i]), position),
+            bool(above[i]),
+        )
+        for position, i in enumerate(order, start=1)
+    ]
+    r2 = float(np.median([sample.r2 for sample in samples]))
+    return Ranking(ranked, r2, *_judge(r2, int(above.sum()), rows))
+
+
+def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:
+    """Whether to trust a ranking, and why."""
+    if r2 < MIN_R2:
+        return (
+            False,
+            f"held-out R2 is {r2:.2f}, below {MIN_R2:g}: the model explains too little, however stable its ranks",
+        )
+    if not above:
+        return False, f"no knob is above what random columns reach (held-out R2 {r2:.2f}, {rows} configurations)"
+    return True, f"held-out R2 is {r2:.2f} and {above} knobs are above noise ({rows} configurations)"

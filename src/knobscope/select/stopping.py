@@ -1,0 +1,175 @@
+"""When to stop measuring: Algorithm 1 of "On the Feasibility and Benefits of Extensive Evaluation" (SIGMOD 2024).
+
+A model is fitted to the runs so far; when it predicts the held-out fifth of ten random splits with an R2 of at least
+the threshold on ALL of them, more runs would not change what it says. More is asked for than in the paper, each time
+because real tables stopped falsely without it: every level, and every cell that may matter, has been seen; there are
+more training rows than columns; every configuration is held out equally often; and runs of the same configuration never
+sit on both sides of a split.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from knobscope.select.anova import Anova, InsufficientSamplesError
+from knobscope.select.design import Floats, Ints, Settings, Space, pairwise_terms
+from knobscope.select.models import Model, make_models
+
+__all__ = ["Runs", "Stop", "decide_stop", "r_squared"]
+
+FOLDS = 5
+#: A held-out fifth needs a few rows before an R2 over it means anything.
+MIN_TEST_ROWS = 3
+#: A surprise in a cell with less than this share of all settings cannot change R2 much.
+LARGE_CELL = 0.05
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Distinct configurations with their mean response, and what replicates say about noise."""
+
+    settings: Settings
+    response: Floats
+    counts: Ints
+    noise_variance: float  # of a single run; NaN without replicates
+    noise_degrees: int
+
+    @classmethod
+    def of(cls, settings: Settings, response: Floats) -> "Runs":
+        """Average the runs of each configuration."""
+        group = settings.groups()
+        _, first, counts = np.unique(group, return_index=True, return_counts=True)
+        means = np.bincount(group, response) / counts
+        degrees = len(response) - len(counts)
+        squares = float(((response - means[group]) ** 2).sum())
+        return cls(settings.take(first), means, counts, squares / degrees if degrees else float("nan"), degrees)
+
+    def noise_share(self, confidence: float | None = None) -> float:
+        """Return the share of the variance between configuration means that is noise; NaN without replicates.
+
+        With `confidence`, its lower confidence bound (chi squared): few replicates prove nothing.
+        """
+        from scipy.stats import chi2
+
+        variance = self.noise_variance
+        if confidence is not None and self.noise_degrees:
+            variance *= self.noise_degrees / float(chi2.ppf(confidence, self.noise_degrees))
+        total = float(np.var(self.response, ddof=1)) if len(self.response) > 1 else float("nan")
+        noise = variance * float(np.mean(1 / self.counts))
+        return min(1.0, noise / total) if total > 0 else (1.0 if noise > 0 else float("nan"))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The decision, the best model so far (None: none could be fitted) and its R2 on the splits."""
+
+    stopped: bool
+    reason: str
+    model: Model | None
+    r2_splits: list[float]
+
+
+def r_squared(actual: Floats, predicted: Floats) -> float:
+    """Return 1 - residual / total sum of squares; minus infinity where there is nothing to explain."""
+    total = float(((actual - actual.mean()) ** 2).sum())
+    return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
+
+
+def _split_r2(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> list[float]:
+    """R2 on the held-out fifth of random splits, the model's form being kept.
+
+    Each five splits share one permutation, so that no configuration escapes: with independent splits one in nine is
+    never held out in ten of them, and a stop then depends on whether the odd one is among those.
+    """
+    count = len(runs.response)
+    if count < FOLDS * MIN_TEST_ROWS:
+        raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
+    scores: list[float] = []
+    while len(scores) < splits:
+        order = rng.permutation(count)
+        for fold in range(min(FOLDS, splits - len(scores))):
+            test = order[fold::FOLDS]
+            train = np.setdiff1d(order, test)
+            fitted = model.refit(runs.settings.take(train), runs.response[train])
+            scores.append(r_squared(runs.response[test], fitted.predict(runs.settings.take(test))))
+    return scores
+
+
+def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
+    """Name a level or cell that is possible, matters, and is not among the runs; None if there is none.
+
+    What matters: every level; every cell of a kept interaction; and, because an interaction hides best where nobody has
+    looked, every cell of two factors (at least one of them in the model) that holds a large part of all settings.
+    """
+    active = {factor for factor, share in model.importance(seen).items() if share > 0}
+    kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
+    for term in pairwise_terms(seen.factors):
+        wanted = dict(possible.cells(term))
+        if len(term.factors) > 1 and term not in kept:
+            if active.isdisjoint(term.factors):
+                continue
+            wanted = {cell: share for cell, share in wanted.items() if share >= LARGE_CELL}
+        if missing := wanted.keys() - seen.cells(term).keys():
+            what = "levels" if len(term.factors) == 1 else "cells"
+            return f"{len(missing)} {what} of {term.name} not seen yet, such as {seen.describe(term, min(missing))}"
+    return None
+
+
+def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
+    """Say so when more runs would not help: replicates show too much noise, or all that a rich fit leaves is noise."""
+    if runs.noise_degrees and runs.noise_share(confidence=0.95) > 1 - threshold:
+        share = 100 * runs.noise_share()
+        return f"not predictable: noise explains {share:.0f} % of the variation between configurations (replicates)"
+    if best.model is None or not isinstance(best.model, Anova):
+        return None
+    columns = best.model.columns
+    if len(runs.response) < 4 * columns or np.ptp(runs.response) == 0:
+        return None
+    fitted = r_squared(runs.response, best.model.predict(runs.settings))
+    explained = 1 - (1 - fitted) * (len(runs.response) - 1) / (len(runs.response) - columns)
+    if explained >= threshold:
+        return None
+    rest = "noise, or interactions of three and more knobs; replicates would tell which"
+    if runs.noise_degrees:
+        rest = (
+            f"{100 * runs.noise_share():.0f} % noise by the replicates, the rest interactions of three and more knobs"
+        )
+    return f"not predictable: the terms explain {100 * explained:.0f} % of the variation, what is left is {rest}"
+
+
+def decide_stop(runs: Runs, name: str, possible: Space, threshold: float, splits: int, seed: int) -> Stop:
+    """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
+
+    `possible` is what could be run, in the same codes: its levels and cells have to be seen.
+    """
+    best = Stop(False, "", None, [])
+    insufficient: list[str] = []
+    unseen: str | None = None
+    for position, model in enumerate(make_models(name, seed)):
+        rng = np.random.default_rng([seed, position, len(runs.response)])
+        try:
+            fitted = model.fit(runs.settings, runs.response)
+            scores = _split_r2(fitted, runs, splits, rng)
+        except InsufficientSamplesError as reason:
+            insufficient.append(str(reason))
+            continue
+        if min(scores) >= threshold:
+            unseen = _unseen(fitted, runs.settings, possible)
+            if unseen is None:
+                return Stop(True, f"R2 is at least {min(scores):.3f} on all {splits} splits", fitted, scores)
+        if best.model is None or np.median(scores) > np.median(best.r2_splits):
+            best = Stop(False, "", fitted, scores)
+    return Stop(False, _reason(runs, best, insufficient, unseen, threshold, splits), best.model, best.r2_splits)
+
+
+def _reason(runs: Runs, best: Stop, insufficient: list[str], unseen: str | None, threshold: float, splits: int) -> str:
+    """Tell in one sentence why it is too early to stop: the first obstacle in the order in which to remove them."""
+    if limit := _limit_verdict(runs, best, threshold):
+        return limit
+    if unseen:
+        return unseen
+    if best.model is None:
+        return f"insufficient samples: {insufficient[0]}"
+    reached = sum(score >= threshold for score in best.r2_splits)
+    text = f"R2 reaches {threshold:g} on {reached} of {splits} splits (smallest {min(best.r2_splits):.3f})"
+    return f"{text}; insufficient samples for interactions: {insufficient[0]}" if insufficient else text

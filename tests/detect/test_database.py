@@ -1,0 +1,137 @@
+"""The study's database: every table is there, filled from the files that were named, whole or not at all."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from conftest import Study
+
+from knobscope.detect import VIEWS, StudyFiles, add_table, build_database
+from knobscope.errors import UserError
+from knobscope.tables import TABLES, write_table
+
+Make = Callable[..., Study]
+
+FIT = {
+    "runs": 40,
+    "stopped": False,
+    "reason": "early",
+    "model": "anova",
+    "terms": ["page"],
+    "r2_splits": [0.5, 0.9, 0.8],
+    "importance": [
+        {"knob": "page", "rank": 1, "importance": 0.7, "permutation": 0.5, "above_noise": True, "selected": True}
+    ],
+    "points": [{"knob": "page", "type": "knee", "value": "16", "turn_ratio": 2.5}],
+    "trustworthy": True,
+    "reason_trust": "",
+}
+
+
+def in_own_file(study: Study, folder: Path) -> Study:
+    """Return the study with a copy of its database, to be changed."""
+    return replace(study, database=Path(shutil.copy(study.database, folder)))
+
+
+def test_all_tables_and_views_exist_with_their_columns(make_study: Make) -> None:
+    study = make_study()
+    for table, columns in TABLES.items():
+        assert study.query(f"FROM {table} LIMIT 0").columns.tolist() == list(columns)
+    for view in VIEWS:
+        study.query(f"FROM {view}")
+    assert study.query("SELECT count(*) AS n FROM findings")["n"][0] == 0
+    assert study.query("SELECT count(*) AS n FROM ok_runs")["n"][0] == 36
+
+
+def test_knob_values_are_words_of_the_specs(make_study: Make) -> None:
+    study = make_study()
+    rows = study.query("SELECT DISTINCT knob, value FROM knob_values WHERE dbms = 'simdb'")
+    values = set(rows.itertuples(index=False, name=None))
+    assert {("ahead", "true"), ("ahead", "false"), ("page", "16"), ("sync", "none")} <= values
+    changes = study.query("FROM single_changes")
+    assert len(changes) == 9
+    assert set(changes.loc[changes["knob"] == "page", "baseline"]) == {"4"}
+
+
+def test_devices_and_cases(make_study: Make) -> None:
+    study = make_study(devices=("hdd", "nvme"))
+    profiles = study.query("FROM device_profile ORDER BY device")
+    assert profiles[["device", "tier_rank"]].to_numpy().tolist() == [["hdd", 1], ["nvme", 3]]
+    assert study.query("SELECT count(*) AS n FROM device_curve WHERE pattern = 'randread'")["n"][0] == 2
+    cases = study.query("FROM cases ORDER BY device")
+    assert cases["device"].tolist() == ["hdd", "nvme"]
+    assert cases["dedicated"].tolist() == [True, True]
+    assert cases["threads"].tolist() == [2, 2]
+
+
+def test_fits_keep_all_rounds_and_the_last_ranking(make_study: Make, tmp_path: Path) -> None:
+    study = in_own_file(make_study(), tmp_path)
+    folder = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit"
+    folder.mkdir(parents=True)
+    for round_ in (0, 1, 10):
+        fit = {**FIT, "stopped": round_ == 10, "importance": [{**FIT["importance"][0], "importance": round_ / 10}]}
+        (folder / f"{round_}.json").write_text(json.dumps(fit))
+    fits = [folder / f"{round_}.json" for round_ in (10, 0, 1)]
+    build_database(replace(study.files, fits=fits), study.specs, study.database)
+    rows = study.query("FROM fits ORDER BY round")
+    assert rows["round"].tolist() == [0, 1, 10]
+    assert rows["stopped"].tolist() == [False, False, True]
+    assert rows.loc[0, ["device", "r2_min", "r2_median"]].tolist() == ["nvme", 0.5, 0.8]
+    importance = study.query("FROM importance")
+    assert importance[["round", "model", "importance"]].to_numpy().tolist() == [[10, "anova", 1.0]]
+    assert study.query("FROM important_points")["turn_ratio"].tolist() == [2.5]
+
+
+def test_a_fit_without_splits_has_no_r2(make_study: Make, tmp_path: Path) -> None:
+    study = in_own_file(make_study(), tmp_path)
+    path = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit/0.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**FIT, "r2_splits": [], "importance": [], "points": [], "model": None}))
+    build_database(replace(study.files, fits=[path]), study.specs, study.database)
+    assert study.query("SELECT r2_min IS NULL AND r2_median IS NULL AS empty FROM fits")["empty"].tolist() == [True]
+
+
+def test_a_block_without_runs_is_named_and_nothing_is_left(make_study: Make, tmp_path: Path) -> None:
+    study = make_study()
+    out = tmp_path / "other.duckdb"
+    with pytest.raises(UserError, match=r"no runs.parquet in .*missing"):
+        build_database(StudyFiles([tmp_path / "missing"], study.files.plans), study.specs, out)
+    assert not out.exists()
+
+
+def test_building_again_replaces_the_database(make_study: Make, tmp_path: Path) -> None:
+    study = in_own_file(make_study(), tmp_path)
+    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 36
+    build_database(replace(study.files, runs=study.files.runs[:2]), study.specs, study.database)
+    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 24
+    assert [path.name for path in study.database.parent.glob("study.duckdb*")] == ["study.duckdb"]
+
+
+def test_a_study_without_a_sweep_has_empty_effects(make_study: Make) -> None:
+    study = make_study(tweak=lambda run: run.update(phase="screen"))
+    assert study.query("SELECT count(*) AS n FROM effects")["n"][0] == 0
+    assert study.judge("io_size")["verdict"].tolist() == ["insufficient"]
+    assert study.judge("io_parallelism")["verdict"].tolist() == ["insufficient"]
+    assert study.judge("tier").empty
+
+
+def test_add_table_replaces_rows(make_study: Make, tmp_path: Path) -> None:
+    study, parquet = in_own_file(make_study(), tmp_path), tmp_path / "findings.parquet"
+    for count in (2, 1):
+        write_table(parquet, "findings", [{"rule": "tier", "verdict": "none"}] * count)
+        add_table(study.database, "findings", parquet)
+        assert len(study.query("FROM findings")) == count
+
+
+def test_add_table_refuses_what_it_does_not_know(make_study: Make, tmp_path: Path) -> None:
+    study, parquet = in_own_file(make_study(), tmp_path), tmp_path / "findings.parquet"
+    write_table(parquet, "findings", [{"rule": "tier"}])
+    with pytest.raises(UserError, match="no table 'findngs'"):
+        add_table(study.database, "findngs", parquet)
+    with pytest.raises(duckdb.Error):
+        add_table(study.database, "fits", parquet)
+    assert len(study.query("FROM fits")) == 0

@@ -1,0 +1,40 @@
+"""`knobscope detect` from its files to findings."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import RULES_DIR, Study, Truth
+
+from knobscope.detect.command import add_parser
+from knobscope.tables import TABLES, read_table
+
+
+def test_the_command_writes_database_and_findings(
+    make_study: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(devices=("hdd", "nvme"), truth={("nvme", "buffer", "32"): Truth(throughput=-0.4)})
+    root = study.database.parent
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    database, out = tmp_path / "out.duckdb", tmp_path / "findings.parquet"
+    files = study.files
+    args = parser.parse_args(
+        ["detect", "--study", str(root / "specs/studies/sim.yaml"), "--root", str(root), "--runs"]
+        + [str(path) for path in files.runs]
+        + ["--plans", *map(str, files.plans), "--devices", *map(str, files.devices), "--rules", str(RULES_DIR)]
+        + ["--database", str(database), "--out", str(out)]
+    )
+    assert args.run(args) == 0
+    findings = read_table([out])
+    assert findings.columns.tolist() == list(TABLES["findings"])
+    mismatches = findings[findings["verdict"] == "mismatch"]
+    assert set(mismatches["rule"]) == {"tier", "intuition"}
+    assert findings["confirmed"].unique().tolist() == ["not_tested"]
+    assert findings.loc[findings["verdict"] == "none", "penalty"].isna().all()
+    kept = Study(study.specs, files, database).query("FROM findings")
+    assert len(kept) == len(findings)
+    said = capsys.readouterr().err
+    assert "tier: simdb: Raising buffer from 8 to 32 makes ycsb-a on hdd" in said
+    assert "io_parallelism: 0 mismatch, 2 none, 0 insufficient" in said

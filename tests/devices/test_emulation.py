@@ -1,0 +1,120 @@
+"""Emulated devices on real loop devices."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from knobscope.devices import bring_up, close_device, command, open_device, take_down
+from knobscope.devices.mounts import find_mount
+from knobscope.errors import UserError
+from knobscope.specs import Device, Emulation
+
+pytestmark = pytest.mark.real
+
+
+def loops_of(directory: Path) -> list[str]:
+    listed = subprocess.run(["losetup", "-n", "-O", "NAME,BACK-FILE"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in listed.stdout.splitlines() if line.split()[1].startswith(str(directory))]
+
+
+def test_up_twice_is_one_device(tmp_path: Path, emulated: Device) -> None:
+    mount = bring_up(emulated, tmp_path)
+    assert bring_up(emulated, tmp_path) == mount
+    assert len(loops_of(tmp_path)) == 1
+    found = find_mount(mount)
+    assert (found.point, found.filesystem, found.source) == (mount, "ext4", loops_of(tmp_path)[0])
+
+
+def test_file_system_has_blocks_of_a_real_device(tmp_path: Path, emulated: Device) -> None:
+    assert os.statvfs(bring_up(emulated, tmp_path)).f_bsize == 4096
+
+
+def test_down_leaves_nothing(tmp_path: Path, emulated: Device) -> None:
+    with open_device(emulated, tmp_path, "study") as opened:
+        (opened.directory / "data").write_bytes(b"x" * 4096)
+    assert close_device(emulated, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert loops_of(tmp_path) == []
+    assert not take_down(emulated, tmp_path)
+
+
+def test_directory_can_be_a_device_and_hold_images(tmp_path: Path, emulated: Device) -> None:
+    here = Device(name="here", description="a directory", tier="auto", path=".")
+    with open_device(here, tmp_path, "study") as below, open_device(emulated, tmp_path, "study") as above:
+        assert below.block != above.block
+
+
+def test_data_survive_a_restart_of_the_machine(tmp_path: Path, emulated: Device) -> None:
+    mount = bring_up(emulated, tmp_path)
+    (mount / "data").write_text("precious")
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["losetup", "-d", *loops_of(tmp_path)], check=True)
+    assert (bring_up(emulated, tmp_path) / "data").read_text() == "precious"
+
+
+def test_device_in_use_does_not_go_down(tmp_path: Path, emulated: Device) -> None:
+    with open_device(emulated, tmp_path, "study") as opened:
+        with pytest.raises(UserError, match="is in use"):
+            take_down(emulated, tmp_path)
+        assert opened.directory.is_dir()
+
+
+def test_another_size_is_refused_while_the_first_exists(tmp_path: Path, emulated: Device) -> None:
+    bring_up(emulated, tmp_path)
+    other = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size_mib=128)})
+    with pytest.raises(UserError, match=r"64 MiB of ext4.*128 MiB of ext4.*knobscope device down loop"):
+        bring_up(other, tmp_path)
+
+
+def test_image_that_cannot_grow_to_its_size_is_refused(tmp_path: Path, emulated: Device) -> None:
+    huge = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size_mib=1 << 30)})
+    with pytest.raises(UserError, match="MiB free"):
+        bring_up(huge, tmp_path)
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    directory.chmod(0o777)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def test_without_root_the_message_says_what_is_needed(open_to_all: Path, emulated: Device) -> None:
+    mine = emulated.model_copy(update={"emulate": Emulation(image_directory=str(open_to_all), size_mib=64)})
+    os.seteuid(65534)
+    try:
+        with pytest.raises(UserError, match=r"needs root.*run as root, or allow losetup"):
+            bring_up(mine, open_to_all)
+    finally:
+        os.seteuid(0)
+    assert loops_of(open_to_all) == []
+
+
+def test_command_brings_up_and_down(tmp_path: Path, emulated: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    shelf = tmp_path / "specs" / "devices"
+    shelf.mkdir(parents=True)
+    (shelf / "loop.yaml").write_text(
+        "name: loop\ndescription: emulated\ntier: auto\nemulate: {image_directory: ., size_mib: 64}\n"
+    )
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+
+    def call(*arguments: str) -> str:
+        args = parser.parse_args(["device", *arguments, "--root", str(tmp_path)])
+        assert args.run(args) == 0
+        return capsys.readouterr().out.strip()
+
+    mount = call("up", "loop")
+    assert Path(mount).is_mount()
+    assert "removed" in call("down", "loop")
+    assert not Path(mount).exists()
+    assert "was not up" in call("down", "loop")
+    with pytest.raises(UserError, match=r"no device spec .*: loop"):
+        call("up", "lop")

@@ -1,0 +1,55 @@
+"""The real client on a real PostgreSQL server."""
+
+import time
+from pathlib import Path
+
+import pytest
+from generator_databases import Postgres
+
+from knobscope.generators import GeneratorError, YcsbRun, read_back
+
+
+def test_run(postgres: Postgres, tmp_path: Path) -> None:
+    with YcsbRun(postgres.session(tmp_path), warmup_s=0.2, measure_s=0.6, interval_ms=200) as run:
+        connected = run.wait_connected(20)
+        run.wait_measured(20)
+        result = run.result()
+    assert connected.effective["synchronous_commit"] == "off"
+    assert connected.effective["fsync"] == "off"
+    assert connected.disagree == []
+    assert set(result.operations) == {"ALL", "READ", "UPDATE"}
+    for name, totals in result.operations.items():
+        assert totals["ok"] > 0
+        assert totals["failed"] == 0
+        assert totals["ok"] == sum(row["ops"] for row in result.intervals if row["op"] == name and row["t_s"] > 0)
+
+
+def test_a_refused_value_comes_with_the_words_of_the_server(postgres: Postgres, tmp_path: Path) -> None:
+    with pytest.raises(GeneratorError, match="invalid value for parameter") as caught:
+        read_back(postgres.session(tmp_path, init=["set synchronous_commit=purple"]))
+    assert caught.value.kind == "refused"
+
+
+def test_a_wrong_question_is_reported(postgres: Postgres, tmp_path: Path) -> None:
+    with pytest.raises(GeneratorError, match=r'relation "nowhere" does not exist'):
+        read_back(postgres.session(tmp_path, readback={"query": "select a, b from nowhere"}))
+
+
+def test_a_server_that_is_not_there_is_reported(postgres: Postgres, tmp_path: Path) -> None:
+    nowhere = {"jdbc.url": "jdbc:postgresql://127.0.0.1:1/postgres", "jdbc.user": "postgres"}
+    with pytest.raises(GeneratorError, match=r"cannot connect: .*127\.0\.0\.1:1 refused"):
+        read_back(postgres.session(tmp_path, connection=nowhere))
+
+
+def test_a_server_that_goes_away_is_noticed_within_seconds(postgres: Postgres, tmp_path: Path) -> None:
+    with YcsbRun(postgres.session(tmp_path), warmup_s=0, measure_s=60, interval_ms=500) as run:
+        run.wait_measuring(20)
+        time.sleep(0.2)
+        postgres.stop()
+        begin = time.monotonic()
+        with pytest.raises(GeneratorError, match="no operation succeeds any more") as caught:
+            run.wait_measured(30)
+    postgres.start()
+    assert time.monotonic() - begin < 5
+    assert caught.value.kind == "failed"
+    assert "connection" in caught.value.log_tail

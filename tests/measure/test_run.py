@@ -1,0 +1,75 @@
+"""Runs on real servers: what counts, what does not, and that nothing is left."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.devices import find_block_device
+from knobscope.measure.run import Bench, measure_run
+from knobscope.prepare import prepare_snapshot
+from knobscope.specs import Dbms, Workload
+from knobscope.watch import open_watch
+
+pytestmark = pytest.mark.real
+
+
+def measure(dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any]) -> dict[str, Any]:
+    snapshot = prepare_snapshot(dbms, workload, {}, scratch)
+    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+        record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
+    assert list((scratch / "runs").iterdir()) == []
+    return record
+
+
+def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    record = measure(sqlite, short_workload, tmp_path, {"journal_mode": "wal", "synchronous": "off"})
+    run = record["run"]
+    assert run["status"] == "ok", run
+    assert run["window_s"] == pytest.approx(0.5, abs=0.05)
+    assert run["operations"] == sum(row["ops"] for row in record["intervals"])
+    assert len(record["intervals"]) == 4
+    assert run["throughput_ops"] == pytest.approx(run["operations"] / run["window_s"])
+    assert run["latency_p50_us"] <= run["latency_p95_us"] <= run["latency_p99_us"]
+    assert 0 < run["cpu_s"] < 2
+    assert [(row["knob"], row["effective"]) for row in record["effective_values"]] == [
+        ("journal_mode", "wal"),
+        ("synchronous", "0"),
+    ]
+
+
+def test_a_value_that_is_not_in_force_makes_the_run_invalid(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    # The page size of a file that has data stays what it was: SQLite accepts the pragma and ignores it.
+    late = sqlite.knobs["page_size"].model_copy(update={"apply": "restart"})
+    dbms = sqlite.model_copy(update={"knobs": {**sqlite.knobs, "page_size": late}})
+    run = measure(dbms, short_workload, tmp_path, {"page_size": 8192})["run"]
+    assert run["status"] == "invalid"
+    assert "page_size=8192 reads back 4096" in run["reason"]
+
+
+def test_postgresql_run_is_whole_and_leaves_nothing(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path
+) -> None:
+    configuration = {"synchronous_commit": "off", "fsync": True, "shared_buffers": 4096}
+    record = measure(postgresql, short_workload, open_directory, configuration)
+    assert record["run"]["status"] == "ok", record["run"]
+    assert {row["knob"] for row in record["effective_values"]} == set(configuration)
+    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(open_directory) in read_command(path)]
+    assert running == []
+
+
+def read_command(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path
+) -> None:
+    run = measure(postgresql, short_workload, open_directory, {"wal_level": "minimal"})["run"]  # needs no senders
+    assert run["status"] == "failed_start"
+    assert "max_wal_senders" in run["log_tail"]

@@ -1,0 +1,160 @@
+"""The language of `requires` agrees with Python where both are defined, and never executes anything."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knobscope.errors import UserError
+from knobscope.specs import Expression
+
+NAMES = ["a", "b", "word", "flag", "threads"]
+WORDS = ["", "x", "off", "wal", "it's"]
+VALUES = st.fixed_dictionaries(
+    {
+        "a": st.integers(-1000, 1000),
+        "b": st.floats(-1e6, 1e6),
+        "word": st.sampled_from(WORDS),
+        "flag": st.booleans(),
+        "threads": st.integers(0, 64),
+    }
+)
+LEAVES = st.one_of(
+    st.integers(0, 10**20).map(str),
+    st.floats(0, 1e9).map(repr),
+    st.sampled_from(WORDS).map(repr),
+    st.sampled_from([*NAMES, "true", "false", "True", "False"]),
+)
+COMPARISONS = ["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
+
+
+def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.tuples(inner, st.sampled_from(["and", "or", "+", "-", "*", "/", *COMPARISONS]), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        st.tuples(inner, st.sampled_from(COMPARISONS), inner, st.sampled_from(COMPARISONS), inner).map(" ".join),
+        inner.map(lambda text: f"(not {text})"),
+        inner.map(lambda text: f"(-{text})"),
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+        st.tuples(inner, inner).map(lambda items: f"({', '.join(items)})"),
+    )
+
+
+EXPRESSIONS = st.recursive(LEAVES, grow, max_leaves=12)
+#: Pieces of Python from which text that is not in the language is put together.
+PYTHON = """
+a word flag __import__ eval exec open print globals ().__class__ . ( ) [ ] { } , : := ; = == 'x' 1 2.5 1j b'' f'{a}'
+lambda for in if else not and or is await yield * ** // % @ ~ + - / & | ^ << ... None import os
+"""
+PIECES = st.sampled_from([*PYTHON.split(), "\\", "\n", "#", "\t"])
+
+
+def ask_python(text: str, values: dict[str, object]) -> bool | type[Exception]:
+    """Return what Python makes of it; the text comes from the strategies above, never from outside."""
+    try:
+        return bool(eval(text, {"__builtins__": {}, "true": True, "false": False}, values))  # noqa: S307
+    except (TypeError, ArithmeticError) as error:
+        return type(error)
+
+
+@given(EXPRESSIONS, VALUES)
+@settings(max_examples=400, deadline=None)
+def test_agrees_with_python(text: str, values: dict[str, object]) -> None:
+    expected = ask_python(text, values)
+    try:
+        assert Expression(text).holds(values) is expected  # type: ignore[arg-type]
+    except UserError as error:
+        # Python also calculates with words and lists: `'x' * 3`. Here that is an error.
+        assert isinstance(expected, type) or "is no number" in str(error)
+
+
+HEARD = {"exec", "import", "open", "os", "subprocess", "socket"}
+_EXECUTED: list[str] | None = None
+
+
+def _listen(event: str, arguments: tuple[object, ...]) -> None:
+    if _EXECUTED is not None and event.partition(".")[0] in HEARD:
+        _EXECUTED.append(f"{event} {arguments}")
+
+
+sys.addaudithook(_listen)  # hooks stay for good: this one is asleep outside the test
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Yield the list of everything that the interpreter executes, imports or opens meanwhile."""
+    global _EXECUTED  # noqa: PLW0603 - audit hooks have no other way to be switched
+    _EXECUTED = []
+    try:
+        yield _EXECUTED
+    finally:
+        _EXECUTED = None
+
+
+@given(st.one_of(st.lists(PIECES, max_size=12).map(" ".join), st.text(max_size=40)), VALUES)
+@settings(max_examples=600, deadline=None)
+def test_never_executes_anything(text: str, values: dict[str, object]) -> None:
+    with listening() as executed:
+        try:
+            answer: object = Expression(text).holds(values)  # type: ignore[arg-type]
+        except (ValueError, KeyError, UserError):
+            answer = None
+    assert executed == []
+    assert answer in (True, False, None)
+
+
+def test_the_listener_hears() -> None:
+    with listening() as executed:
+        eval("__import__('fractions')")  # noqa: S307
+    assert executed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "a.real",
+        "a[0]",
+        "[x for x in word]",
+        "(lambda: 1)()",
+        "f'{a}'",
+        "(a := 1)",
+        "a if b else 1",
+        "a ** 2",
+        "a // 2",
+        "a % 2",
+        "+a",
+        "~a",
+        "a is b",
+        "{1, 2}",
+        "{1: 2}",
+        "[*word]",
+        "None",
+        "b'x'",
+        "1j",
+        "...",
+        "",
+        "a = 1",
+        "a > 1; b",
+        "a\x00",
+        "(" * 500 + "a" + ")" * 500,
+    ],
+)
+def test_what_is_not_in_the_language_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expression|numbers and strings"):
+        Expression(text)
+
+
+def test_names_leave_constants_out() -> None:
+    assert Expression("a >= 2 * b and flag == true and threads in [1, 2]").names == {"a", "b", "flag", "threads"}
+
+
+def test_impossible_arithmetic_names_the_values() -> None:
+    with pytest.raises(UserError, match="`requires: a / b > 1` cannot be evaluated with a=1, b=0: division by zero"):
+        Expression("a / b > 1").holds({"a": 1, "b": 0})
+    with pytest.raises(UserError, match="'x' is no number"):
+        Expression("word * 3 == 'xxx'").holds({"word": "x"})

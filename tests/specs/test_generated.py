@@ -1,0 +1,67 @@
+"""What is generated from the models is current, and agrees with the specs that are shipped."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from knobscope.specs import find_specs, render_reference, render_schemas, validate_files
+from knobscope.specs.schema import model_schemas
+from knobscope.specs.source import load_document
+
+ROOT = Path(__file__).parents[2]
+SPECS = find_specs([ROOT / "specs"])
+KIND = {"dbms": "dbms", "devices": "device", "workloads": "workload", "studies": "study"}
+
+
+@pytest.mark.parametrize("name", sorted(render_schemas()))
+def test_schemas_are_current(name: str) -> None:
+    assert (ROOT / "specs/schemas" / name).read_text() == render_schemas()[name], "run `knobscope schema`"
+
+
+def test_reference_is_current() -> None:
+    assert (ROOT / "docs/specs.md").read_text() == render_reference(), "run `knobscope schema`"
+
+
+def test_every_field_is_described() -> None:
+    for kind, schema in model_schemas().items():
+        for name, model in {kind: schema, **schema.get("$defs", {})}.items():
+            assert model["description"], name
+            assert not [key for key, node in model["properties"].items() if not node.get("description")], name
+
+
+def test_shipped_specs_are_valid() -> None:
+    assert validate_files(SPECS, ROOT)
+    assert {path.parent.name for path in SPECS} == set(KIND)
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_an_editor_accepts_shipped_specs(path: Path) -> None:
+    kind = KIND[path.parent.name]
+    schema = json.loads((ROOT / f"specs/schemas/{kind}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    # JSON has text keys only; an editor sees the keys of `special` and `reads_back` as text as well.
+    data = json.loads(json.dumps(load_document(path).data))
+    jsonschema.validate(data, schema)
+    first = path.read_text().splitlines()[0]
+    assert first == f"# yaml-language-server: $schema=../schemas/{kind}.json"
+
+
+def test_guide_to_a_new_dbms_is_a_valid_spec(tmp_path: Path) -> None:
+    """The YAML blocks of the guide, one after the other, are the file that it builds."""
+    guide = (ROOT / "docs/adding-a-dbms.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "dbms").mkdir()
+    file = tmp_path / "dbms/mariadb.yaml"
+    file.write_text("".join(blocks))
+    assert validate_files([file], tmp_path) == [file]
+
+
+def test_guide_speaks_of_every_field() -> None:
+    guide = (ROOT / "docs/adding-a-dbms.md").read_text()
+    schema = model_schemas()["dbms"]
+    for name, model in {"Dbms": schema, **schema["$defs"]}.items():
+        missing = [key for key in model["properties"] if not re.search(rf"`{key}`|^ *{key}:|[{{ ]{key}:", guide, re.M)]
+        assert not missing, f"{name}: {missing}"

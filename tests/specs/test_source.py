@@ -1,0 +1,74 @@
+"""YAML with positions: scalars mean what they look like, and nothing that cannot be read ends in a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from knobscope.specs import SpecErrors
+from knobscope.specs.source import load_document
+
+
+def write(folder: Path, content: bytes) -> Path:
+    (folder / "x.yaml").write_bytes(content)
+    return folder / "x.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[(word, word) for word in ("on", "off", "yes", "no", "y", "True", "FALSE", "1:30", "2024-01-01", "1_000")],
+        *[(word, word) for word in (".inf", ".nan", "0x10", "<<", "8kB", "=", "None")],
+        ("true", True),
+        ("false", False),
+        ("~", None),
+        ("null", None),
+        ("010", 10),
+        ("-5", -5),
+        ("1e3", 1000.0),
+        ("1E-3", 0.001),
+        (".5", 0.5),
+        ("2.", 2.0),
+        ("'5'", "5"),
+    ],
+)
+def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, text: str, value: object) -> None:
+    data = load_document(write(tmp_path, f"key: {text}\n".encode())).data
+    assert data == {"key": value}
+    assert type(data["key"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "found"),
+    [
+        (b"a: 1\n\xff\xfe", 1, "bytes that are not UTF-8"),
+        (b"a: 1\nb: \x00\n", 2, "the character U+0000"),
+        (b"a: 1\nb: 'x\n", 3, "found unexpected end of stream"),
+        (b"a: 1\n\tb: 2\n", 2, "found character '\\t' that cannot start any token"),
+        (b"a: 1\n---\nb: 2\n", 2, "but found another document"),
+        (b"a: !!python/object/apply:os.system [ls]\n", 1, "could not determine a constructor for the tag"),
+        (b"a: !!int word\n", 1, "a document that cannot be read"),
+        (b"a: " + b"[" * 5000, 1, "a document that cannot be read"),
+        (b"a: &x [*x]\n", 1, "an alias"),
+        (b"a:\n  b: 1\n  b: 2\n  b: 3\n", 3, "the key a second time"),
+    ],
+)
+def test_unreadable_files_are_explained(tmp_path: Path, content: bytes, line: int, found: str) -> None:
+    with pytest.raises(SpecErrors) as caught:
+        load_document(write(tmp_path, content))
+    first = caught.value.problems[0]
+    assert first.line == line
+    assert found in first.found
+    assert "\n" not in str(first)
+
+
+def test_missing_file_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(SpecErrors, match=r"x.yaml:1: file: found no such file or directory; expected a readable YAML"):
+        load_document(tmp_path / "x.yaml")
+
+
+def test_lines_of_keys_and_items(tmp_path: Path) -> None:
+    document = load_document(write(tmp_path, b"# comment\na:\n  - 1\n  - b: {0: x,\n      1: y}\n"))
+    assert document.lines == {(): 1, ("a",): 2, ("a", 0): 3, ("a", 1): 4, ("a", 1, "b"): 4, ("a", 1, "b", 0): 4} | {
+        ("a", 1, "b", 1): 5
+    }
+    assert document.problem(("a", 1, "c"), "x", "y").line == 4
