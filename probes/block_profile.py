@@ -108,8 +108,9 @@ def _list_intervals(begin_ns: int, snapshots: Sequence[Snapshot], scope: str) ->
     rows = []
     for before, after in pairwise(snapshots):
         depth = (after.depth_area_ns - before.depth_area_ns) / max(after.at_ns - before.at_ns, 1)
-        for op, then, now in zip(OPERATIONS, before.totals, after.totals):
-            requests, size = (_count(now, q, _COUNTED[scope]) - _count(then, q, _COUNTED[scope]) for q in ("requests", "bytes"))
+        for op, then, now in zip(OPERATIONS, before.totals, after.totals, strict=True):
+            requests = _count(now, "requests", _COUNTED[scope]) - _count(then, "requests", _COUNTED[scope])
+            size = _count(now, "bytes", _COUNTED[scope]) - _count(then, "bytes", _COUNTED[scope])
             completed = now["completed"] - then["completed"]
             latency_us = (now["latency_ns"] - then["latency_ns"]) / completed / 1e3 if completed else None
             if requests or completed:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from kernel import Unavailable
+from kernel import UnavailableError
 
 __all__ = ["RunCgroup", "find_hierarchy"]
 
@@ -17,15 +17,15 @@ _NUMBERS = count(1)
 
 
 def find_hierarchy() -> Path:
-    """Return where cgroup v2 is mounted (alone or beside v1); Unavailable when nowhere, or read-only."""
+    """Return where cgroup v2 is mounted (alone or beside v1); UnavailableError when nowhere, or read-only."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         if rest.split()[0] == "cgroup2":
             mount = Path(fields.split()[4])
             if not os.access(mount, os.W_OK):
-                raise Unavailable(f"cgroup v2 at {mount} is read-only")
+                raise UnavailableError(f"cgroup v2 at {mount} is read-only")
             return mount
-    raise Unavailable("no cgroup v2 hierarchy is mounted")
+    raise UnavailableError("no cgroup v2 hierarchy is mounted")
 
 
 class RunCgroup:
@@ -50,7 +50,8 @@ class RunCgroup:
     def add_trees(self, pids: Iterable[int], uid: int | None) -> tuple[list[int], list[int]]:
         """Move processes and their present descendants in; return those moved and descendants that are not `uid`'s.
 
-        PermissionError when a named process is not `uid`'s (None: anybody's will do), ProcessLookupError when it is gone.
+        PermissionError when a named process is not `uid`'s (None: anybody's will do), ProcessLookupError when it is
+        gone.
         """
         pids, inside, refused = list(pids), set(), set()
         for pid in pids:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import re
+import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from disk import Disk
-from kernel import Kernel, Unavailable, compile_environment
+from kernel import Kernel, UnavailableError, compile_environment
 
 __all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
 
@@ -32,7 +33,7 @@ _HANDLERS = {
     "writeback_dirty_page": "on_dirty",
 }
 _FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
-_RECURSION_MISSES = 208  # offset in struct bpf_prog_info (since 5.12); run_time_ns and run_cnt stand before it
+_RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
 
 Totals = dict[str, Any]  # field of struct totals_t or details_t -> number or list of numbers
 
@@ -78,9 +79,8 @@ class Counters:
     def stop(self) -> Reading:
         """Freeze the run's counters and read them."""
         begin, used = int(self._config.since), self._set
-        programs = self._read_programs()
+        programs = self._list_programs()
         end = self._flip(int(self._config.cgroup))
-        runs = {name: [now - then for now, then in zip(programs[name], self._before[name])] for name in programs}
         return Reading(
             begin_ns=begin,
             end_ns=end,
@@ -88,10 +88,7 @@ class Counters:
             details=[self._sum("details", used, op) for op in range(len(OPERATIONS))],
             odd_sizes={(k.op, k.bytes): v.value for k, v in self._bpf["odd_sizes"].items() if k.set == used},
             depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
-            programs=[
-                {"program": name, "runs": count, "time_ns": ns, "missed": missed}
-                for name, (ns, count, missed) in runs.items()
-            ],
+            programs=programs,
         )
 
     def sample(self) -> Snapshot:
@@ -136,7 +133,7 @@ class Counters:
         for name, kind in cpus._type_._fields_:
             values = [getattr(cpu, name) for cpu in cpus]
             is_array = issubclass(kind, ctypes.Array)
-            sums[name] = [sum(column) for column in zip(*values)] if is_array else sum(values)
+            sums[name] = [sum(column) for column in zip(*values, strict=True)] if is_array else sum(values)
         return sums
 
     def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
@@ -147,15 +144,21 @@ class Counters:
         times[min(int(state.depth), len(times) - 1)] += max(end - last, 0)
         return times
 
+    def _list_programs(self) -> list[dict[str, Any]]:
+        """Return what each program cost since the run began; runs and time only with kernel.bpf_stats_enabled."""
+        rows = []
+        for name, now in self._read_programs().items():
+            time_ns, runs, missed = (after - before for after, before in zip(now, self._before[name], strict=True))
+            rows.append({"program": name, "runs": runs, "time_ns": time_ns, "missed": missed})
+        return rows
+
     def _read_programs(self) -> dict[str, tuple[int, int, int]]:
-        """Return for each program its run time in ns and number of runs (0 unless kernel.bpf_stats_enabled), and misses."""
         programs = {}
         for name, function in self._bpf.funcs.items():
             info, length = ctypes.create_string_buffer(256), ctypes.c_uint32(256)
             if self._lib.bpf_obj_get_info(function.fd, info, ctypes.byref(length)) < 0:
                 raise OSError(f"cannot read the state of BPF program {name.decode()}")
-            numbers = [int.from_bytes(info[_RECURSION_MISSES - 16 + i : _RECURSION_MISSES - 8 + i], "little") for i in (0, 8, 16)]
-            programs[name.decode()] = (numbers[0], numbers[1], numbers[2])
+            programs[name.decode()] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
         return programs
 
     def _get(self, table: str, key: int) -> Any:
@@ -172,12 +175,14 @@ class Counters:
 
 def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Any, Any]:
     try:
-        from bcc import BPF, lib
+        from bcc import BPF, lib  # noqa: PLC0415 - its absence is an answer, not a crash
     except ImportError as missing:
-        raise Unavailable(f"no bcc for the system's Python ({missing}); Debian's package is python3-bpfcc") from missing
+        raise UnavailableError(
+            f"no bcc for the system's Python ({missing}); Debian's package is python3-bpfcc"
+        ) from missing
     for needed in ("block_rq_issue", "block_rq_complete"):
         if needed not in kernel.tracepoints:
-            raise Unavailable(f"this kernel has no tracepoint {needed}")
+            raise UnavailableError(f"this kernel has no tracepoint {needed}")
     try:
         with compile_environment(kernel):
             bpf = BPF(text=_compose(kernel, disk, unit, scope), cflags=_FLAGS)
@@ -185,7 +190,7 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Any, Any]:
                 bpf.load_func(handler, BPF.RAW_TRACEPOINT)
                 bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
     except Exception as failure:  # bcc raises nothing narrower
-        raise Unavailable(f"BPF is not to be had: {failure}") from failure
+        raise UnavailableError(f"BPF is not to be had: {failure}") from failure
     return bpf, lib
 
 

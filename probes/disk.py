@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel import Unavailable
+from kernel import UnavailableError
 
 __all__ = ["Disk", "find_disk"]
 
@@ -33,15 +33,15 @@ class Disk:
 
 
 def find_disk(device: str) -> Disk:
-    """Describe the device "MAJ:MIN"; Unavailable when it does not exist or has no requests to observe."""
+    """Describe the device "MAJ:MIN"; UnavailableError when it does not exist or has no requests to observe."""
     directory = Path(os.path.realpath(Path("/sys/dev/block", device)))
     if not directory.is_dir():
-        raise Unavailable(f"there is no block device {device}")
+        raise UnavailableError(f"there is no block device {device}")
     is_partition = (directory / "partition").exists()
     disk = directory.parent if is_partition else directory
     queues = [entry for entry in (disk / "mq").glob("*") if entry.name.isdigit()]
     if not queues:
-        raise Unavailable(f"{directory.name} ({device}) is bio-based, it has no requests; follow the disk below it")
+        raise UnavailableError(f"{directory.name} ({device}) is bio-based and has no requests; follow the disk below")
     tags = [int((queue / "nr_tags").read_text()) for queue in queues]
     tags += [int((disk / "queue/nr_requests").read_text()), _MAX_TAGS]
     first = int((directory / "start").read_text()) if is_partition else 0

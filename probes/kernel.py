@@ -16,10 +16,10 @@ from pathlib import Path
 
 from btf import BTF_FILE, Btf
 
-__all__ = ["Kernel", "Unavailable", "compile_environment", "describe_kernel"]
+__all__ = ["Kernel", "UnavailableError", "compile_environment", "describe_kernel"]
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """The monitor cannot work on this machine; the message says why."""
 
 
@@ -94,9 +94,11 @@ _TRACEPOINTS = {
     "writeback_dirty_page": "page",
 }
 _QUEUE_FIRST = {"block_rq_issue", "block_rq_requeue", "block_getrq", "block_bio_frontmerge"}
-_STUB_HEADERS = """linux/version.h linux/log2.h linux/ptrace.h linux/bpf.h linux/bpf_common.h linux/stddef.h linux/types.h
-uapi/linux/bpf.h uapi/linux/bpf_common.h uapi/linux/if_packet.h uapi/linux/if_ether.h uapi/linux/ptrace.h
-uapi/linux/types.h uapi/linux/stddef.h asm/page.h""".split()
+_STUB_HEADERS = [
+    *(f"linux/{name}.h" for name in ("version", "log2", "ptrace", "bpf", "bpf_common", "stddef", "types")),
+    *(f"uapi/linux/{name}.h" for name in ("bpf", "bpf_common", "if_packet", "if_ether", "ptrace", "types", "stddef")),
+    "asm/page.h",
+]
 _STUB_TYPES = """
 #define CONFIG_BPF_SYSCALL 1
 #define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))
@@ -116,7 +118,7 @@ typedef unsigned long size_t, uintptr_t; typedef _Bool bool; typedef int pid_t;
 
 
 def describe_kernel(tracepoints_to_ignore: frozenset[str] = frozenset()) -> Kernel:
-    """Look at the running kernel; Unavailable when neither BTF nor matching headers tell its structs.
+    """Look at the running kernel; UnavailableError when neither BTF nor matching headers tell its structs.
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
     """
@@ -143,9 +145,11 @@ def _describe_members(btf: Btf) -> list[str]:
         except KeyError as missing:
             if member.is_optional:
                 continue
-            raise Unavailable(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
+            raise UnavailableError(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
         if size != member.size:
-            raise Unavailable(f"{member.struct}.{member.path} has {size} bytes in this kernel, expected {member.size}")
+            raise UnavailableError(
+                f"{member.struct}.{member.path} has {size} bytes in this kernel, expected {member.size}"
+            )
         lines.append(f"#define {member.name} {offset}\n#define HAVE_{member.name} 1")
         ends[member] = offset + size
     start = max(ends[member] for member in _START)
@@ -161,11 +165,11 @@ def _require_headers() -> None:
     release = os.uname().release
     stamp = Path("/lib/modules", release, "build/include/generated/utsrelease.h")
     if not stamp.exists() or f'"{release}"' not in stamp.read_text():
-        raise Unavailable(f"no {BTF_FILE} and no kernel headers of exactly {release} under /lib/modules")
+        raise UnavailableError(f"no {BTF_FILE} and no kernel headers of exactly {release} under /lib/modules")
 
 
 def _describe_members_by_header() -> list[str]:
-    lines = ["#include <linux/blk-mq.h>", "#include <linux/blkdev.h>", "#include <linux/fs.h>", "#include <linux/sched.h>"]
+    lines = [f"#include <linux/{name}.h>" for name in ("blk-mq", "blkdev", "fs", "sched")]
     for member in _MEMBERS:
         conditions = [f"LINUX_VERSION_CODE >= {_version_code(member.since)}"] if member.since else []
         conditions += [f"LINUX_VERSION_CODE < {_version_code(member.until)}"] if member.until else []
@@ -194,13 +198,13 @@ def _list_tracepoints_by_symbol() -> dict[str, int]:
 def _get_version() -> tuple[int, ...]:
     numbers = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", os.uname().release)
     if numbers is None:
-        raise Unavailable(f"cannot tell the kernel's version from {os.uname().release!r}")
+        raise UnavailableError(f"cannot tell the kernel's version from {os.uname().release!r}")
     return tuple(int(number or 0) for number in numbers.groups())
 
 
 @contextmanager
 def compile_environment(kernel: Kernel) -> Iterator[None]:
-    """Point bcc to a directory of empty headers, which is all it needs when offsets come from BTF; removed afterwards."""
+    """Point bcc to a directory of empty headers, all it needs when offsets come from BTF; removed afterwards."""
     if not kernel.has_btf:
         yield
         return

@@ -1,10 +1,10 @@
 """The one privileged program of knobscope: counts the block requests of a device and tells whose they are.
 
-Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root or through ``sudo -n``; needs the standard
-library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with its caller
-(end of stdin), moves only processes of the user who called it, and writes no file that the caller names.
+Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root or through ``sudo -n``; needs the
+standard library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with
+its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names.
 
-    follow PID [PID...]  the run's processes, with all their descendants, present and future
+    follow PID [PID...]  a new run, of these processes with all their descendants, present and future
     begin                zero all counters
     end                  read all counters; the run's processes go back to where they were
 
@@ -14,6 +14,7 @@ Exit code 0 after the end of stdin, 3 when it cannot observe the device (any mor
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -26,12 +27,13 @@ from typing import Any
 
 # -I leaves the program's own directory out. It comes last, so that nothing in it can stand in for another module.
 sys.path.append(str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True  # no files of root's in somebody's checkout
 
 from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
-from kernel import Kernel, Unavailable, describe_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
 
 _MAX_LINE = 65536
 _UNAVAILABLE = 3
@@ -58,10 +60,17 @@ class Monitor:
         self._is_counting = False
 
     def serve(self) -> None:
-        """Answer commands until stdin ends; Unavailable when the device goes away."""
-        attribution = "HAVE_page__compound_head" in self._kernel.prelude
-        _emit("ready", monitor="bpf", kernel=os.uname().release, device=self._disk.device, name=self._disk.name,
-              queues=self._disk.queues, scope=self._scope, attributes_files=attribution)  # fmt: skip
+        """Answer commands until stdin ends; UnavailableError when the device goes away."""
+        _emit(
+            "ready",
+            monitor="bpf",
+            kernel=os.uname().release,
+            device=self._disk.device,
+            name=self._disk.name,
+            queues=self._disk.queues,
+            scope=self._scope,
+            attributes_files="HAVE_page__compound_head" in self._kernel.prelude,
+        )
         pending = b""
         tick = time.monotonic() + self._interval_s
         while True:
@@ -91,7 +100,7 @@ class Monitor:
 
     def _tick(self) -> None:
         if not self._disk.is_present():
-            raise Unavailable(f"device {self._disk.device} ({self._disk.name}) is gone or has another medium")
+            raise UnavailableError(f"device {self._disk.device} ({self._disk.name}) is gone or has another medium")
         if self._is_counting:
             self._snapshots.append(self._counters.sample())
 
@@ -114,12 +123,15 @@ class Monitor:
     def _follow(self, arguments: list[str]) -> None:
         if not arguments or not all(re.fullmatch(r"[1-9]\d{0,9}", argument) for argument in arguments):
             raise CommandError(f"follow: expected process numbers, found {' '.join(arguments)[:100]!r}")
-        if self._is_counting:
-            raise CommandError("follow: a run is being counted, `end` it first")
         pids = [int(argument) for argument in arguments]
-        if self._cgroup is None:
-            self._cgroup = RunCgroup(self._hierarchy, pids[0])
-        followed, refused = self._cgroup.add_trees(pids, self._uid)
+        self._is_counting = False  # of a run that its caller gave up
+        self._release()
+        self._cgroup = RunCgroup(self._hierarchy, pids[0])
+        try:
+            followed, refused = self._cgroup.add_trees(pids, self._uid)
+        except OSError:
+            self._release()
+            raise
         _emit("following", pids=followed, refused=refused)
 
     def _begin(self) -> None:
@@ -141,19 +153,20 @@ class Monitor:
         self._is_counting = False
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
         profile = describe_run(reading, self._snapshots, self._scope)
+        with contextlib.suppress(OSError):  # processes that fork faster than they can be moved: tried again later
+            self._release()
         _emit("profile", **profile, cpu_s=cpu_s)
-        self._release()
 
     def _release(self) -> None:
-        cgroup, self._cgroup = self._cgroup, None
-        if cgroup:
-            cgroup.release()
+        if self._cgroup:
+            self._cgroup.release()
+            self._cgroup = None
 
 
 def _find_caller() -> int | None:
     """Return the user whose processes may be followed; None: anybody's, for root itself."""
     if os.geteuid() != 0:
-        raise Unavailable("BPF and cgroups need root; run the monitor as root or through `sudo -n`")
+        raise UnavailableError("BPF and cgroups need root; run the monitor as root or through `sudo -n`")
     return int(os.environ.get("SUDO_UID", "0")) or None
 
 
@@ -165,9 +178,11 @@ def _emit(event: str, **fields: Any) -> None:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", required=True, help="MAJ:MIN of a disk, partition or loop device")
-    parser.add_argument("--unit", type=int, required=True, help="preferred write size in bytes, what `aligned` refers to")
-    parser.add_argument("--scope", choices=("device", "process"), default="device",
-                        help="count everything on the device, or only what the followed processes caused")  # fmt: skip
+    parser.add_argument(
+        "--unit", type=int, required=True, help="preferred write size in bytes, what `aligned` refers to"
+    )
+    scopes = "count everything on the device, or only what the followed processes caused"
+    parser.add_argument("--scope", choices=("device", "process"), default="device", help=scopes)
     parser.add_argument("--interval-ms", type=int, default=100, help="of the series")
     options = parser.parse_args(arguments)
     if not re.fullmatch(r"\d{1,4}:\d{1,7}", options.device):
@@ -196,7 +211,7 @@ def main() -> int:
             monitor.serve()
         finally:
             monitor.close()
-    except Unavailable as reason:
+    except UnavailableError as reason:
         _emit(event, reason=str(reason))
         return _UNAVAILABLE
     except BrokenPipeError:

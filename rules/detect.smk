@@ -13,9 +13,10 @@ rule detect:
         findings=f"{RESULTS}/findings.parquet",
     params:
         study=PIPELINE.study_file,
+        rules=PIPELINE.rules_folder,
         spec=PIPELINE.detect_spec,
     log:
         f"{RESULTS}/logs/detect.log",
     shell:
         "knobscope detect --study {params.study} --runs {input.runs} --plans {input.plans} --fits {input.fits}"
-        " --devices {input.devices} --database {output.database} --out {output.findings} 2>&1 | tee {log}"
+        " --devices {input.devices} --rules {params.rules} --database {output.database} --out {output.findings} 2>&1 | tee {log}"

@@ -63,7 +63,7 @@ SELECT
         cpu_ratio: exp(cpu), cpu_q_value: cpu_q, random_sequential_ratio: random_sequential_ratio,
         write_share: {before: write_before, after: write_before + write_share, q_value: write_q, counts: by_writes},
         read_share: {before: read_before, after: read_before + read_share, q_value: read_q, counts: by_reads},
-        caveat: caveat
+        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END, caveat: caveat
     })::VARCHAR AS evidence,
     coalesce(change_in_words(knob, baseline, value, unit, step), 'Sequential I/O') || ' ' || CASE verdict
         WHEN 'insufficient' THEN

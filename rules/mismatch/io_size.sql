@@ -60,7 +60,7 @@ SELECT
         throughput_ratio: exp(estimate), q_value: q_value,
         unaligned_share: {before: share_before, after: share_before + share, q_value: share_q, counts: by_share},
         unaligned_per_op: {before: number_before, after: number_before + number, q_value: number_q, counts: by_number},
-        caveat: caveat
+        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END, caveat: caveat
     })::VARCHAR AS evidence,
     coalesce(change_in_words(knob, baseline, value, unit, step), 'I/O sizes') || ' ' || CASE verdict
         WHEN 'insufficient' THEN

@@ -102,7 +102,12 @@ class Pipeline:
     @property
     def rule_files(self) -> list[str]:
         """Mismatch rules of the study: an edited rule judges anew."""
-        return [os.path.relpath(self.home / "rules/mismatch" / f"{name}.sql") for name in self.specs.study.rules]
+        return [f"{self.rules_folder}/{name}.sql" for name in self.specs.study.rules]
+
+    @property
+    def rules_folder(self) -> str:
+        """Folder of the mismatch rules, beside the Snakefile."""
+        return os.path.relpath(self.home / "rules/mismatch")
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, or that of the last round."""

@@ -40,7 +40,7 @@ def rank_table(settings: Settings, response: Floats, model: str = DEFAULT_MODEL,
             fitted = candidate.fit(runs.settings, runs.response)
         except InsufficientSamplesError:
             continue
-        ranking = rank_knobs(runs, fitted, seed, samples=int(np.clip(60_000 / len(runs.response), 10, 30)))
+        ranking = rank_knobs(runs, fitted, seed, samples=int(np.clip(60_000 / len(runs.response), 10, 25)))
         if ranking.knobs:
             return _doubt(ranking, response)
     return Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from knobscope.confirm import command, confirm_findings
-from knobscope.confirm.evidence import find_runs, read_pattern
+from knobscope.confirm.evidence import find_runs, find_sides, read_pattern
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
 from knobscope.tables import TABLES, read_table, write_table
@@ -81,6 +81,14 @@ def test_runs_of_a_finding_change_its_knob_alone(database: duckdb.DuckDBPyConnec
     assert find_runs(database, finding("io_size", "page", "64")) == ["s1", "s2"]
     assert find_runs(database, finding("io_size", "writers", "9")) == []
     assert find_runs(database, finding("io_parallelism", None, None)) == ["s1", "s2"]
+
+
+def test_the_slower_side_is_to_blame(database: duckdb.DuckDBPyConnection) -> None:
+    raised = finding("io_size", "page", "4", evidence='{"slower": "value"}')
+    lowered = finding("io_size", "page", "4", evidence='{"slower": "baseline"}')
+    assert [side.name for side in find_sides(database, raised)] == ["page=4", "the default configuration"]
+    assert [side.runs for side in find_sides(database, lowered)] == [["s1", "s2"], ["small-1", "small-2"]]
+    assert find_sides(database, finding("io_parallelism", None, None))[1].runs == []
 
 
 def test_pattern_is_what_the_runs_did_while_busy(database: duckdb.DuckDBPyConnection) -> None:

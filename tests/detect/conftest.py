@@ -70,7 +70,7 @@ class StudyMaker:
 
     root: Path
     devices: Sequence[str] = ("nvme",)
-    repeats: int = 3
+    repeats: int = 2
     seed: int = 0
     noise: float = 0.02
     dedicated: bool = True
@@ -275,7 +275,7 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]
 
 @pytest.fixture(scope="session")
 def draw_sweep() -> Callable[..., pd.DataFrame]:
-    """Return a function that draws the sweep of one case as view `sweep_metrics` shows it, in random order per block."""
+    """Return a function that draws the sweep of a case as view `sweep_metrics` shows it, each block in random order."""
 
     def draw(rng: np.random.Generator, blocks: int, values: int, noise: float = 0.03, **more: Any) -> pd.DataFrame:
         sentinels = max(3, 2 + values // 12)

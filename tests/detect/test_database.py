@@ -1,6 +1,7 @@
 """The study's database: every table is there, filled from the files that were named, whole or not at all."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +27,7 @@ FIT = {
     "importance": [
         {"knob": "page", "rank": 1, "importance": 0.7, "permutation": 0.5, "above_noise": True, "selected": True}
     ],
-    "points": [{"knob": "page", "type": "knee", "value": "16", "turn_ratio": 2.5}],
+    "points": [{"knob": "page", "type": "knee", "value": 16.0, "turn_ratio": 2.5}],
     "trustworthy": True,
     "reason_trust": "",
 }
@@ -44,7 +45,7 @@ def test_all_tables_and_views_exist_with_their_columns(make_study: Make) -> None
     for view in VIEWS:
         study.query(f"FROM {view}")
     assert study.query("SELECT count(*) AS n FROM findings")["n"][0] == 0
-    assert study.query("SELECT count(*) AS n FROM ok_runs")["n"][0] == 36
+    assert study.query("SELECT count(*) AS n FROM ok_runs")["n"][0] == 24
 
 
 def test_knob_values_are_words_of_the_specs(make_study: Make) -> None:
@@ -55,6 +56,20 @@ def test_knob_values_are_words_of_the_specs(make_study: Make) -> None:
     changes = study.query("FROM single_changes")
     assert len(changes) == 9
     assert set(changes.loc[changes["knob"] == "page", "baseline"]) == {"4"}
+
+
+def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_none(
+    make_study: Make, tmp_path: Path
+) -> None:
+    study = in_own_file(make_study(), tmp_path)
+    with duckdb.connect(str(study.database)) as connection:
+        first, second = (row[0] for row in connection.execute("SELECT run_id FROM runs LIMIT 2").fetchall())
+        connection.execute("UPDATE io_profile SET aligned_requests = NULL WHERE run_id = ?", [first])
+        connection.execute("DELETE FROM io_profile WHERE run_id = ?", [second])
+    rows = study.query("SELECT run_id, writes_per_op, unaligned_writes_per_op FROM run_metrics").set_index("run_id")
+    assert rows.loc[first, "writes_per_op"] > 1
+    assert math.isnan(rows.loc[first, "unaligned_writes_per_op"])
+    assert rows.loc[second].tolist() == [0.0, 0.0]
 
 
 def test_devices_and_cases(make_study: Make) -> None:
@@ -83,14 +98,15 @@ def test_fits_keep_all_rounds_and_the_last_ranking(make_study: Make, tmp_path: P
     assert rows.loc[0, ["device", "r2_min", "r2_median"]].tolist() == ["nvme", 0.5, 0.8]
     importance = study.query("FROM importance")
     assert importance[["round", "model", "importance"]].to_numpy().tolist() == [[10, "anova", 1.0]]
-    assert study.query("FROM important_points")["turn_ratio"].tolist() == [2.5]
+    assert study.query("SELECT value, turn_ratio FROM important_points").to_numpy().tolist() == [["16", 2.5]]
 
 
-def test_a_fit_without_splits_has_no_r2(make_study: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scores", [[], [None, None, 0.5]])
+def test_a_fit_without_finite_r2_has_none(make_study: Make, tmp_path: Path, scores: list[float | None]) -> None:
     study = in_own_file(make_study(), tmp_path)
     path = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit/0.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({**FIT, "r2_splits": [], "importance": [], "points": [], "model": None}))
+    path.write_text(json.dumps({**FIT, "r2_splits": scores, "importance": [], "points": [], "model": None}))
     build_database(replace(study.files, fits=[path]), study.specs, study.database)
     assert study.query("SELECT r2_min IS NULL AND r2_median IS NULL AS empty FROM fits")["empty"].tolist() == [True]
 
@@ -105,9 +121,9 @@ def test_a_block_without_runs_is_named_and_nothing_is_left(make_study: Make, tmp
 
 def test_building_again_replaces_the_database(make_study: Make, tmp_path: Path) -> None:
     study = in_own_file(make_study(), tmp_path)
-    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 36
-    build_database(replace(study.files, runs=study.files.runs[:2]), study.specs, study.database)
     assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 24
+    build_database(replace(study.files, runs=study.files.runs[:1]), study.specs, study.database)
+    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 12
     assert [path.name for path in study.database.parent.glob("study.duckdb*")] == ["study.duckdb"]
 
 

@@ -116,7 +116,7 @@ def test_runs_that_failed_count_for_nothing(make_study: Make) -> None:
 
     ids = make_study().query("FROM single_changes").set_index(["knob", "value"])["config_id"]
     failing = {"always": ids["buffer", "2"], "once": ids["buffer", "32"]}
-    study = make_study(tweak=fail)
+    study = make_study(repeats=3, tweak=fail)
     rows = study.query("FROM effects WHERE metric = 'throughput_ops'").set_index(["knob", "value"])
     assert rows.loc[("buffer", "2"), "runs"] == 0
     assert pd.isna(rows.loc[("buffer", "2"), "estimate"])

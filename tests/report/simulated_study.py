@@ -5,7 +5,7 @@ Plans come from `knobscope.plan`, tables from `knobscope.tables`, effects and fi
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from knobscope.specs import Case, Dbms, Device, Study, StudySpecs, Workload
 from knobscope.tables import write_json, write_table
 
 Row = dict[str, Any]
+Tables = dict[str, list[Row]]
 
 RULES = Path(__file__).parents[2] / "rules" / "mismatch"
 SWEPT = ["synchronous", "page_size", "wal_autocheckpoint"]
@@ -40,10 +41,14 @@ EFFECTS = {
 }
 #: Place among the screening runs of a case -> how it failed.
 FAILURES = {
-    2: ("failed_start", "the server ended before it answered (exit code 1)", "FATAL: cannot map 64 GiB of memory\nshutting down"),
+    2: (
+        "failed_start",
+        "the server ended before it answered (exit code 1)",
+        "FATAL: cannot map 64 GiB of memory\nshutting down",
+    ),
     4: ("rejected_value", "the server refused mmap_size = 1099511627776", "error: mmap_size out of range"),
     6: ("timeout", "no result within 36 s", "checkpoint still running\ncheckpoint still running"),
-    7: ("failed_run", "312 of 40,211 operations failed", "SQLITE_BUSY: database is locked"),
+    8: ("failed_run", "312 of 40,211 operations failed", "SQLITE_BUSY: database is locked"),
     9: ("invalid", "not in force: cache_size=8000 reads back 2000", ""),
 }
 
@@ -66,7 +71,8 @@ def make_specs(**study: Any) -> StudySpecs:
                 "page_size": {**knob, "type": "integer", "range": [512, 65536], "default": 4096, "unit": "bytes",
                               "scale": "log", "mechanism": "page_size", "expect": "faster", "apply": "load"},
                 "wal_autocheckpoint": {**knob, "type": "integer", "range": [1, 100000], "default": 1000,
-                                       "unit": "pages", "scale": "log", "special": {0: "off"}, "mechanism": "checkpoint"},
+                                       "unit": "pages", "scale": "log", "special": {0: "off"},
+                                       "mechanism": "checkpoint"},
                 "cache_size": {**knob, "type": "integer", "range": [100, 100000], "default": 2000, "unit": "pages",
                                "scale": "log", "mechanism": "cache", "expect": "faster"},
                 "mmap_size": {**knob, "type": "integer", "range": [0, 1 << 40], "default": 0, "unit": "bytes",
@@ -101,7 +107,7 @@ def make_specs(**study: Any) -> StudySpecs:
                 "temp_store": None,
             }
         },
-        "sampling": {"runs_per_round": 12},
+        "sampling": {"runs_per_round": 12, "method": "random"},
         **study,
     }
     return StudySpecs(Study.model_validate(settings), {"sqlite": dbms}, devices, {"ycsb-a": workload})
@@ -110,7 +116,7 @@ def make_specs(**study: Any) -> StudySpecs:
 def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
     """Write a whole study below a folder and return its DuckDB file, findings included."""
     rng = np.random.default_rng(7)
-    blocks: list[Path] = []
+    tables: Tables = {name: [] for name in ("runs", *_IO)}
     plans: list[Path] = []
     fits: list[Path] = []
     for number, case in enumerate(specs.cases):
@@ -121,21 +127,22 @@ def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
             plans.append(root / "plan" / f"{name}.parquet")
             for block in dict.fromkeys(row["block_id"] for row in plan):
                 rows = [row for row in plan if row["block_id"] == block]
-                blocks.append(root / "runs" / block.rsplit("/", 1)[1])
-                clock = _write_block(blocks[-1], case, rows, rng, clock, monitor, drifts=block.endswith("sweep-0-1"))
+                clock = _measure(tables, case, rows, rng, clock, monitor, drifts=block.endswith("sweep-0-1"))
         fits += _write_fits(root, case)
+    for name, found in tables.items():
+        write_table(folder / "runs" / f"{name}.parquet", name, found)
     devices = [_write_device(folder, specs, name) for name in specs.devices]
     database = folder / "study.duckdb"
-    build_database(StudyFiles(blocks, plans, fits, devices), specs, database)
+    build_database(StudyFiles([folder / "runs"], plans, fits, devices), specs, database)
     _judge(database, specs, folder / "findings.parquet")
     return database
 
 
-def change_study(database: Path, *statements: str) -> Path:
-    """Execute SQL on a study's database."""
+def change_study(database: Path, *statements: str, parameters: Sequence[object] = ()) -> Path:
+    """Execute SQL on a study's database, the first statement with parameters."""
     with duckdb.connect(str(database)) as connection:
-        for statement in statements:
-            connection.execute(statement)
+        for place, statement in enumerate(statements):
+            connection.execute(statement, list(parameters) if place == 0 else [])
     return database
 
 
@@ -156,10 +163,17 @@ _CONFIRMATIONS = [
 ]
 
 
-def _write_block(
-    folder: Path, case: Case, plan: list[Row], rng: np.random.Generator, clock: datetime, monitor: str, *, drifts: bool
+def _measure(
+    tables: Tables,
+    case: Case,
+    plan: list[Row],
+    rng: np.random.Generator,
+    clock: datetime,
+    monitor: str,
+    *,
+    drifts: bool,
 ) -> datetime:
-    tables: dict[str, list[Row]] = {name: [] for name in ("runs", "effective_values", "intervals", *_IO)}
+    """Add the runs of a block to the tables; returns when it ended."""
     for place, row in enumerate(plan):
         run_id = f"{case.device}-{row['block_id'].rsplit('/', 1)[1]}-{place}"
         clock += timedelta(seconds=7.6)
@@ -175,8 +189,6 @@ def _write_block(
         if not failure and monitor == "bpf":
             for name, rows in _io_of(case, run, json.loads(row["configuration"]), rng).items():
                 tables[name] += [{"run_id": run_id, **one} for one in rows]
-    for name, rows in tables.items():
-        write_table(folder / f"{name}.parquet", name, rows)
     return clock + timedelta(minutes=4)
 
 
@@ -192,9 +204,7 @@ def _change_of(case: Case, configuration: Row) -> float:
     )
 
 
-def _run(
-    case: Case, row: Row, run_id: str, clock: datetime, ops: float, monitor: str, rng: np.random.Generator
-) -> Row:
+def _run(case: Case, row: Row, run_id: str, clock: datetime, ops: float, monitor: str, rng: np.random.Generator) -> Row:
     mean = 4e6 / ops
     names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
     return {
@@ -231,24 +241,36 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
     """Return rows of the block layer's tables, without run_id."""
     page, preferred = configuration["page_size"], DEVICES[case.device][1]
     writes = max(round(run["operations"] * (1.1 if configuration["synchronous"] == "full" else 0.12)), 40)
-    sizes = {4096: 0.5, 8192: 0.2, max(page, 4096): 0.2, 4 * max(page, 4096): 0.1} if page > 1024 else {1024: 0.55, 3072: 0.45}
+    sizes = (
+        {4096: 0.5, 8192: 0.2, max(page, 4096): 0.2, 4 * max(page, 4096): 0.1}
+        if page > 1024
+        else {1024: 0.55, 3072: 0.45}
+    )
     counts = {size: round(writes * share) for size, share in sizes.items()}
     aligned = round(sum(count for size, count in counts.items() if size % preferred == 0) * 0.9)
     total = sum(counts.values())
     sequential = round(total * (0.62 if configuration["wal_autocheckpoint"] > 100 else 0.31))
     written = sum(size * count for size, count in counts.items())
     profile = [
-        {"op": "write", "requests": total, "bytes": written, "aligned_requests": aligned, "aligned_share": aligned / total,
-         "sequential_requests": sequential, "sequential_share": sequential / total, "fua": 0, "preflush": total // 3,
+        {"op": "write", "requests": total, "bytes": written, "aligned_requests": aligned,
+         "aligned_share": aligned / total, "sequential_requests": sequential, "sequential_share": sequential / total,
+         "fua": 0, "preflush": total // 3,
          "own_requests": round(total * 0.85), "inode_requests": round(total * 0.1),
          "journal_requests": round(total * 0.05), "foreign_requests": 0},
         {"op": "read", "requests": 900, "bytes": 900 * 4096, "aligned_requests": 100, "sequential_requests": 240,
-         "sequential_share": 0.27, "own_requests": 900, "inode_requests": 0, "journal_requests": 0, "foreign_requests": 0},
+         "sequential_share": 0.27, "own_requests": 900, "inode_requests": 0,
+         "journal_requests": 0, "foreign_requests": 0},
         {"op": "flush", "requests": total // 3, "bytes": 0},
     ]  # fmt: skip
     busy = round(4e9 * min(1.0, 0.3 + 3000 / run["throughput_ops"]))
-    shares = {1: 0.97, 2: 0.02, 3: 0.01} if configuration["synchronous"] == "full" else {1: 0.6, 2: 0.2, 4: 0.12, 9: 0.08}
-    depths = [{"queue": queue, "depth": depth, "time_ns": round(busy * share)} for depth, share in shares.items() for queue in (-1, 0)]
+    shares = (
+        {1: 0.97, 2: 0.02, 3: 0.01} if configuration["synchronous"] == "full" else {1: 0.6, 2: 0.2, 4: 0.12, 9: 0.08}
+    )
+    depths = [
+        {"queue": queue, "depth": depth, "time_ns": round(busy * share)}
+        for depth, share in shares.items()
+        for queue in (-1, 0)
+    ]
     idle = [{"queue": -1, "depth": 0, "time_ns": 5 * 10**9 - busy}]
     slow = 90.0 if case.device == "fast-flash" else 6000.0
     return {
@@ -257,7 +279,8 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
         + [{"op": "read", "bytes": 4096, "requests": 880}, {"op": "read", "bytes": 16384, "requests": 20}],
         "queue_depth": depths + idle,
         "io_latency": [
-            {"op": op, "low_us": edge, "high_us": edge * 2**0.25, "requests": round(800 * math.exp(-((k - 8) ** 2) / shape))}
+            {"op": op, "low_us": edge, "high_us": edge * 2**0.25,
+             "requests": round(800 * math.exp(-((k - 8) ** 2) / shape))}
             for op, base, shape in (("write", slow, 14), ("read", slow * 0.7, 8), ("flush", slow * 9, 5))
             for k in range(2, 16)
             for edge in [base * 2 ** ((k - 8) / 4)]
@@ -265,13 +288,13 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
         if run["position"] == 0
         else [],
         "io_series": [
-            {"t_s": step / 5, "op": op, "requests": requests, "bytes": requests * 6000,
+            {"t_s": step / 3, "op": op, "requests": requests, "bytes": requests * 6000,
              "depth": 1 + rng.random() / 2, "latency_mean_us": slow * (1 + rng.random() / 3)}
             for op, many in (("write", total / 50), ("read", 18))
-            for step in range(1, 26)
+            for step in range(1, 16)
             for requests in [round(many * (0.4 if step % 16 < 3 else 1.1) * (0.9 + rng.random() / 5))]
         ]
-        if run["position"] == 0
+        if run["is_sentinel"]
         else [],
     }  # fmt: skip
 

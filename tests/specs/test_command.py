@@ -1,12 +1,13 @@
 """The command line: exit code 2 and no traceback for wrong specs; nothing is written by checking."""
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from knobscope.cli import main
 
 HERE = Path(__file__).parent
 
@@ -48,23 +49,29 @@ def test_wrong_specs_end_with_2_and_no_traceback(checkout: Path) -> None:
 def test_right_specs_end_with_0(checkout: Path) -> None:
     done = run(checkout, "validate")
     assert (done.returncode, done.stdout) == (0, "6 specs checked, no problem found\n")
-    one = run(checkout, "validate", os.fspath(checkout / "specs/devices"))
-    assert (one.returncode, one.stdout) == (0, "2 specs checked, no problem found\n")
+
+
+def test_paths_choose_what_is_checked(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(checkout / "specs/devices"), str(checkout / "specs/dbms/server.yaml")]) == 0
+    assert capsys.readouterr().out == "3 specs checked, no problem found\n"
 
 
 @pytest.mark.parametrize(
     ("path", "message"), [("nowhere", "nowhere does not exist"), ("empty", "no spec in empty; expected files")]
 )
-def test_nothing_to_check_is_an_error(checkout: Path, path: str, message: str) -> None:
+def test_nothing_to_check_is_an_error(
+    checkout: Path, path: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (checkout / "empty").mkdir()
-    done = run(checkout, "validate", path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"knobscope: {message}")
+    assert main(["validate", str(checkout / path)]) == 2
+    assert message.replace(path, str(checkout / path)) in capsys.readouterr().err
 
 
-def test_schema_writes_what_editors_and_readers_use(checkout: Path) -> None:
-    done = run(checkout, "schema")
-    assert done.returncode == 0
-    written = ["specs/schemas/dbms.json", "specs/schemas/device.json", "specs/schemas/workload.json"]
-    assert done.stdout.splitlines() == [*written, "specs/schemas/study.json", "docs/specs.md"]
-    assert all((checkout / path).stat().st_size > 0 for path in done.stdout.splitlines())
+def test_schema_writes_what_editors_and_readers_use(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--root", str(checkout)]) == 0
+    files = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [str(file.relative_to(checkout)) for file in files] == [
+        *(f"specs/schemas/{kind}.json" for kind in ("dbms", "device", "workload", "study")),
+        "docs/specs.md",
+    ]
+    assert all(file.stat().st_size > 0 for file in files)

@@ -62,7 +62,7 @@ def ask_python(text: str, values: dict[str, object]) -> bool | type[Exception]:
 
 
 @given(EXPRESSIONS, VALUES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_agrees_with_python(text: str, values: dict[str, object]) -> None:
     expected = ask_python(text, values)
     try:
@@ -96,7 +96,7 @@ def listening() -> Iterator[list[str]]:
 
 
 @given(st.one_of(st.lists(PIECES, max_size=12).map(" ".join), st.text(max_size=40)), VALUES)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_never_executes_anything(text: str, values: dict[str, object]) -> None:
     with listening() as executed:
         try:

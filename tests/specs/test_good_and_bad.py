@@ -84,6 +84,16 @@ def test_what_is_no_spec_is_a_problem(shelf: Path) -> None:
     ]
 
 
+def test_links_are_followed_and_shown_as_written(shelf: Path) -> None:
+    """A folder of a user's own may link to the specs of a checkout."""
+    (shelf / "dbms").rename(shelf / "elsewhere")
+    (shelf / "dbms").symlink_to(shelf / "elsewhere")
+    (shelf / "elsewhere/server.yaml").write_text("name: server\n")
+    with pytest.raises(SpecErrors) as caught:
+        validate_files([*find_specs([shelf / "dbms"]), shelf / "studies/small.yaml"], shelf)
+    assert {problem.file for problem in caught.value.problems} == {"dbms/server.yaml"}
+
+
 def test_study_changes_its_workloads_and_lists_its_cases(shelf: Path) -> None:
     specs = load_study(shelf / "studies/small.yaml", shelf)
     assert (specs.workloads["mix"].records, specs.workloads["mix"].threads) == (50, 1)

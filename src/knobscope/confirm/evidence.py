@@ -1,6 +1,8 @@
 """The runs behind a finding, and the I/O pattern that they had on the device."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from knobscope.confirm.pattern import Pattern
@@ -8,7 +10,7 @@ from knobscope.confirm.pattern import Pattern
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["find_preferred_bytes", "find_runs", "find_sentinels", "read_pattern"]
+__all__ = ["Side", "find_preferred_bytes", "find_runs", "find_sentinels", "find_sides", "name_value", "read_pattern"]
 
 _CASE = "status = 'ok' AND dbms = $dbms AND device = $device AND workload = $workload"
 
@@ -69,6 +71,33 @@ def find_runs(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any
         return find_sentinels(connection, finding)
     asked = {name: finding[name] for name in ("dbms", "device", "workload", "knob", "value")}
     return [row[0] for row in connection.execute(_RUNS, asked).fetchall()]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two configurations that a finding compares, with its runs."""
+
+    name: str
+    runs: list[str]
+
+
+def name_value(finding: Mapping[str, Any]) -> str:
+    """Return the configuration that a finding speaks of, in words."""
+    return f"{finding['knob']}={finding['value']}" if finding["knob"] is not None else "the default configuration"
+
+
+def find_sides(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> tuple[Side, Side]:
+    """Return the slower side of a finding, whose I/O is to blame, and the faster one.
+
+    The rules say in the evidence which one is slower (`slower`: value | baseline). A finding about the default
+    configuration itself has nothing on its other side.
+    """
+    value = Side(name_value(finding), find_runs(connection, finding))
+    default = Side("the default configuration", find_sentinels(connection, finding))
+    if finding["knob"] is None:
+        return default, Side("", [])
+    slower = json.loads(finding.get("evidence") or "{}").get("slower", "value")
+    return (default, value) if slower == "baseline" else (value, default)
 
 
 def find_preferred_bytes(connection: "duckdb.DuckDBPyConnection", device: str) -> int | None:

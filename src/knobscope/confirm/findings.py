@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from knobscope.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
-from knobscope.confirm.evidence import find_preferred_bytes, find_runs, find_sentinels, read_pattern
+from knobscope.confirm.evidence import Side, find_preferred_bytes, find_sides, name_value, read_pattern
 from knobscope.confirm.experiment import compare, measure_replicas
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.verdict import CAUSES
@@ -72,14 +72,14 @@ def _confirm_on_device(
             raise _UntestableError(f"device {rows[0]['device']} is not at hand")
         with device_lock(opened.block), lay_out_file(opened, _FILE_BYTES) as file:
             for number, row in enumerate(rows, start=1):
-                label = f"confirm {row['device']} {number}/{len(rows)} {row['rule']} {_name(row)}"
+                label = f"confirm {row['device']} {number}/{len(rows)} {row['rule']} {name_value(row)}"
                 try:
                     row.update(_test(row, connection, file, seconds, label))
                 except (_UntestableError, FioRefusedError) as error:
                     row["confirmation"] = f"not tested: {error}"
     except (_UntestableError, UserError) as error:
         for row in rows:
-            row["confirmation"] = f"not tested: {error}"
+            row["confirmation"] = f"not tested: {error}"  # nothing was measured yet: both come before the first test
 
 
 def _test(
@@ -88,42 +88,29 @@ def _test(
     cause, preferred = CAUSES[row["rule"]], find_preferred_bytes(connection, row["device"])
     if preferred is None:
         raise _UntestableError(f"device {row['device']} has no profile")
-    pattern = _require_pattern(row, connection)
-    original, changed = cause.change(pattern, preferred)
-    default = _find_default_pattern(row, connection)
-    patterns = [original, changed, *([default] if default else [])]
+    slower, faster = find_sides(connection, row)
+    original, changed = cause.change(_require_pattern(row, slower, connection), preferred)
+    other = read_pattern(connection, faster.runs) if faster.runs else None
+    patterns = [original, changed, *([other] if other else [])]
     figures = measure_replicas(patterns, cause.figure, file, seconds, label)
     ratio = compare(figures[1], figures[0])
     confirmed = cause.holds(ratio)
     sentence = (
-        f"fio repeated the I/O of {_name(row)} on {row['device']} ({original.describe()}); "
+        f"fio repeated the I/O of {slower.name} on {row['device']} ({original.describe()}); "
         f"with {cause.words(preferred)} and nothing else changed, {cause.figure_words} were {ratio}: "
         f"{cause.yes if confirmed else cause.no}."
     )
-    if default:
-        sentence += f" The I/O of the default configuration reached {compare(figures[2], figures[0])}."
+    if other:
+        sentence += f" The I/O of {faster.name} reached {compare(figures[2], figures[0])}."
     return {"confirmed": "yes" if confirmed else "no", "confirmation": sentence}
 
 
-def _require_pattern(row: dict[str, Any], connection: "duckdb.DuckDBPyConnection") -> Pattern:
-    runs = find_runs(connection, row)
-    if not runs:
-        raise _UntestableError(f"no run has {_name(row)} and all other knobs as in the default configuration")
-    pattern = read_pattern(connection, runs)
+def _require_pattern(row: dict[str, Any], side: Side, connection: "duckdb.DuckDBPyConnection") -> Pattern:
+    if not side.runs:
+        raise _UntestableError(f"no run has {side.name} and all other knobs as in the default configuration")
+    pattern = read_pattern(connection, side.runs)
     if pattern is None:
         raise _UntestableError("BPF watched none of its runs without losing events, so their requests are not known")
     if row["rule"] == "io_size" and not pattern.write_sizes:
         raise _UntestableError("its runs wrote nothing to the device")
     return pattern
-
-
-def _find_default_pattern(row: dict[str, Any], connection: "duckdb.DuckDBPyConnection") -> Pattern | None:
-    """Return what the default configuration did, for comparison, unless the finding is about that one itself."""
-    sentinels = find_sentinels(connection, row)
-    if not sentinels or sentinels == find_runs(connection, row):
-        return None
-    return read_pattern(connection, sentinels)
-
-
-def _name(row: dict[str, Any]) -> str:
-    return f"{row['knob']}={row['value']}" if row["knob"] is not None else "the default configuration"

@@ -51,7 +51,7 @@ class Groups:
         return comparable
 
     def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
-        """Return nuisance columns for the rows: a level per group but the first, lines and bends of the marked groups."""
+        """Return nuisance columns of the rows: a level per group but the first, lines and bends of marked groups."""
         code, place = self.code[rows], self.place[rows]
         lines = self.drifts if lines is None else lines
         columns = [code == group for group in np.unique(code)[1:]]
@@ -100,7 +100,7 @@ def _places(position: Floats, code: Ints) -> Floats:
     high = np.full(len(low), -np.inf)
     np.minimum.at(low, code, position)
     np.maximum.at(high, code, position)
-    return (position - low[code]) / np.maximum(high - low, 1)[code] - 0.5
+    return np.asarray((position - low[code]) / np.maximum(high - low, 1)[code] - 0.5)
 
 
 def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
@@ -133,8 +133,7 @@ def _last_terms(fit: BlockFit, marked: Bools) -> tuple[Floats, Floats]:
 
 def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floats:
     ordered = sentinels.assign(group=code).sort_values("position").groupby("group")["log_throughput"]
-    changes: Floats = (ordered.last() - ordered.first()).reindex(range(count)).to_numpy(float)
-    return changes
+    return np.asarray((ordered.last() - ordered.first()).reindex(range(count)).to_numpy(float))
 
 
 def _reason(sentinels: int, bent: bool, drift: float, bend: float, drift_p: float) -> str:

@@ -1,6 +1,7 @@
 """Builds a study's DuckDB file: all tables of the interface, filled from the files of earlier stages, and views."""
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.detect.effects import add_effects
+from knobscope.detect.order import level_text
 from knobscope.detect.views import MACROS, VIEWS
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
@@ -48,7 +50,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
             connection.execute(f"CREATE TABLE {table} ({definition})")
         _add_runs(connection, files.runs)
         _add_plans(connection, files.plans)
-        _add_fits(connection, files.fits)
+        _add_fits(connection, files.fits, specs)
         _add_devices(connection, files.devices)
         _insert(connection, "cases", _case_rows(specs))
         for signature, body in MACROS.items():
@@ -99,23 +101,28 @@ def _add_parquet(connection: "duckdb.DuckDBPyConnection", table: str, paths: Seq
         )
 
 
-def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> None:
+def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
     last: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
     for path in paths:
         case, round_ = path.resolve().parts[-5:-2], int(path.stem)
         fit: dict[str, Any] = json.loads(path.read_text())
-        scores = fit["r2_splits"]
-        summary = {
-            "r2_min": min(scores, default=None),
-            "r2_median": statistics.median(scores) if scores else None,
-        }
-        _insert(connection, "fits", [_of_case(case, {**fit, "round": round_, **summary})])
+        row = {**fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
+        _insert(connection, "fits", [_of_case(case, row)])
         if case not in last or round_ > last[case][0]:
             last[case] = round_, fit
     for case, (round_, fit) in last.items():
         common = {"round": round_, "model": fit["model"]}
         _insert(connection, "importance", [_of_case(case, {**common, **row}) for row in fit["importance"]])
-        _insert(connection, "important_points", [_of_case(case, row) for row in fit["points"]])
+        knobs = specs.dbms[case[0]].knobs
+        points = [{**row, "value": level_text(knobs.get(row["knob"]), row["value"])} for row in fit["points"]]
+        _insert(connection, "important_points", [_of_case(case, row) for row in points])
+
+
+def _summarise_scores(scores: list[float | None]) -> dict[str, float | None]:
+    """Return smallest and median R2; None where it is minus infinity, which JSON has as null."""
+    numbers = [float("-inf") if score is None else score for score in scores] or [float("-inf")]
+    figures = {"r2_min": min(numbers), "r2_median": statistics.median(numbers)}
+    return {name: figure if math.isfinite(figure) else None for name, figure in figures.items()}
 
 
 def _of_case(case: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:

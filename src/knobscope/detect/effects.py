@@ -1,9 +1,9 @@
 """What one knob does: effects of single changes against the sentinel of the same block, with interval and q value.
 
 Each metric of each case (DBMS, device, workload) has its own fit of the sweep runs: response = group + configuration,
-a group being one session of one block (see `knobscope.detect.blocks` for drift and resumed blocks). An effect that was
-measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one
-block cannot tell an effect from the luck of a place in the order.
+a group being one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks). An effect that was
+measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
+one block cannot tell an effect from the luck of a place in the order.
 """
 
 from typing import TYPE_CHECKING, Any

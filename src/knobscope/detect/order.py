@@ -5,12 +5,18 @@ from collections.abc import Sequence
 
 from knobscope.specs import Knob, Value
 
-__all__ = ["steps_from", "value_text"]
+__all__ = ["level_text", "steps_from", "value_text"]
 
 
 def value_text(value: Value) -> str:
     """Return a value as table `knob_values` holds it: JSON, words without quotes."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def level_text(knob: Knob | None, level: Value) -> str:
+    """Return a level of a fitted curve, where all numbers are real ones, as `knob_values` holds it."""
+    is_whole = knob is not None and knob.type == "integer" and isinstance(level, float) and level.is_integer()
+    return value_text(int(level) if is_whole else level)
 
 
 def steps_from(knob: Knob | None, baseline: str | None, values: Sequence[str]) -> dict[str, int | None]:

@@ -1,9 +1,9 @@
 """Least squares for blocks: the effect of every configuration against the sentinel, with nuisance terms absorbed.
 
-The model is that of the randomised complete block design (R. A. Fisher): response = block + configuration + noise. There
-may be thousands of configurations and tens of thousands of runs, so their dummy variables are never built: the
-Frisch-Waugh-Lovell theorem lets the few nuisance columns be fitted on deviations from the configuration means, and gives
-the same numbers as the full regression.
+The model is that of the randomised complete block design (R. A. Fisher): response = block + configuration + noise.
+There may be thousands of configurations and tens of thousands of runs, so their dummy variables are never built: the
+Frisch-Waugh-Lovell theorem lets the few nuisance columns be fitted on deviations from the configuration means, and
+gives the same numbers as the full regression.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class BlockFit:
-    """Effects of configurations 1, 2, ... against configuration 0, shape (configurations - 1,), and of nuisance terms."""
+    """Effects of configurations 1, 2, ... against 0, shape (configurations - 1,), and of the nuisance terms."""
 
     estimates: Floats
     errors: Floats

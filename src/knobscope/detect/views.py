@@ -68,11 +68,13 @@ VIEWS: dict[str, str] = {
                 coalesce(sum(p.requests) FILTER (op = 'write'), 0)::DOUBLE AS writes,
                 coalesce(sum(p.bytes) FILTER (op = 'write'), 0)::DOUBLE AS write_bytes,
                 coalesce(sum(p.requests) FILTER (op = 'flush'), 0)::DOUBLE AS flushes,
-                coalesce(sum(p.requests - p.aligned_requests) FILTER (op = 'write'), 0)::DOUBLE AS unaligned_writes,
+                (sum(p.requests - p.aligned_requests) FILTER (op = 'write'))::DOUBLE AS unaligned,
                 any_value(p.sequential_requests / p.requests) FILTER (op = 'write' AND p.requests > 0) AS write_run,
                 any_value(p.sequential_requests / p.requests) FILTER (op = 'read' AND p.requests > 0) AS read_run
             FROM watched_runs w LEFT JOIN io_profile p USING (run_id)
             GROUP BY w.run_id
+        ), judged AS (
+            SELECT *, CASE WHEN writes = 0 THEN 0 ELSE unaligned END AS unaligned_writes FROM requests
         )
         SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us,
             cpu_s / nullif(operations, 0) AS cpu_s_per_op,
@@ -84,7 +86,7 @@ VIEWS: dict[str, str] = {
             write_run AS write_sequential_share,
             read_run AS read_sequential_share,
             busy_depth
-        FROM ok_runs r LEFT JOIN requests USING (run_id) LEFT JOIN run_depths USING (run_id)
+        FROM ok_runs r LEFT JOIN judged USING (run_id) LEFT JOIN run_depths USING (run_id)
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,

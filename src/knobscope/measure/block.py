@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
 from knobscope.measure.progress import BlockProgress
@@ -17,6 +15,9 @@ from knobscope.measure.store import RunStore, run_id_of
 from knobscope.prepare import Snapshot, SnapshotFailedError, load_values_of, prepare_snapshot
 from knobscope.specs import Case, StudySpecs, Value
 from knobscope.tables import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BLOCK_TABLES", "measure_block", "write_block"]
 
@@ -37,7 +38,7 @@ BLOCK_TABLES = (
 def measure_block(
     specs: StudySpecs,
     case: Case,
-    plan: pd.DataFrame,
+    plan: "pd.DataFrame",
     bench: Bench,
     tier: str,
     store: RunStore,

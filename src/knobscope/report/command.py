@@ -22,13 +22,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "report",
         help="render the page of a study",
-        description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. The page is "
+        description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. It is "
         "one file, loads nothing from elsewhere, and can be sent around.",
     )
     parser.add_argument("--study", type=Path, required=True, help="study YAML")
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
     parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
-    parser.add_argument("--findings", type=Path, help="table `findings` (parquet) to show instead of the database's own")
+    parser.add_argument(
+        "--findings", type=Path, help="table `findings` (parquet) to show instead of the database's own"
+    )
     parser.add_argument("--out", type=Path, required=True, help="HTML file to write")
-    parser.add_argument("--figures", type=Path, metavar="DIR", help="write each figure as SVG too, its data as CSV beside it")
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="write each figure as SVG too, its data as CSV beside it"
+    )
     parser.set_defaults(run=_run)

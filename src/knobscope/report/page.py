@@ -51,18 +51,22 @@ def render_report(
         found = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
-        html = _environment().get_template("template.html.j2").render(
-            head=build_head(data, found),
-            findings=found,
-            effects=effects,
-            ranking=ranking,
-            devices=devices,
-            runs=runs,
-            database=database.name,
-            tables=_count_rows(data),
-            query=_example_query(data),
-            style=_style(),
-            version=__version__,
+        html = (
+            _environment()
+            .get_template("template.html.j2")
+            .render(
+                head=build_head(data, found),
+                findings=found,
+                effects=effects,
+                ranking=ranking,
+                devices=devices,
+                runs=runs,
+                database=database.name,
+                tables=_count_rows(data),
+                query=_example_query(data),
+                style=_style(),
+                version=__version__,
+            )
         )
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(out.name + ".part")
@@ -122,7 +126,11 @@ def _example_query(data: StudyData) -> str:
 
 
 def _all_figures(
-    findings: FindingsSection, effects: EffectsSection, ranking: RankingSection, devices: DevicesSection, runs: RunsSection
+    findings: FindingsSection,
+    effects: EffectsSection,
+    ranking: RankingSection,
+    devices: DevicesSection,
+    runs: RunsSection,
 ) -> Iterator[Figure]:
     yield from findings.figures
     for case in effects.cases:

@@ -1,5 +1,6 @@
 """The tables of a study as a report reads them: the database is never written to."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +77,7 @@ class StudyData:
 
 def _without_nan(value: Any) -> Any:
     """Return NULL for NaN: both mean that there is no number."""
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path, findings: Path | None) -> None:

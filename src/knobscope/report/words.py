@@ -1,6 +1,7 @@
 """Numbers and values as people read them: 1,234 ops/s, 4 KiB, 12 %, 3.1x."""
 
 import math
+import re
 from datetime import datetime
 
 from knobscope.specs import Dbms
@@ -21,6 +22,7 @@ __all__ = [
     "format_time",
     "format_value",
     "join_words",
+    "keep_units",
     "plural",
 ]
 
@@ -32,7 +34,6 @@ _SPACE = "\u00a0"  # keeps number and unit on one line
 _PERCENT_BELOW = 1.25
 
 
-
 def format_number(number: float | None, digits: int = 2) -> str:
     """Return a number with so many significant digits, thousands separated."""
     if number is None or math.isnan(number):
@@ -41,6 +42,8 @@ def format_number(number: float | None, digits: int = 2) -> str:
         return "∞" if number > 0 else "−∞"
     if number == 0:
         return "0"
+    if abs(number) < 1e-4:
+        return f"{number:.0e}"
     places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
     text = f"{number:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -80,12 +83,9 @@ def format_size(size_bytes: float | None) -> str:
     """Return a size in binary units: 4 KiB."""
     if size_bytes is None or math.isnan(size_bytes):
         return UNKNOWN
-    value, unit = float(size_bytes), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):  # noqa: B007
-        if value < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{format_number(value, 3)}{_SPACE}{unit}"
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min(int(math.log2(max(size_bytes, 1))) // 10, len(units) - 1)
+    return f"{format_number(size_bytes / 1024**power, 3)}{_SPACE}{units[power]}"
 
 
 def format_speed(bytes_per_s: float | None) -> str:
@@ -127,7 +127,7 @@ def format_fold(log_ratio: float | None) -> str:
     if abs(log_ratio) > math.log(1e6):
         return "> 1,000,000x" if log_ratio > 0 else "~0x"
     ratio = math.exp(log_ratio)
-    return f"{format_number(ratio, 3 if 0.8 < ratio < 2 else 2)}x"
+    return f"{ratio:.2f}x" if 0.1 <= ratio < 1.995 else f"{format_number(ratio)}x"
 
 
 def describe_change(log_ratio: float, more: str = "faster", less: str = "slower") -> str:
@@ -142,21 +142,23 @@ def describe_change(log_ratio: float, more: str = "faster", less: str = "slower"
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:
     """Return a knob's value with its unit: 64 KiB, 200 ms, 128 x 8kB."""
-    if value is None:
-        return UNKNOWN
     spec = dbms.knobs.get(knob or "") if dbms else None
-    unit = spec.unit if spec else None
+    if value is None or dbms is None or spec is None:
+        return value or UNKNOWN
+    if spec.type == "boolean" and value in ("false", "true"):
+        return dbms.booleans[value == "true"]
     number = _number(value)
-    if number is None:
-        return value
-    if spec and (meaning := spec.special.get(number)) is not None:
+    if number is not None and (meaning := spec.special.get(number)) is not None:
         return f"{value} ({meaning})"
+    return value if number is None else _with_unit(number, value.removesuffix(".0"), spec.unit)
+
+
+def _with_unit(number: float, text: str, unit: str | None) -> str:
     if unit in ("B", "byte", "bytes"):
         return format_size(number)
-    plain = value.removesuffix(".0")
     if unit is None:
-        return plain
-    return f"{plain} x {unit}" if unit[0].isdigit() else f"{plain}{_SPACE}{unit}"
+        return text
+    return f"{text} x {unit}" if unit[0].isdigit() else f"{text}{_SPACE}{unit}"
 
 
 def _number(text: str) -> float | None:
@@ -164,6 +166,11 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def keep_units(text: str) -> str:
+    """Return a text in which no line breaks between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", _SPACE, text)
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from knobscope.select.design import DesignMatrix, Floats, Settings, Term, design_matrix, pairwise_terms, single_terms
 from knobscope.select.least_squares import Products, upper_tail
 
-__all__ = ["Anova", "InsufficientSamplesError", "TermTest"]
+__all__ = ["SIGNIFICANCE", "Anova", "InsufficientSamplesError", "TermTest", "find_weakest", "multiply"]
 
 SIGNIFICANCE = 0.05
 
@@ -43,7 +43,6 @@ class Anova:
         self.order = order
         self.terms: tuple[Term, ...] = ()
         self._design: DesignMatrix | None = None
-        self._coefficients = np.zeros(0)
         self._mean = 0.0
 
     def fit(self, settings: Settings, response: Floats) -> Self:
@@ -52,8 +51,8 @@ class Anova:
         InsufficientSamplesError: not more rows than columns of the model before anything is dropped.
         """
         terms = pairwise_terms(settings.factors) if self.order == 2 else single_terms(settings.factors)
-        products = _multiply(design_matrix(settings, terms), settings, response)
-        while (weakest := _find_weakest(products, terms)) is not None:
+        products = multiply(design_matrix(settings, terms), settings, response)
+        while (weakest := find_weakest(products, terms)) is not None:
             terms = [term for term in terms if term != weakest]
         return self.fit_terms(settings, response, terms)
 
@@ -66,9 +65,9 @@ class Anova:
         """Fit exactly these terms. InsufficientSamplesError: not more rows than columns."""
         self.terms = tuple(terms)
         self._design = design_matrix(settings, terms)
-        self._products = _multiply(self._design, settings, response)
+        self._products = multiply(self._design, settings, response)
         self._mean = float(response.mean())
-        self._coefficients, self._residual, self._rank = self._products.solve(terms)
+        self._solution = self._products.solve(terms)
         return self
 
     def predict(self, settings: Settings) -> Floats:
@@ -76,30 +75,27 @@ class Anova:
         if self._design is None:
             raise RuntimeError("predict before fit")
         matrix, _ = self._design.columns(settings)
-        return np.asarray(matrix @ self._coefficients + self._mean)
+        return np.asarray(matrix @ self._solution.coefficients + self._mean)
 
     @property
     def columns(self) -> int:
         """Number of coefficients, the intercept included."""
-        return len(self._coefficients)
+        return len(self._solution.coefficients)
 
     def tests(self) -> list[TermTest]:
         """Type II tests of the kept terms: each one given all others that do not contain it."""
-        products, total = self._products, self._products.total
-        bases = {term: tuple(other for other in self.terms if not other.contains(term)) for term in self.terms}
-        added = {}
-        for base in set(bases.values()):
-            added.update(products.added_by([term for term in self.terms if bases[term] == base], base))
-        return [
-            TermTest(
-                term,
-                effect,
-                degrees,
-                effect / total if total else 0.0,
-                upper_tail(effect, degrees, self._residual, products.rows - self._rank),
-            )
-            for term, (effect, degrees) in ((term, added[term]) for term in self.terms)
-        ]
+        products, total, fit = self._products, self._products.total, self._solution
+        contained = {term for term in self.terms for other in self.terms if other.contains(term)}
+        added = products.added_by([term for term in self.terms if term not in contained], self.terms, fit)
+        for term in contained:
+            base = [other for other in self.terms if not other.contains(term)]
+            added |= products.added_by([term], base, products.solve(base))
+        tests = []
+        for term in self.terms:
+            effect, degrees = added[term]
+            p_value = upper_tail(effect, degrees, fit.residual, products.rows - fit.rank)
+            tests.append(TermTest(term, effect, degrees, effect / total if total else 0.0, p_value))
+        return tests
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Total effect of each factor: the explained shares of all terms it is part of."""
@@ -110,18 +106,19 @@ class Anova:
         return shares
 
 
-def _multiply(design: DesignMatrix, settings: Settings, response: Floats) -> Products:
+def multiply(design: DesignMatrix, settings: Settings, response: Floats) -> Products:
+    """Cross products of a design on some rows. InsufficientSamplesError: not more rows than columns."""
     matrix, places = design.columns(settings)
     if len(settings) <= matrix.shape[1]:
         raise InsufficientSamplesError(f"{len(settings)} runs for {matrix.shape[1]} columns")
     return Products.of(matrix, response, design.terms, places)
 
 
-def _find_weakest(products: Products, terms: Sequence[Term]) -> Term | None:
+def find_weakest(products: Products, terms: Sequence[Term]) -> Term | None:
     """Return the term that is dropped next: the largest p > .05 among those that no kept interaction needs."""
     removable = [term for term in terms if not any(other.contains(term) for other in terms)]
-    _, residual, rank = products.solve(terms)
-    added = products.added_by(removable, terms)
-    tests = {term: upper_tail(*added[term], residual, products.rows - rank) for term in removable}
+    fit = products.solve(terms)
+    added = products.added_by(removable, terms, fit)
+    tests = {term: upper_tail(*added[term], fit.residual, products.rows - fit.rank) for term in removable}
     weakest = max(tests, key=lambda term: tests[term], default=None)
     return weakest if weakest is not None and tests[weakest] > SIGNIFICANCE else None

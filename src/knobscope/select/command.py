@@ -64,15 +64,16 @@ def _is_log(dbms: Dbms, knob: str) -> bool:
 
 
 def _mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:
-    """Return the ranking with `selected`: the first `top` knobs that are above noise.
+    """Return the ranking with `selected`: the first `top` knobs that are above noise or in a significant term.
 
     When none is (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
     """
-    entries = selection.importance
-    any_above = any(entry["above_noise"] for entry in entries)
-    return [
-        {**entry, "selected": entry["rank"] <= top and (entry["above_noise"] or not any_above)} for entry in entries
+    significant = {knob for term in selection.terms if term["p_value"] is not None for knob in term["factors"]}
+    entries = [
+        {**entry, "stands_out": entry["above_noise"] or entry["knob"] in significant} for entry in selection.importance
     ]
+    none_does = not any(entry["stands_out"] for entry in entries)
+    return [{**entry, "selected": entry["rank"] <= top and (entry["stands_out"] or none_does)} for entry in entries]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -33,7 +33,7 @@ class Term:
 
     def contains(self, other: "Term") -> bool:
         """Whether this term is an interaction that has `other` as a part."""
-        return self != other and set(other.factors) <= set(self.factors)
+        return len(self.factors) > len(other.factors) and set(other.factors) <= set(self.factors)
 
 
 def single_terms(factors: Sequence[str]) -> list[Term]:

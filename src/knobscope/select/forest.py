@@ -10,7 +10,7 @@ __all__ = ["ExtraTrees", "RandomForest"]
 
 
 class RandomForest:
-    """Random forest regression (Breiman 2001); 200 trees, all factors tried at a split."""
+    """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split."""
 
     name = "random_forest"
 
@@ -22,7 +22,7 @@ class RandomForest:
     def _make(self) -> Any:
         from sklearn.ensemble import RandomForestRegressor
 
-        return RandomForestRegressor(200, random_state=self.seed, n_jobs=1)
+        return RandomForestRegressor(100, random_state=self.seed, n_jobs=1)
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Fit to a response per row."""
@@ -50,4 +50,4 @@ class ExtraTrees(RandomForest):
     def _make(self) -> Any:
         from sklearn.ensemble import ExtraTreesRegressor
 
-        return ExtraTreesRegressor(200, min_samples_leaf=2, random_state=self.seed, n_jobs=1)
+        return ExtraTreesRegressor(100, min_samples_leaf=2, random_state=self.seed, n_jobs=1)

@@ -30,6 +30,17 @@ def upper_tail(effect: float, degrees: int, residual: float, residual_degrees: i
 
 
 @dataclass(frozen=True)
+class Solution:
+    """A fit of some terms; `columns` are those of the design, `factor` is the Cholesky factor where rank is full."""
+
+    columns: Ints
+    coefficients: Floats
+    residual: float
+    rank: int
+    factor: Floats | None
+
+
+@dataclass(frozen=True)
 class Products:
     """X'X, X'y and y'y of a design with intercept (column 0), y centred; `places` are the columns of each term."""
 
@@ -46,49 +57,58 @@ class Products:
         named = dict(zip(terms, places, strict=True))
         return cls(matrix.T @ matrix, matrix.T @ centred, float(centred @ centred), len(response), named)
 
-    def columns(self, terms: Iterable[Term]) -> Ints:
-        """Return the columns of some terms, after the intercept."""
-        parts = [np.arange(place.start, place.stop) for place in (self.places[term] for term in terms)]
-        return np.concatenate([[0], *parts]).astype(np.int64)
-
-    def solve(self, terms: Sequence[Term]) -> tuple[Floats, float, int]:
-        """Fit some terms: (coefficients, residual sum of squares, rank)."""
+    def solve(self, terms: Iterable[Term]) -> Solution:
+        """Fit some terms."""
         from scipy.linalg import lapack
 
-        keep = self.columns(terms)
-        gram, moment = self.gram[np.ix_(keep, keep)], self.moment[keep]
+        is_kept = np.zeros(len(self.gram), bool)
+        is_kept[0] = True
+        for term in terms:
+            is_kept[self.places[term]] = True
+        keep = np.flatnonzero(is_kept)
+        gram, moment = self.gram[keep[:, None], keep], self.moment[keep]
+        factor, failed = lapack.dpotrf(gram)
+        pivots = factor.diagonal() ** 2
+        if failed or pivots.min() < RANK_TOLERANCE * pivots.max():
+            return self._solve_deficient(keep, gram, moment)
+        coefficients, _ = lapack.dpotrs(factor, moment)
+        return Solution(keep, coefficients, self._residual(moment, coefficients), len(keep), factor)
+
+    def _solve_deficient(self, keep: Ints, gram: Floats, moment: Floats) -> Solution:
+        """Solve for a maximal set of independent columns; the others get coefficient 0."""
+        from scipy.linalg import lapack
+
         factor, pivots, rank, _ = lapack.dpstrf(gram, tol=RANK_TOLERANCE * gram.diagonal().max())
         chosen = pivots[:rank] - 1
         # Only the upper triangle is filled; dpotrs looks at nothing else.
-        solution, _ = lapack.dpotrs(factor[:rank, :rank], moment[chosen])
         coefficients = np.zeros(len(keep))
-        coefficients[chosen] = solution
-        return coefficients, max(self.total - float(moment[chosen] @ solution), 0.0), int(rank)
+        coefficients[chosen], _ = lapack.dpotrs(factor[:rank, :rank], moment[chosen])
+        return Solution(keep, coefficients, self._residual(moment, coefficients), int(rank), None)
 
-    def added_by(self, wanted: Iterable[Term], terms: Sequence[Term]) -> dict[Term, tuple[float, int]]:
-        """Sum of squares and degrees of freedom that each wanted term adds to all other `terms`."""
-        coefficients, residual, rank = self.solve(terms)
-        if rank == len(coefficients):
-            return self._added_by_inverse(wanted, terms, coefficients)
+    def _residual(self, moment: Floats, coefficients: Floats) -> float:
+        return max(self.total - float(moment @ coefficients), 0.0)
+
+    def added_by(self, wanted: Iterable[Term], terms: Sequence[Term], fit: Solution) -> dict[Term, tuple[float, int]]:
+        """Sum of squares and degrees of freedom that each wanted term adds to all other `terms`, whose fit is given."""
+        if fit.factor is not None:
+            return self._added_by_inverse(wanted, fit, fit.factor)
         added = {}
         for term in wanted:
-            _, without, rank_without = self.solve([other for other in terms if other != term])
-            added[term] = (without - residual, rank - rank_without)
+            without = self.solve(other for other in terms if other != term)
+            added[term] = (without.residual - fit.residual, fit.rank - without.rank)
         return added
 
-    def _added_by_inverse(
-        self, wanted: Iterable[Term], terms: Sequence[Term], coefficients: Floats
-    ) -> dict[Term, tuple[float, int]]:
+    def _added_by_inverse(self, wanted: Iterable[Term], fit: Solution, factor: Floats) -> dict[Term, tuple[float, int]]:
         """Do it for full rank without solving again: b' C^-1 b, where C is a term's block of (X'X)^-1."""
         from scipy.linalg import lapack
 
-        keep = self.columns(terms)
-        factor, _ = lapack.dpotrf(self.gram[np.ix_(keep, keep)])
         inverse, _ = lapack.dpotri(factor)
         added = {}
         for term in wanted:
-            block = slice(*np.searchsorted(keep, [self.places[term].start, self.places[term].stop]))
-            part = coefficients[block]
+            place = self.places[term]
+            start = int(fit.columns.searchsorted(place.start))
+            block = slice(start, start + place.stop - place.start)
+            part = fit.coefficients[block]
             # Only the upper triangle of the inverse is filled; dposv looks at nothing else.
             _, solved, _ = lapack.dposv(inverse[block, block], part)
             added[term] = (float(part @ solved), len(part))

@@ -9,6 +9,7 @@ from knobscope.select.boosting import LightGbm
 from knobscope.select.design import Floats, Settings
 from knobscope.select.forest import ExtraTrees, RandomForest
 from knobscope.select.mlp import Mlp
+from knobscope.select.stepwise import StepwiseAnova
 
 __all__ = ["MODELS", "Model", "explain_terms", "make_models"]
 
@@ -37,6 +38,7 @@ MODELS: dict[str, Callable[[int], Sequence[Model]]] = {
     "lightgbm": lambda seed: [LightGbm(seed)],
     "random_forest": lambda seed: [RandomForest(seed)],
     "extra_trees": lambda seed: [ExtraTrees(seed)],
+    "auto": lambda seed: [Anova(1), StepwiseAnova(), LightGbm(seed)],
     "mlp": lambda seed: [Mlp(seed)],
 }
 

@@ -18,12 +18,16 @@ from knobscope.select.stopping import MIN_TEST_ROWS, Runs, r_squared
 
 __all__ = ["KnobRank", "Ranking", "rank_knobs"]
 
-PROBES = 5
+MOST_PROBES = 5
+#: Every probe costs an analysis of variance some columns: so many configurations for each.
+ROWS_PER_PROBE = 12
 SUBSAMPLE = 0.632
 #: Share of the subsamples in which a knob has to beat the best probe.
 ABOVE_NOISE = 0.9
 #: Below this held-out R2 a model explains too little for its ranking to mean anything.
 MIN_R2 = 0.5
+#: With fewer configurations the R2 of some held-out ones is chance.
+MIN_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class _Sample:
     r2: float
 
 
-def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 30) -> Ranking:
+def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 20) -> Ranking:
     """Rank the factors of the runs by held-out permutation importance over many subsamples.
 
     A subsample holds 63 % of the configurations, each once: what a bootstrap sample holds, without the repeated rows
@@ -69,15 +73,24 @@ def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 30) -> Rankin
     drawn = (_judge_sample(runs, model, np.random.default_rng([seed, number])) for number in range(samples))
     found = [sample for sample in drawn if sample is not None]
     if len(found) < samples / 2:
-        return Ranking([], None, False, f"insufficient samples: {len(runs.response)} configurations")
+        return _rank_unjudged(runs, model)
     return _summarise(runs.settings.factors, found, len(runs.response))
+
+
+def _rank_unjudged(runs: Runs, model: Model) -> Ranking:
+    """Order the knobs by the model's own importance, where the runs are too few to hold any out."""
+    own = model.importance(runs.settings)
+    order = sorted(own, key=lambda knob: -own[knob])
+    knobs = [KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False) for rank, knob in enumerate(order, start=1)]
+    reason = f"insufficient samples: {len(runs.response)} configurations, none held out; the order is the model's"
+    return Ranking(knobs, None, False, reason)
 
 
 def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample | None:
     """Fit one subsample and judge it on the configurations that it left out; None where that is impossible."""
     order = rng.permutation(len(runs.response))
     drawn, left = np.split(order, [round(SUBSAMPLE * len(order))])
-    settings = runs.settings.with_probes(PROBES, rng)
+    settings = runs.settings.with_probes(min(MOST_PROBES, max(1, len(order) // ROWS_PER_PROBE)), rng)
     held, actual = settings.take(left), runs.response[left]
     if len(left) < MIN_TEST_ROWS or np.ptp(actual) == 0:
         return None
@@ -130,6 +143,8 @@ def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ran
 
 def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:
     """Whether to trust a ranking, and why."""
+    if rows < MIN_ROWS:
+        return False, f"insufficient samples: {rows} configurations, {MIN_ROWS} are the least for a ranking"
     if r2 < MIN_R2:
         return (
             False,

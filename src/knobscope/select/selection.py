@@ -9,7 +9,9 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.select.blocks import remove_block_offsets
 from knobscope.select.design import Floats, FullGrid, Settings, Space
+from knobscope.select.forest import ExtraTrees
 from knobscope.select.models import Model, explain_terms
+from knobscope.select.parallel import one_thread
 from knobscope.select.points import Axis, find_points
 from knobscope.select.ranking import Ranking, rank_knobs
 from knobscope.select.stopping import Runs, decide_stop
@@ -88,8 +90,11 @@ def select_knobs(
     removed as far as configurations repeated across blocks (sentinels) show them. `levels` are all levels that the plan
     may still use; `candidates`, when given, all configurations that it may use (a row each): only their cells have to
     be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or log axis.
-    UserError: missing columns or values, a response whose logarithm does not exist, an unknown model.
+    Knobs are ranked by extremely randomised trees where the runs are too few for the model.
+    UserError: fewer than two runs, missing columns or values, a response without logarithm, an unknown model.
     """
+    if len(runs) < 2:
+        raise UserError(f"{len(runs)} successful runs; two are the least that can be compared")
     if not factors:
         raise UserError("no factors to select from; expected at least one knob")
     settings, possible = _encode(runs, factors, levels, candidates)
@@ -97,10 +102,12 @@ def select_knobs(
     if "block" in runs.columns:
         values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
     averaged = Runs.of(settings, values)
-    stop = decide_stop(averaged, model, possible, threshold, splits, seed)
-    ranking = (
-        rank_knobs(averaged, stop.model, seed) if stop.model is not None else Ranking([], None, False, stop.reason)
-    )
+    with one_thread():
+        stop = decide_stop(averaged, model, possible, threshold, splits, seed)
+        # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
+        ranker = stop.model or ExtraTrees(seed).fit(averaged.settings, averaged.response)
+        ranking = rank_knobs(averaged, ranker, seed)
+        points = _points(stop.model, averaged, ranking, axes or {}) if stop.model is not None else []
     return Selection(
         stopped=stop.stopped,
         reason=stop.reason,

@@ -92,7 +92,7 @@ class _Reader:
         self, document: Document, kind: str, names: Iterable[str], model: type[Model], check: Check[Model] | None
     ) -> dict[str, Model]:
         """Return the specs of a kind that a study names, by name."""
-        folder = document.path.resolve().parent.parent / kind
+        folder = document.path.absolute().parent.parent / kind
         found = {}
         for index, name in enumerate(names):
             file = folder / f"{name}.yaml"
@@ -136,10 +136,10 @@ def _change(workload: Workload, study: Study) -> Workload:
 
 
 def find_specs(paths: Iterable[Path]) -> list[Path]:
-    """Return the YAML files among and below these paths, sorted."""
+    """Return the YAML files among these paths, in folders among them, and one folder deeper; sorted."""
     found: set[Path] = set()
     for path in paths:
-        found |= {file for file in path.rglob("*.y*ml") if file.is_file()} if path.is_dir() else {path}
+        found |= {*path.glob("*.y*ml"), *path.glob("*/*.y*ml")} if path.is_dir() else {path}
     return sorted(found)
 
 
@@ -147,7 +147,7 @@ def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> 
     """Check spec files of any kind (told by their folder); returns them, or raises SpecErrors with all problems."""
     reader = _Reader(root, runnable)
     for path in paths:
-        kind = path.resolve().parent.name
+        kind = path.absolute().parent.name
         if path.suffix != ".yaml":
             found, expected = f"the extension {path.suffix!r}", "'.yaml', the only one that studies look for"
             reader.problems.append(SpecProblem(show_path(path), 1, "", found, expected))

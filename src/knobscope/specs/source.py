@@ -59,7 +59,7 @@ class Document:
 
 def show_path(path: Path) -> str:
     """Return the path as a person at the prompt would write it."""
-    absolute = path.resolve()
+    absolute = path.absolute()
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 

@@ -1,1 +1,122 @@
-def add_parser(s): pass
+"""`knobscope watch`: runs any command and tells what it did to a device."""
+
+import argparse
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from knobscope.devices import BlockDevice, find_block_device
+from knobscope.devices.mounts import list_mounts
+from knobscope.errors import UserError
+from knobscope.tables import write_json
+from knobscope.watch.interface import Profile, Scope, Watch
+from knobscope.watch.opening import open_watch
+from knobscope.watch.text import format_profile
+
+__all__ = ["add_parser"]
+
+_GATE = Path(__file__).with_name("gate.py")
+
+
+def _run(args: argparse.Namespace) -> int:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise UserError("watch: expected a command after `--`, for example `knobscope watch -- fio job.fio`")
+    if shutil.which(command[0]) is None:
+        raise UserError(f"watch: there is no program {command[0]!r} to run")
+    block = _find_device(args.device or ".")
+    scope: Scope = args.scope or ("device" if args.device else "process")
+    with open_watch(block, args.unit, scope) as watch:
+        code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
+    profile = {"command": command, "device": f"{block.major}:{block.minor}", "name": block.name, **profile}
+    print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
+    if args.json:
+        write_json(args.json, profile)
+    return code
+
+
+def _find_device(text: str) -> BlockDevice:
+    """Return the device meant by a path, MAJ:MIN or the kernel's name for it."""
+    is_number = re.fullmatch(r"\d+:\d+", text)
+    if not is_number and Path(text).exists():
+        return find_block_device(Path(text))
+    entry = Path("/sys/dev/block" if is_number else "/sys/class/block", Path(text).name)
+    if "/" in text or not (entry / "dev").exists():
+        raise UserError(f"--device: there is no {text}; expected a path, a device like sda or /dev/sda, or MAJ:MIN")
+    major, minor = (entry / "dev").read_text().strip().split(":")
+    return BlockDevice(entry.resolve().name, int(major), int(minor))
+
+
+def _watch_command(command: Sequence[str], watch: Watch, write_back: Callable[[], None]) -> tuple[int, Profile]:
+    """Watch the command from its first request on; return its exit code (128 + signal) and its profile."""
+    gate, opener = os.pipe()
+    child = subprocess.Popen([sys.executable, "-I", "-S", str(_GATE), str(gate), *command], pass_fds=[gate])
+    os.close(gate)
+    _let_child_decide(child)
+    watch.follow([child.pid])
+    watch.begin()
+    os.write(opener, b"!")
+    os.close(opener)
+    ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # not yet reaped: its CPU time can still be read
+    write_back()
+    profile = watch.end()
+    child.wait()
+    code = ended.si_status if ended and ended.si_code == os.CLD_EXITED else 128 - child.returncode
+    return code, profile
+
+
+def _let_child_decide(child: "subprocess.Popen[bytes]") -> None:
+    """Ctrl-C reaches the command from the terminal; other requests to end are passed on. We tell the profile anyway."""
+    signal.signal(signal.SIGINT, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: child.send_signal(received))
+
+
+def _write_back(block: BlockDevice) -> None:
+    """Write what the command left in the page cache: it is the command's doing, only later."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for mount in list_mounts():
+        if (mount.major, mount.minor) == (block.major, block.minor):
+            directory = os.open(mount.point, os.O_RDONLY)
+            try:
+                if libc.syncfs(directory) != 0:
+                    raise OSError(ctypes.get_errno(), "cannot write back", str(mount.point))
+            finally:
+                os.close(directory)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "watch",
+        help="run a command and show its I/O profile",
+        description="Run any command under the monitor and tell what reached the device: requests, sizes, alignment, "
+        "order, depth, latency, and who caused them. The profile goes to stderr; output and exit code are those of the "
+        "command. What it leaves in the page cache is written back before the profile is taken.",
+    )
+    parser.add_argument(
+        "--device", metavar="DEV", help="a path on it, its node or name, or MAJ:MIN (default: that of this directory)"
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the profile as JSON")
+    parser.add_argument(
+        "--unit",
+        type=int,
+        default=4096,
+        metavar="BYTES",
+        help="what aligned is a multiple of (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=("device", "process"),
+        help="count everything on the device, or only what the command caused; flushes, which have no owner, always "
+        "count (default: device with --device, else process)",
+    )
+    parser.add_argument("--no-sync", action="store_true", help="take the profile at once when the command has ended")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run")
+    parser.set_defaults(run=_run)

@@ -3,7 +3,7 @@
 Marks get classes instead of colours; `figures.css` gives them their look, in the page and in files of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
@@ -71,14 +71,28 @@ class Canvas:
 
     def svg(self, description: str, look: str = "") -> str:
         """Return the picture as an <svg> element; the description is what a screen reader says."""
-        size = f"{_number(self.width)} {_number(self.height)}"
+        return self._wrap(description, look, f'viewBox="0 0 {_number(self.width)} {_number(self.height)}"')
+
+    def standalone(self, description: str, margin: float = 14) -> str:
+        """Return the picture as an <svg> element with a size and a margin of its own."""
+        width, height = _number(self.width + 2 * margin), _number(self.height + 2 * margin)
+        corner = _number(-margin)
+        box = f'viewBox="{corner} {corner} {width} {height}" width="{width}" height="{height}"'
+        return self._wrap(description, "standalone", box)
+
+    def _wrap(self, description: str, look: str, size: str) -> str:
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="{f"plot {look}".strip()}" viewBox="0 0 {size}" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{f"plot {look}".strip()}" {size} role="img" '
             f'aria-label="{escape(description)}">{"".join(self._parts)}</svg>'
         )
 
     def _add(
-        self, tag: str, look: str, attributes: dict[str, float] | dict[str, float | str], tip: str = "", content: str = ""
+        self,
+        tag: str,
+        look: str,
+        attributes: Mapping[str, float | str],
+        tip: str = "",
+        content: str = "",
     ) -> None:
         words = [f'{name}="{escape(_number(value))}"' for name, value in attributes.items()]
         if look:

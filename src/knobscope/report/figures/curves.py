@@ -96,7 +96,9 @@ def draw_latencies(width: float, curves: Sequence[Curve], label: str) -> Canvas:
     x = Scale(max(min(edges) / 2, 0.1), max(edges) * 1.2, frame.left, frame.right, log=True)
     highest = max(point[1] for curve in curves for point in curve.points)
     y = Scale(0, highest * 1.05, frame.bottom, frame.top)
-    draw_y_axis(canvas, frame, [(y(tick), format_share(tick)) for tick in linear_ticks(0, y.high, 3)], "share of requests")
+    draw_y_axis(
+        canvas, frame, [(y(tick), format_share(tick)) for tick in linear_ticks(0, y.high, 3)], "share of requests"
+    )
     draw_legend(canvas, width - 76 * len(curves), frame.top - 9, [(f"bar {c.look}", c.name) for c in curves])
     for curve in curves:
         canvas.path(_steps(curve.points, x, y, frame), f"area {curve.look}")

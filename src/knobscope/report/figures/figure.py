@@ -14,7 +14,7 @@ from knobscope.report.figures.canvas import Canvas
 __all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
 
 #: Widths in pixels that figures are drawn for: half the page or a phone, and the whole page.
-NARROW, WIDE = 440, 960
+NARROW, WIDE = 400, 960
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Figure:
 
     def standalone(self) -> str:
         """Return the picture as an SVG file that carries its own style."""
-        svg = self.draw(WIDE if self.wide else NARROW).svg(self.description, "standalone")
+        svg = self.draw(WIDE if self.wide else NARROW).standalone(self.description)
         head, body = svg.split(">", 1)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{figure_style()}</style>{body}\n'
 

@@ -14,7 +14,7 @@ __all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans"]
 
 _ROW, _HEAD = 21, 26
 _TOP, _BOTTOM = 44, 26
-_NUMBERS = 122  # pixels for "9.8x (9.1x – 10.6x)"
+_NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,19 @@ def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[Metric
         left, top = (labels + index * room, 0.0) if beside else (labels, index * height)
         numbers = _NUMBERS if beside else 66
         frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
+        _draw_panel(canvas, frame, panel, groups, index, short=not beside)
         if index == 0 or not beside:
             _draw_labels(canvas, groups, top + _TOP, frame.right)
-        _draw_panel(canvas, frame, panel, groups, index, short=not beside)
     return canvas
 
 
-def _draw_labels(canvas: Canvas, groups: list[tuple[tuple[str, str], list[ForestRow]]], top: float, right: float) -> None:
+def _draw_labels(
+    canvas: Canvas, groups: list[tuple[tuple[str, str], list[ForestRow]]], top: float, right: float
+) -> None:
     y = top
     for (name, note), members in groups:
         canvas.text(0, y + 18, name, "strong")
-        place = text_width(name, 12.6) + 8
+        place = text_width(name, 14) + 8
         if note:
             canvas.text(place, y + 18, note, "tick")
             place += text_width(note, 11) + 10
@@ -127,10 +129,10 @@ def _draw_panel(
         left, right = scale(-2 * panel.noise), scale(2 * panel.noise)
         canvas.rect(left, frame.top, right - left, frame.height, "noise", "two standard deviations of a single run")
     low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
-    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, most=4 if short else 6)]
+    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
     draw_x_axis(canvas, frame, ticks, grid=True)
     canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
-    canvas.text(frame.left - (0 if not short else 104), frame.top - 30, panel.title, "strong")
+    canvas.text(0 if short else frame.left, frame.top - 30, panel.title, "strong")
     canvas.text(scale(0) - 6, frame.top - 8, f"← {panel.worse}", "worse", "end")
     canvas.text(scale(0) + 6, frame.top - 8, f"{panel.better} →", "better")
     y = frame.top
@@ -177,7 +179,9 @@ def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str
     row, top = 42, 22
     canvas = Canvas(width, top + row * len(spans) + 24)
     frame = Frame(0, top, width, top + row * len(spans))
-    labels = [_span_label(effect, value) for _, slow, a, fast, b, _ in spans for effect, value in ((slow, a), (fast, b))]
+    labels = [
+        _span_label(effect, value) for _, slow, a, fast, b, _ in spans for effect, value in ((slow, a), (fast, b))
+    ]
     scale = _scale_around(frame, [("default", 0.0, 0), *labels])
     ticks = fold_ticks(scale.low, scale.high, int(width / 60))
     draw_x_axis(canvas, frame, [(scale(v), text) for v, text in ticks if 12 < scale(v) < width - 12], grid=True)
@@ -187,7 +191,7 @@ def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str
         y = frame.top + row * index + 29
         canvas.text(0, y - 14, knob, "strong")
         if durability:
-            canvas.text(text_width(knob, 12.6) + 10, y - 14, "⚠ risks committed data", "caution")
+            canvas.text(text_width(knob, 14) + 8, y - 14, "⚠ risks committed data", "caution")
         canvas.line((scale(min(slow.estimate, 0)), y), (scale(max(fast.estimate, 0)), y), "span")
         for effect, value, sign in ((slow, slow_value, -1), (fast, fast_value, 1)):
             text, place, side = _span_label(effect, value)

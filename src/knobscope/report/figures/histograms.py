@@ -40,13 +40,13 @@ def draw_sizes(width: float, panels: Sequence[Sizes], preferred: int | None, wha
     used = {exponent for bins in binned for exponent in bins} | ({int(math.log2(preferred))} if preferred else set())
     first, last = min(used, default=12), max(used, default=12)
     first, last = first - (last == first), last + 1
-    each = 112
+    each = 124
     canvas = Canvas(width, each * len(panels) + 62)
     draw_legend(canvas, 40, each * len(panels) + 56, _size_legend(preferred))
     step = (width - 48) / (last - first + 1)
     top_share = max([share for bins in binned for pair in bins.values() for share in [sum(pair)]], default=1.0)
     for index, (panel, bins) in enumerate(zip(panels, binned, strict=True)):
-        frame = Frame(40, each * index + 24, width - 8, each * (index + 1) - 2)
+        frame = Frame(40, each * index + 26, width - 8, each * (index + 1) - 12)
         scale = Scale(0, max(top_share, 0.01), frame.bottom, frame.top)
         draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in linear_ticks(0, scale.high, 2)])
         canvas.text(0, frame.top - 9, panel.heading, "strong")
@@ -105,9 +105,8 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
     canvas = Canvas(width, 214)
     frame = Frame(40, 40, width - 8, 176)
     draw_legend(canvas, 0, 14, [(f"bar {look}", name) for look, name, _ in series])
-    highest = max(max(shares.values()) for _, _, shares in series)
-    scale = Scale(0, max(0.01, highest), frame.bottom, frame.top)
-    draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in linear_ticks(0, scale.high, 3)])
+    scale = Scale(0, 1, frame.bottom, frame.top)
+    draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)])
     step = frame.width / len(names)
     bar = min((step - 8) / len(series), 22)
     for index, name in enumerate(names):
@@ -121,7 +120,7 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
 
 
 def draw_shares(width: float, rows: Sequence[tuple[str, Sequence[tuple[str, str, float | None]]]]) -> Canvas:
-    """Draw horizontal bars of shares; a row is (name, [(look, whose, share)]), unknown shares are left out with a word."""
+    """Draw horizontal bars of shares; a row is (name, [(look, whose, share)]); an unknown share is None."""
     bars = sum(len(entries) for _, entries in rows)
     canvas = Canvas(width, 26 + bars * 20 + len(rows) * 10 + 20)
     frame = Frame(132, 26, width - 52, canvas.height - 20)
@@ -135,7 +134,9 @@ def draw_shares(width: float, rows: Sequence[tuple[str, Sequence[tuple[str, str,
             if share is None:
                 canvas.text(frame.left + 4, y + 13, "none", "tick")
             else:
-                canvas.rect(frame.left, y + 2, scale(share) - frame.left, 15, f"bar {look}", f"{whose}: {format_share(share)}")
+                canvas.rect(
+                    frame.left, y + 2, scale(share) - frame.left, 15, f"bar {look}", f"{whose}: {format_share(share)}"
+                )
                 canvas.text(frame.right + 6, y + 14, format_share(share), "value")
             y += 20
         y += 10

@@ -63,7 +63,9 @@ def draw_rounds(width: float, rounds: Sequence[RoundFit], threshold: float) -> C
     canvas = Canvas(width, 214)
     frame = Frame(40, 26, width - 84, 176)
     scale = Scale(0, 1, frame.bottom, frame.top)
-    draw_y_axis(canvas, frame, [(scale(tick), format_number(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], "R² on held-out runs")
+    draw_y_axis(
+        canvas, frame, [(scale(tick), format_number(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], "R² on held-out runs"
+    )
     canvas.line((frame.left, scale(threshold)), (frame.right, scale(threshold)), "preferred")
     canvas.text(frame.right + 6, scale(threshold) + 4, f"asked for {format_number(threshold)}", "tick")
     step = frame.width / max(len(rounds), 1)

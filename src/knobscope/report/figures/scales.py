@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
-from knobscope.report.words import format_fold, format_number
+from knobscope.report.words import format_number
 
 __all__ = [
     "Scale",
@@ -19,8 +20,14 @@ __all__ = [
 Tick = tuple[float, str]
 
 #: Ratios that read well on an axis of x-fold changes: steps around 1x, and leading digits of each power of ten.
-_NEAR = ((0.98, 0.99, 1, 1.01, 1.02), (0.9, 0.95, 1, 1.05, 1.1), (0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4))
+_NEAR = (
+    (0.98, 0.99, 1, 1.01, 1.02),
+    (0.9, 0.95, 1, 1.05, 1.1),
+    (0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6),
+    (0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.6, 2, 2.5),
+)
 _DIGITS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -71,11 +78,11 @@ def fold_ticks(low: float, high: float, most: int = 7) -> list[Tick]:
     grids = [*_NEAR, *([digit * 10.0**power for power in decades for digit in digits] for digits in _DIGITS)]
     for grid in grids:
         places = [math.log(ratio) for ratio in grid]
-        gap = min(after - before for before, after in zip(places, places[1:], strict=False))
+        gap = min(after - before for before, after in pairwise(places))
         reaches = places[0] - gap <= low and places[-1] + gap >= high
         if reaches and gap >= (high - low) / (1.7 * most):
             break
-    return [(place, format_fold(place) if place else "1x") for place in places if low <= place <= high]
+    return [(place, f"{format_number(math.exp(place), 3)}x") for place in places if low <= place <= high]
 
 
 def number_ticks(values: list[float]) -> list[Tick]:

@@ -29,7 +29,9 @@ def draw_strips(width: float, strips: Sequence[Strip]) -> Canvas:
     frame = Frame(8, 10, width - 12, 10 + row * len(strips))
     ends = [end for strip in strips for end in strip.interval or ()]
     highest = max(max((max(strip.runs) for strip in strips if strip.runs), default=1.0), *ends, 0.0)
-    scale = Scale(0, min(highest, 3 * max(max(strip.runs, default=1.0) for strip in strips)) * 1.05, frame.left, frame.right)
+    scale = Scale(
+        0, min(highest, 3 * max(max(strip.runs, default=1.0) for strip in strips)) * 1.05, frame.left, frame.right
+    )
     ticks = [(scale(tick), short_number(tick)) for tick in linear_ticks(0, scale.high, 5)]
     draw_x_axis(canvas, frame, ticks, "operations per second", grid=True)
     for index, strip in enumerate(strips):

@@ -57,7 +57,9 @@ def draw_timeline(width: float, blocks: Sequence[TimelineBlock], noise: float | 
         left += wide + gap
     canvas.text(frame.left - 6, frame.bottom + 22, "all runs", "tick", "end")
     if width >= WIDE:
-        words = "ticks: a run each; long red ones failed.  band: ± 2 standard deviations of a run around the block's mean"
+        words = (
+            "ticks: a run each; long red ones failed.  band: ± 2 standard deviations of a run around the block's mean"
+        )
         canvas.text(frame.left, frame.bottom + 62, words, "tick")
     return canvas
 
@@ -100,7 +102,9 @@ def _draw_block(
         canvas.text(frame.left + 2, frame.top - 6, _fitting(block.name, frame.width), "tick")
         canvas.text(frame.left + 2, frame.bottom + 42, _fitting(block.started, frame.width), "tick")
         if block.treatment != "none":
-            canvas.text(frame.left + 4, frame.top + 14, "drifts" if block.treatment == "position" else "dropped", "caution")
+            canvas.text(
+                frame.left + 4, frame.top + 14, "drifts" if block.treatment == "position" else "dropped", "caution"
+            )
 
 
 def _draw_tick(canvas: Canvas, x: float, y: float, run: TimelineRun) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from knobscope.report.figures import Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
@@ -60,7 +61,9 @@ def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
     if not runs:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":
-        return "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
+        return (
+            "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
+        )
     return (
         "No block-level facts: the monitor fell back to procfs, which knows totals only, because BPF could not be used "
         "(it needs root or `sudo -n`, and bcc for the system's Python); the log of `measure` names the reason. Rules "
@@ -136,8 +139,9 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
 
 
 def _step(rows: list[Row]) -> float:
-    times = sorted({row["t_s"] for row in rows})
-    return max(min(later - earlier for earlier, later in zip(times, times[1:], strict=False)), 1e-3)
+    """Return the seconds between two points of a series."""
+    times: list[float] = sorted({row["t_s"] for row in rows})
+    return max(min(later - earlier for earlier, later in pairwise(times)), 1e-3)
 
 
 def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
@@ -159,7 +163,7 @@ def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
     return Figure(
         name=slug(compared.name, "latency"),
         title="Latency at the device",
-        description=f"Histogram of the latency of requests of {name_case(compared.case)}: {', '.join(c.name for c in curves)}.",
+        description=f"Histogram of request latency, {name_case(compared.case)}: {', '.join(c.name for c in curves)}.",
         draw=lambda width: draw_latencies(width, curves, "from issue to completion"),
         data=rows,
     )

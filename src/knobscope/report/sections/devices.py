@@ -46,14 +46,17 @@ def build_devices(data: StudyData) -> DevicesSection:
     """Return the section from tables `device_profile` and `device_curve`."""
     profiles = data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device")
     if not profiles:
-        return DevicesSection([], "The database holds no device profile; `knobscope characterise` measures them with fio.")
+        return DevicesSection(
+            [], "The database holds no device profile; `knobscope characterise` measures them with fio."
+        )
     return DevicesSection([_view(data, profile) for profile in profiles])
 
 
 def _view(data: StudyData, profile: Row) -> DeviceView:
     spec = data.specs.devices.get(profile["device"])
     curves = data.rows(
-        "SELECT * FROM device_curve WHERE device = ? ORDER BY curve, pattern, block_bytes, queue_depth", profile["device"]
+        "SELECT * FROM device_curve WHERE device = ? ORDER BY curve, pattern, block_bytes, queue_depth",
+        profile["device"],
     )
     pictures = [_write_sizes(profile, curves), _queue_depths(profile, curves)]
     return DeviceView(
@@ -71,12 +74,24 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
     return [
         ("Tier", profile["tier"] or UNKNOWN, ""),
         ("Block device", profile["block_device"] or UNKNOWN, f"file system {profile['filesystem'] or 'unknown'}"),
-        ("Preferred write size", format_size(profile["preferred_write_bytes"]), "smallest within 10 % of the best MB/s"),
+        (
+            "Preferred write size",
+            format_size(profile["preferred_write_bytes"]),
+            "smallest within 10 % of the best MB/s",
+        ),
         ("Commits", format_rate(profile["fsync_rate"], "/s"), "4 KiB writes, each with fsync, one at a time"),
         ("One fsync", format_micros(profile["fsync_p50_us"]), "median"),
         ("Random reads, one at a time", format_rate(one, "IOPS"), "4 KiB"),
-        ("Random reads, at best", format_rate(best, "IOPS"), f"from depth {format_count(profile['best_queue_depth'])} on{gain}"),
-        ("Random against sequential", f"{format_number(gap)}x" if gap else UNKNOWN, "4 KiB reads at depth 1; 1x: no gap"),
+        (
+            "Random reads, at best",
+            format_rate(best, "IOPS"),
+            f"from depth {format_count(profile['best_queue_depth'])} on{gain}",
+        ),
+        (
+            "Random against sequential",
+            f"{format_number(gap)}x" if gap else UNKNOWN,
+            "4 KiB reads at depth 1; 1x: no gap",
+        ),
         ("Measured", format_time(profile["measured_at"]), ""),
     ]
 
@@ -113,7 +128,7 @@ def _queue_depths(profile: Row, rows: list[Row]) -> Figure | None:
         return None
     return Figure(
         name=slug("device", profile["device"], "queue-depth"),
-        title="Queue depth, and the gap between random and sequential",
+        title="Queue depth and order",
         description=f"4 KiB requests per second by queue depth. Best random reads from depth "
         f"{format_count(profile['best_queue_depth'])} on.",
         draw=lambda width: draw_loglog(width, curves, "requests in flight", "IOPS, 4 KiB"),

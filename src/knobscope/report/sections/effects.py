@@ -45,8 +45,12 @@ def build_effects(data: StudyData) -> EffectsSection:
         return EffectsSection(cases)
     sweeps = data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'")
     if not sweeps:
-        return EffectsSection([], "No run of the one-at-a-time round succeeded, so no effect of a single knob is known.")
-    return EffectsSection([], "The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty.")
+        return EffectsSection(
+            [], "No run of the one-at-a-time round succeeded, so no effect of a single knob is known."
+        )
+    return EffectsSection(
+        [], "The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty."
+    )
 
 
 def load_effects(data: StudyData, case: Case) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Pictures behind a finding: the default and the changed value, side by side, as runs and as the block layer saw them."""
+"""Pictures behind a finding: default and changed value side by side, as runs and as the block layer saw them."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,8 +19,17 @@ from knobscope.report.study_data import Row, StudyData
 from knobscope.report.words import describe_change, format_number, format_rate, format_share, format_value
 from knobscope.specs import Case
 
-__all__ = ["Comparison", "Setting", "compare_runs", "default_only", "picture_depth", "picture_shares", "picture_sizes",
-           "picture_throughput", "preferred_size"]
+__all__ = [
+    "Comparison",
+    "Setting",
+    "compare_runs",
+    "default_only",
+    "picture_depth",
+    "picture_shares",
+    "picture_sizes",
+    "picture_throughput",
+    "preferred_size",
+]
 
 
 @dataclass(frozen=True)
@@ -117,10 +126,14 @@ def picture_throughput(comparison: Comparison) -> Figure:
         if index and effect and effect["low"] is not None and effect["reference"]:
             interval = (effect["reference"] * math.exp(effect["low"]), effect["reference"] * math.exp(effect["high"]))
         strips.append(
-            Strip(setting.name, setting.look, [run["throughput_ops"] for run in setting.runs], setting.mean_ops, interval)
+            Strip(
+                setting.name, setting.look, [run["throughput_ops"] for run in setting.runs], setting.mean_ops, interval
+            )
         )
         words.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {len(setting.runs)} runs")
-    change = f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
+    change = (
+        f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
+    )
     return Figure(
         name=slug(comparison.name, "throughput"),
         title="Throughput",
@@ -203,7 +216,11 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
 
 def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show sequential shares and CPU use; None when neither is known."""
-    found: dict[str, dict[str, float | None]] = {"sequential writes": {}, "sequential reads": {}, "CPU of the machine": {}}
+    found: dict[str, dict[str, float | None]] = {
+        "sequential writes": {},
+        "sequential reads": {},
+        "CPU of the machine": {},
+    }
     for setting in comparison.settings:
         for op in ("write", "read"):
             found[f"sequential {op}s"][setting.name] = data.value(

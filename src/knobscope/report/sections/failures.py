@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, format_value
+from knobscope.report.words import UNKNOWN
 from knobscope.specs import Case
 
 __all__ = ["Failure", "list_failures"]
@@ -15,9 +15,9 @@ _EXAMPLES = 8
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs of one case that failed for one reason; configurations as what differs from the default."""
+    """Runs of one DBMS that failed for one reason; configurations as what differs from the default."""
 
-    case: str
+    cases: list[str]
     status: str
     reason: str
     count: int
@@ -27,47 +27,46 @@ class Failure:
 
 
 def list_failures(data: StudyData) -> list[Failure]:
-    """Return all runs that are not ok, grouped by case, status and reason; the most frequent first."""
+    """Return all runs that are not ok, grouped by DBMS, status and reason; the most frequent first."""
     rows = data.rows(
         """
-        SELECT dbms, device, workload, status, reason, count(*) AS n, list(DISTINCT config_id ORDER BY config_id) AS ids,
+        SELECT dbms, status, reason, count(*) AS n,
+            list(DISTINCT config_id ORDER BY config_id) AS ids,
+            list(DISTINCT {device: device, workload: workload}) AS places,
             first(log_tail ORDER BY started_at) FILTER (trim(log_tail) <> '') AS log_tail
         FROM runs
         WHERE status IS DISTINCT FROM 'ok'
-        GROUP BY dbms, device, workload, status, reason
-        ORDER BY n DESC, dbms, device, workload, status, reason
+        GROUP BY dbms, status, reason
+        ORDER BY n DESC, dbms, status, reason
         """
     )
     return [_failure(data, row) for row in rows]
 
 
 def _failure(data: StudyData, row: Row) -> Failure:
-    case = Case(row["dbms"], row["device"], row["workload"])
     ids = row["ids"][:_EXAMPLES]
     return Failure(
-        case=name_case(case),
+        cases=sorted(name_case(Case(row["dbms"], place["device"], place["workload"])) for place in row["places"]),
         status=row["status"] or UNKNOWN,
         reason=row["reason"] or "no reason was recorded",
         count=row["n"],
-        configurations=[_describe_configuration(data, case, config_id) for config_id in ids],
+        configurations=[_describe_configuration(data, row["dbms"], config_id) for config_id in ids],
         others=len(row["ids"]) - len(ids),
         log="\n".join((row["log_tail"] or "").rstrip().splitlines()[-_LOG_LINES:]),
     )
 
 
-def _describe_configuration(data: StudyData, case: Case, config_id: str) -> str:
-    """Return what a configuration changes in the default one."""
+def _describe_configuration(data: StudyData, dbms: str, config_id: str) -> str:
+    """Return what a configuration changes in the default one; values as they were handed over, to be tried by hand."""
     changed = data.rows(
         """
-        SELECT knob, value FROM knob_values
+        SELECT DISTINCT knob, value FROM knob_values
         WHERE config_id = ? AND (knob, value) NOT IN (
-            SELECT (knob, value) FROM knob_values JOIN runs USING (config_id)
-            WHERE is_sentinel AND runs.dbms = ? AND device = ? AND workload = ?
+            SELECT (knob, value) FROM knob_values JOIN runs USING (config_id) WHERE is_sentinel AND runs.dbms = ?
         )
         ORDER BY knob
         """,
-        config_id, case.dbms, case.device, case.workload,
-    )  # fmt: skip
-    dbms = data.specs.dbms.get(case.dbms)
-    words = [f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])}" for row in changed]
-    return ", ".join(words) or "default configuration"
+        config_id,
+        dbms,
+    )
+    return ", ".join(f"{row['knob']} = {row['value']}" for row in changed) or "default configuration"

@@ -1,4 +1,4 @@
-"""Section "Findings": mismatches as cards with their evidence, then what was judged sound, then what could not be judged."""
+"""Section "Findings": mismatches as cards with evidence, then what is sound, then what could not be judged."""
 
 import json
 import math
@@ -19,17 +19,20 @@ from knobscope.report.sections.evidence import (
     picture_throughput,
 )
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, describe_change, format_fold, format_number, format_value
+from knobscope.report.words import UNKNOWN, describe_change, format_fold, format_number, format_value, keep_units
 from knobscope.specs import Case
 
 __all__ = ["RULE_TITLES", "Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings"]
 
 #: Rule -> (title, what it asks).
 RULE_TITLES = {
-    "tier": ("Faster device, smaller gain", "Does the same change do the same on a device of another tier?"),
+    "tier": ("Not the same on a faster device", "Does the same change do the same on a device of another tier?"),
     "io_size": ("Writes miss the preferred size", "Do slower settings write in sizes that the device does not like?"),
     "io_parallelism": ("One request at a time", "Does the I/O use the parallelism that the device offers?"),
-    "io_sequentiality": ("CPU spent on order that does not pay", "Is I/O made sequential at a price, on a device that gains nothing?"),
+    "io_sequentiality": (
+        "CPU spent on order that does not pay",
+        "Is I/O made sequential at a price, on a device that gains nothing?",
+    ),
     "intuition": ("Against the intuition", "Does the knob do what its documentation lets people expect?"),
 }
 #: Pictures that speak for a rule, the most telling ones first; the first two are shown, the rest on demand.
@@ -125,7 +128,9 @@ class FindingsSection:
 
 def build_findings(data: StudyData) -> FindingsSection:
     """Return the section from table `findings`."""
-    rows = data.rows("SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value")
+    rows = data.rows(
+        "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
+    )
     rules = sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in RULE_TITLES, rule))
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -173,7 +178,7 @@ def _judged(data: StudyData, row: Row) -> Judged:
         knob=row["knob"] or "",
         value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]) if row["value"] else "",
         effect=_effect_words(row),
-        sentence=row["sentence"] or "",
+        sentence=keep_units(row["sentence"] or ""),
     )
 
 
@@ -221,10 +226,10 @@ def _card_value(data: StudyData, row: Row) -> CardValue:
         effect=_effect_words(row),
         interval="" if UNKNOWN in ends else f"{ends[0]} to {ends[1]}",
         penalty="" if row["penalty"] is None else f"{format_number(row['penalty'])}x",
-        sentence=row["sentence"] or "",
+        sentence=keep_units(row["sentence"] or ""),
         confirmed=confirmed,
         confirmed_words=_CONFIRMED.get(confirmed, confirmed),
-        confirmation=row["confirmation"] or "",
+        confirmation=keep_units(row["confirmation"] or ""),
         evidence=list(_flatten(_read_json(row["evidence"]))),
     )
 
@@ -241,9 +246,10 @@ def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(content, dict):
         for key, value in content.items():
             yield from _flatten(value, f"{name}, {key}" if name else str(key))
+    elif isinstance(content, bool):
+        yield name.replace("_", " "), "yes" if content else "no"
     elif content is not None:
-        is_number = isinstance(content, int | float) and not isinstance(content, bool)
-        yield name.replace("_", " "), format_number(content, 4) if is_number else str(content)
+        yield name.replace("_", " "), format_number(content, 4) if isinstance(content, int | float) else str(content)
 
 
 def _pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
@@ -285,4 +291,6 @@ def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure
         title = f"{row['knob']} = {value}, device by device"
     else:
         title = f"All values of {row['knob']} on {row['device']}"
-    return forest_figure(data, _case_of(row), found, title, slug(anchor, kind), label="device" if kind == "devices" else "value")
+    return forest_figure(
+        data, _case_of(row), found, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
+    )

@@ -59,8 +59,25 @@ def build_head(data: StudyData, findings: FindingsSection) -> Head:
 
 def _strongest_knobs(data: StudyData) -> Iterator[str]:
     """Say which knob decides, and which one where no committed data is at risk."""
+    clear = _clear_effects(data)
+    if not clear:
+        swept = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL")
+        yield "No knob changes throughput beyond noise." if swept else "No effect of a single knob has been measured."
+        return
+    first = clear[0]
+    # The default was the safe one where the changed value is the fast one.
+    risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
+    yield f"{first['knob']} decides: {_effect_words(data, first)}{risk}."
+    if first["durability"]:
+        safe = next((row for row in clear if not row["durability"]), None)
+        what = f"{safe['knob']} matters most: {_effect_words(data, safe)}" if safe else "none stands out of the noise"
+        yield f"Among knobs that leave committed data safe, {what}."
+
+
+def _clear_effects(data: StudyData) -> list[Row]:
+    """Return the effects on throughput that pass the study's thresholds, the largest first."""
     thresholds = data.specs.study.thresholds
-    clear = data.rows(
+    return data.rows(
         """
         SELECT * FROM effects
         WHERE metric = 'throughput_ops' AND q_value <= ? AND abs(exp(least(estimate, 50)) - 1) >= ?
@@ -69,34 +86,14 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
         thresholds.fdr,
         thresholds.min_effect,
     )
-    if not clear:
-        swept = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL")
-        yield (
-            "No knob changes throughput beyond noise."
-            if swept
-            else "No effect of a single knob has been measured."
-        )
-        return
-    first = clear[0]
-    yield f"{first['knob']} decides: {_effect_words(data, first)}{', but risks committed data' if _gains(first) else ''}."
-    if first["durability"]:
-        safe = next((row for row in clear if not row["durability"]), None)
-        if safe is None:
-            yield "No knob that leaves committed data safe changes throughput beyond noise."
-        else:
-            yield f"Among knobs that leave committed data safe, {safe['knob']} matters most: {_effect_words(data, safe)}."
-
-
-def _gains(row: Row) -> bool:
-    """Whether the knob risks data and the value is the fast one, for then the default was the safe one."""
-    return bool(row["durability"]) and row["estimate"] > 0
 
 
 def _effect_words(data: StudyData, row: Row) -> str:
     dbms = data.specs.dbms.get(row["dbms"])
     value = format_value(dbms, row["knob"], row["value"])
-    baseline = f"than {format_value(dbms, row['knob'], row['baseline'])}" if row["baseline"] is not None else "than the default"
-    return f"{value} is {describe_change(row['estimate'])} {baseline} ({row['dbms']} on {row['device']}, {row['workload']})"
+    baseline = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
+    where = f"{row['dbms']} on {row['device']}, {row['workload']}"
+    return f"{value} is {describe_change(row['estimate'])} than {baseline} ({where})"
 
 
 def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
@@ -156,7 +153,9 @@ def _drift(data: StudyData) -> Iterator[Sureness]:
 
 
 def _model_fit(data: StudyData) -> Iterator[Sureness]:
-    fits = data.rows("SELECT * FROM fits QUALIFY row_number() OVER (PARTITION BY dbms, device, workload ORDER BY round DESC) = 1")
+    fits = data.rows(
+        "SELECT * FROM fits QUALIFY row_number() OVER (PARTITION BY dbms, device, workload ORDER BY round DESC) = 1"
+    )
     scores = [fit["r2_min"] for fit in fits if fit["r2_min"] is not None]
     if not fits:
         return
@@ -178,9 +177,12 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
         where = f"{profile['tier']}, {profile['block_device']}, {profile['filesystem']}"
         yield f"Device {profile['device']}", where
     for name, workload in data.specs.workloads.items():
-        yield f"Workload {name}", (
-            f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
-            f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
+        yield (
+            f"Workload {name}",
+            (
+                f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
+                f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
+            ),
         )
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:

@@ -55,7 +55,9 @@ class RunsSection:
 def build_runs(data: StudyData) -> RunsSection:
     """Return the section from tables `runs` and `blocks` and those of the block layer."""
     counts = data.rows("SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status <> 'ok', n DESC, status")
-    statuses = [(row["status"], STATUS_WORDS.get(row["status"], row["status"]), row["n"]) for row in counts]
+    statuses = [
+        (row["status"] or UNKNOWN, STATUS_WORDS.get(row["status"], "of unknown status"), row["n"]) for row in counts
+    ]
     if not statuses:
         return RunsSection([], [], [], "Nothing has been measured yet.")
     return RunsSection([_case_runs(data, case) for case in data.measured_cases], statuses, list_failures(data))
@@ -136,7 +138,9 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
                 name=_short_name(case, block_id),
                 started=format_time(rows[0]["started_at"])[5:],
                 runs=[
-                    TimelineRun(row["throughput_ops"], row["is_sentinel"], row["status"], format_time(row["started_at"]))
+                    TimelineRun(
+                        row["throughput_ops"], row["is_sentinel"], row["status"], format_time(row["started_at"])
+                    )
                     for row in rows
                 ],
                 treatment=verdict["treatment"] if verdict else "none",
@@ -165,8 +169,9 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     overheads = [row["overhead_s"] for row in runs if row["overhead_s"] is not None and row["status"] == "ok"]
     windows = [row["window_s"] for row in runs if row["window_s"] is not None]
     if overheads and windows:
-        yield "A run takes", (
-            f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"
+        yield (
+            "A run takes",
+            (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"),
         )
     ok = [row for row in runs if row["status"] == "ok"]
     monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
@@ -176,8 +181,9 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         lost = sum(row["lost_events"] or 0 for row in watched)
         yield "Lost events", format_count(lost) if lost else "none"
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
-        yield "I/O of unknown origin", (
-            f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN
+        yield (
+            "I/O of unknown origin",
+            (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
         )
 
 
@@ -186,4 +192,3 @@ def _describe_monitors(ok: list[Row], monitors: list[str]) -> str:
         return "no run succeeded"
     counts = [f"{name} ({sum(row['monitor'] == name for row in ok):,} runs)" for name in monitors]
     return join_words(counts) or UNKNOWN
-

@@ -1,0 +1,55 @@
+"""What every way of watching offers, and the shape of what it tells."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from knobscope.errors import UserError
+
+__all__ = ["OPERATIONS", "Profile", "Scope", "Watch", "WatchFailedError"]
+
+#: Whether everything on the device counts, or only what the followed processes caused.
+Scope = Literal["device", "process"]
+
+#: Rows of `io_profile`, in this order.
+OPERATIONS = ("read", "write", "discard", "flush")
+
+#: What `end` returns. `monitor` is bpf or procfs; numbers that this monitor cannot know are None. Lists of rows:
+#: `io_profile` (one row per operation), `io_sizes`, `queue_depth` (queue -1: the whole device), `io_latency`,
+#: `queue_wait`, `files` and `series`, empty with procfs. Columns are those of the tables of the same names.
+Profile = dict[str, Any]
+
+
+class WatchFailedError(UserError):
+    """The monitor refused a command or ended before its time."""
+
+
+class Watch(ABC):
+    """Watches one device through any number of runs: follow, begin, end, and again."""
+
+    #: bpf | procfs
+    monitor: str
+
+    @abstractmethod
+    def follow(self, pids: Sequence[int]) -> None:
+        """Begin a new run with these processes and all their descendants, present and future."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Set all counters to zero: what is watched begins here."""
+
+    @abstractmethod
+    def end(self) -> Profile:
+        """Return what happened since `begin`, and let the processes go."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop watching; nothing is left behind."""
+
+    def __enter__(self) -> Self:
+        """Return the watch itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop watching, however the block ends."""
+        self.close()

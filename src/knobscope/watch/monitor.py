@@ -1,0 +1,127 @@
+"""The client of `probes/monitor.py`, the one program that needs root."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from knobscope.devices import BlockDevice
+from knobscope.watch.interface import Profile, Scope, Watch, WatchFailedError
+
+__all__ = ["MonitorUnavailableError", "MonitorWatch"]
+
+_PROGRAM = Path(__file__).parents[3] / "probes" / "monitor.py"
+_PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, not from a package index
+_READY_TIMEOUT_S = 60.0  # compiling takes half a second here, seven on an emulated processor
+_ANSWER_TIMEOUT_S = 30.0
+_CLOSE_TIMEOUT_S = 10.0
+
+
+class MonitorUnavailableError(Exception):
+    """The monitor cannot observe this device on this machine; the message says why."""
+
+
+class MonitorWatch(Watch):
+    """Counts block requests in the kernel; one privileged process serves all runs and ends with this one."""
+
+    monitor = "bpf"
+
+    def __init__(self, block: BlockDevice, unit: int, scope: Scope) -> None:
+        self._pending = b""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
+        options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
+        self._process = _start([_PYTHON, "-I", str(_PROGRAM), *options], self._errors)
+        try:
+            answer = self._receive(_READY_TIMEOUT_S)
+        except WatchFailedError as failure:
+            self.close()
+            raise MonitorUnavailableError(str(failure)) from failure
+        if answer["event"] != "ready":
+            self.close()
+            raise MonitorUnavailableError(answer["reason"])
+
+    def follow(self, pids: Sequence[int]) -> None:
+        """Put the processes into a control group of their own; their children are born into it."""
+        self._ask("follow " + " ".join(str(pid) for pid in pids), "following")
+
+    def begin(self) -> None:
+        """Set all counters in the kernel to zero."""
+        self._ask("begin", "begun")
+
+    def end(self) -> Profile:
+        """Return the counters since `begin`; the processes go back to the control group that they came from."""
+        profile = self._ask("end", "profile")
+        del profile["event"]
+        return profile
+
+    def close(self) -> None:
+        """End the monitor; what it made in the system, it removes."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.stdin.close()  # the end of its input is the end of the monitor
+        try:
+            self._process.wait(_CLOSE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._errors.close()
+
+    def _ask(self, command: str, expected: str) -> dict[str, Any]:
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        with contextlib.suppress(BrokenPipeError):  # it has ended: what it said last tells why
+            self._process.stdin.write(f"{command}\n".encode())
+        answer = self._receive(_ANSWER_TIMEOUT_S)
+        if answer["event"] != expected:
+            raise WatchFailedError(f"the monitor answers `{command}` with: {answer.get('reason', answer['event'])}")
+        return answer
+
+    def _receive(self, timeout_s: float) -> dict[str, Any]:
+        """Return the next line of the monitor; raises WatchFailedError when none comes in time."""
+        assert self._process.stdout is not None  # noqa: S101 - for the type checker
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._pending:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise WatchFailedError(f"the monitor has not answered for {timeout_s:g} s; its process is still there")
+            received = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not received:
+                raise WatchFailedError(self._describe_end())
+            self._pending += received
+        line, _, self._pending = self._pending.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _describe_end(self) -> str:
+        try:
+            code = str(self._process.wait(_CLOSE_TIMEOUT_S))
+        except subprocess.TimeoutExpired:
+            code = "unknown, it still runs"
+        self._errors.seek(0)
+        last_lines = self._errors.read().decode(errors="replace").strip().splitlines()[-5:]
+        return f"the monitor ended (exit code {code}): " + (" / ".join(last_lines) or "it said nothing")
+
+
+def _start(command: list[str], errors: Any) -> "subprocess.Popen[bytes]":
+    """Start the monitor as root or through sudo, out of reach of the terminal's Ctrl-C."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
+    if os.geteuid() != 0:
+        command = ["sudo", "-n", *command]
+    try:
+        return subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,  # who called sudo on *us* says nothing about whose processes root may follow
+            process_group=0,
+        )
+    except FileNotFoundError as missing:
+        raise MonitorUnavailableError(f"the monitor needs root, and there is no {missing.filename} here") from missing

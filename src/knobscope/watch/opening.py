@@ -1,0 +1,31 @@
+"""Chooses how to watch."""
+
+import sys
+from functools import cache
+from typing import Literal
+
+from knobscope.devices import BlockDevice
+from knobscope.watch.interface import Scope, Watch
+from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
+from knobscope.watch.procfs import ProcfsWatch
+
+__all__ = ["open_watch"]
+
+
+def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf", "procfs"] = "bpf") -> Watch:
+    """Return a watch on a block device, to be used as a context manager.
+
+    `unit` is the device's preferred write size in bytes: a request is aligned when offset and length are multiples of
+    it. Where BPF is not to be had, the sums of procfs take its place, and stderr says so once, with the reason.
+    """
+    if prefer == "bpf":
+        try:
+            return MonitorWatch(block, unit, scope)
+        except MonitorUnavailableError as reason:
+            _say_once(f"knobscope: block-level facts are not to be had ({reason}); recording totals from procfs")
+    return ProcfsWatch(block, scope)
+
+
+@cache
+def _say_once(message: str) -> None:
+    print(message, file=sys.stderr)

@@ -1,0 +1,108 @@
+"""Sums of a run from sysfs and procfs, for machines where BPF is not permitted."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from knobscope.devices import BlockDevice
+from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
+
+__all__ = ["ProcfsWatch"]
+
+#: Operation -> place of requests and of 512-byte sectors in the device's `stat`
+#: (https://docs.kernel.org/block/stat.html; discards since 4.18, flushes since 5.5).
+_PLACES: dict[str, tuple[int, int | None]] = {"read": (0, 2), "write": (4, 6), "discard": (11, 13), "flush": (15, None)}
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+#: Facts about single requests, and whose they are: not to be had from sums.
+_UNKNOWN = [
+    *(f"{name}_{kind}" for name in ("aligned", "sequential") for kind in ("requests", "share")),
+    *("fua", "preflush", "sync", "meta"),
+    *(f"{part}_{kind}" for part in ("own", "inode", "journal", "flush", "foreign") for kind in ("requests", "bytes")),
+]
+
+
+class ProcfsWatch(Watch):
+    """Requests and bytes of the whole device, whoever caused them, and CPU time of the followed process trees.
+
+    A request that only asks for a flush is a write without bytes here. CPU time of processes that left their tree,
+    because their parent ended before them, is missed.
+    """
+
+    monitor = "procfs"
+
+    def __init__(self, block: BlockDevice, scope: Scope) -> None:
+        self._stat = Path(f"/sys/dev/block/{block.major}:{block.minor}/stat")
+        self._scope = scope
+        self._roots: list[int] = []
+        self._before: tuple[float, list[int], float] | None = None
+
+    def follow(self, pids: Sequence[int]) -> None:
+        """Remember the roots of the trees."""
+        self._roots = list(pids)
+
+    def begin(self) -> None:
+        """Remember where the sums stand."""
+        self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots))
+
+    def end(self) -> Profile:
+        """Return what was added since `begin`."""
+        if self._before is None:
+            raise WatchFailedError("no run is being watched: `begin` comes before `end`")
+        (begin, before, cpu_s), self._before = self._before, None
+        now = self._read_stat()
+        return {
+            "duration_s": time.monotonic() - begin,
+            "monitor": self.monitor,
+            "scope": self._scope,
+            "lost_events": None,
+            "unattributed_share": None,
+            "completions_without_start": None,
+            "starts_without_completion": None,
+            "requeues": None,
+            "failed_requests": None,
+            "io_profile": [_describe_operation(op, before, now) for op in OPERATIONS],
+            **{name: [] for name in ("io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "series")},
+            "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
+        }
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _read_stat(self) -> list[int]:
+        try:
+            return [int(number) for number in self._stat.read_text().split()]
+        except OSError as gone:
+            raise WatchFailedError(f"{self._stat} cannot be read: {gone.strerror}; is the device gone?") from gone
+
+
+def _describe_operation(op: str, before: list[int], now: list[int]) -> dict[str, int | float | str | None]:
+    requests, sectors = (_difference(place, before, now) for place in _PLACES[op])
+    size = 0 if op == "flush" else None if sectors is None else sectors * 512
+    row: dict[str, int | float | str | None] = {"op": op, "requests": requests, "bytes": size}
+    return row | dict.fromkeys(_UNKNOWN) | {"device_requests": requests, "device_bytes": size}
+
+
+def _difference(place: int | None, before: list[int], now: list[int]) -> int | None:
+    """Return what was added; None where this kernel does not count."""
+    return now[place] - before[place] if place is not None and place < len(now) else None
+
+
+def _read_cpu_s(roots: Sequence[int]) -> float:
+    """Return the CPU time of process trees, with that of children that have ended and been waited for."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # ended while we looked
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+            ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
+    total, queue = 0, list(roots)
+    while queue:
+        pid = queue.pop()
+        total += ticks.get(pid, 0)
+        queue += children.get(pid, [])
+    return total / _TICKS_PER_S

@@ -1,0 +1,44 @@
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import duckdb
+import pytest
+from simulated_study import build_study, change_study, make_specs
+
+from knobscope.specs import StudySpecs
+from knobscope.tables import TABLES
+
+
+@pytest.fixture(scope="session")
+def specs() -> StudySpecs:
+    return make_specs()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory, specs: StudySpecs) -> Path:
+    """The database of a whole study, shared by all tests: change copies only."""
+    return build_study(tmp_path_factory.mktemp("study"), specs)
+
+
+@pytest.fixture
+def changed_study(study: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that copies the study and executes SQL on the copy."""
+
+    def change(*statements: str, parameters: Sequence[object] = ()) -> Path:
+        copy = tmp_path / "changed.duckdb"
+        shutil.copy(study, copy)
+        return change_study(copy, *statements, parameters=parameters)
+
+    return change
+
+
+@pytest.fixture
+def empty_study(tmp_path: Path) -> Path:
+    """A database that has all tables, and no row."""
+    database = tmp_path / "empty.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        for table, columns in TABLES.items():
+            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+            connection.execute(f'CREATE TABLE "{table}" ({definition})')
+    return database

@@ -1,0 +1,240 @@
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from pages import SVG, XHTML, Page, render
+
+from knobscope.errors import UserError
+from knobscope.report import render_report
+from knobscope.specs import StudySpecs
+from knobscope.tables import write_table
+
+Change = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def page(study: Path, specs: StudySpecs, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return render(study, specs, tmp_path_factory.mktemp("page"))
+
+
+def test_page_answers_in_its_first_sentence(page: Page) -> None:
+    (answer,) = (element for element in page.all("div") if element.get("class") == "answer")
+    first = "".join(answer[0].itertext()).replace("\u00a0", " ")
+    # The simulation makes `off` 31 times faster on the disk.
+    match = re.fullmatch(
+        r"synchronous decides: off is (\d+)x faster than full \(sqlite on slow-disk, ycsb-a\)"
+        r", but risks committed data\.",
+        first,
+    )
+    assert match, first
+    assert abs(int(match[1]) - 31) <= 4
+
+
+def test_page_names_the_strongest_safe_knob(page: Page) -> None:
+    assert "Among knobs that leave committed data safe, wal_autocheckpoint matters most: 10 pages is 1.8" in page.text
+
+
+def test_every_finding_appears(page: Page, study: Path) -> None:
+    with duckdb.connect(str(study), read_only=True) as connection:
+        findings = connection.execute("SELECT verdict, sentence FROM findings").fetchall()
+    assert {verdict for verdict, _ in findings} >= {"mismatch", "none"}
+    findings_text = page.section("findings")
+    assert [sentence for _, sentence in findings if " ".join(sentence.split()) not in findings_text] == []
+
+
+def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
+    text = page.section("findings")
+    assert "✓ confirmed by fio" in text
+    assert "✗ fio does not reproduce it" in text
+    assert "does 1.9x as many bytes per second" in text
+
+
+def test_mismatches_have_pictures(page: Page) -> None:
+    cards = [element for element in page.all("article") if element.get("class") == "card"]
+    assert cards
+    assert all(list(card.iter(SVG + "svg")) for card in cards)
+
+
+def test_every_failure_appears_with_its_words(page: Page) -> None:
+    runs = page.section("runs")
+    for status in ("failed_start", "rejected_value", "timeout", "failed_run", "invalid"):
+        assert f"✗ {status}" in runs
+    assert "FATAL: cannot map 64 GiB of memory" in runs
+    assert "not in force: cache_size=8000 reads back 2000" in runs
+    assert "The server left no log." in runs
+
+
+def test_failures_are_counted(page: Page) -> None:
+    items = ["".join(item.itertext()) for item in page.all("li") if str(item.get("class")).startswith("status-")]
+    counts = [int(text.split()[0]) for text in items]
+    assert counts == [80, 2, 2, 2, 2, 2]
+
+
+def test_drift_is_told(page: Page) -> None:
+    assert "sweep-0-1 drifted and was corrected for it" in page.section("runs")
+
+
+def test_page_loads_nothing_from_elsewhere(page: Page) -> None:
+    for element in page.root.iter():
+        for name in ("src", "srcset", "data", "action", "poster"):
+            assert element.get(name) is None, f"{element.tag} has {name}"
+        href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or "#"
+        assert href.startswith("#"), href
+    assert not list(page.root.iter(XHTML + "link"))
+    style = "".join(element.text or "" for element in page.all("style"))
+    assert "url(" not in style
+    assert "@import" not in style
+    assert set(re.findall(r"https?://[^\s\"<]+", page.source)) == {
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/2000/svg",
+    }
+
+
+def test_ids_are_unique_and_links_arrive(page: Page) -> None:
+    ids = [element.get("id") for element in page.root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {str(link.get("href"))[1:] for link in page.all("a")} <= set(ids)
+
+
+def test_every_picture_speaks(page: Page) -> None:
+    pictures = list(page.root.iter(SVG + "svg"))
+    assert len(pictures) > 30
+    assert all(picture.get("role") == "img" and len(picture.get("aria-label") or "") > 20 for picture in pictures)
+
+
+def test_no_number_of_a_picture_is_missing(page: Page) -> None:
+    for picture in page.root.iter(SVG + "svg"):
+        for mark in picture.iter():
+            wrong = [name for name, value in mark.items() if re.search(r"\b(nan|inf)\b", value)]
+            assert not wrong, (picture.get("aria-label"), mark.tag, wrong)
+
+
+def test_page_is_small(page: Page) -> None:
+    assert len(page.source.encode()) < 1_000_000
+
+
+def test_database_is_only_read(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    before = hashlib.sha256(study.read_bytes()).digest()
+    render(study, specs, tmp_path)
+    assert hashlib.sha256(study.read_bytes()).digest() == before
+
+
+def test_hostile_words_stay_words(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    hostile = "</pre></title></svg><script>alert(1)</script> & \"quoted\" 'words' <b>"
+    database = changed_study(
+        "SET VARIABLE hostile = ?",
+        "UPDATE runs SET log_tail = getvariable('hostile'), reason = getvariable('hostile') WHERE status <> 'ok'",
+        "UPDATE findings SET sentence = getvariable('hostile'), confirmation = getvariable('hostile')",
+        "UPDATE findings SET evidence = getvariable('hostile')",
+        "UPDATE knob_values SET value = getvariable('hostile') WHERE knob = 'temp_store' AND value = 'memory'",
+        "UPDATE effects SET baseline = getvariable('hostile'), value = value || getvariable('hostile')",
+        "UPDATE fits SET reason = getvariable('hostile')",
+        "UPDATE device_profile SET filesystem = getvariable('hostile')",
+        parameters=[hostile],
+    )
+    page = render(database, specs, tmp_path)
+    assert len(page.all("script")) == 1
+    assert not page.all("b")
+    assert " ".join(hostile.split()) in page.section("runs")
+    assert " ".join(hostile.split()) in page.section("findings")
+
+
+def test_empty_study_says_why_everything_is_empty(empty_study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    page = render(empty_study, specs, tmp_path)
+    for section, words in {
+        "findings": "No run of the one-at-a-time round succeeded",
+        "effects": "No run of the one-at-a-time round succeeded",
+        "ranking": "The study has no screening runs",
+        "devices": "`knobscope characterise` measures them",
+        "runs": "Nothing has been measured yet",
+    }.items():
+        assert words in page.section(section)
+    assert not list(page.root.iter(SVG + "svg"))
+
+
+def test_without_bpf_the_page_says_what_is_missing(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    tables = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series")
+    database = changed_study("UPDATE runs SET monitor = 'procfs'", *(f"DELETE FROM {name}" for name in tables))  # noqa: S608
+    page = render(database, specs, tmp_path)
+    assert "the monitor fell back to procfs" in page.section("runs")
+    assert "Sizes of writes" not in page.text
+    assert "Throughput" in page.section("findings")
+
+
+def test_a_study_that_asked_for_procfs_is_told_so(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    asked = specs.study.model_copy(update={"monitor": "procfs"})
+    database = changed_study("UPDATE runs SET monitor = 'procfs'")
+    page = render(database, type(specs)(asked, specs.dbms, specs.devices, specs.workloads), tmp_path)
+    assert "the study asks for the procfs monitor" in page.section("runs")
+
+
+def test_effects_without_interval_are_shown_as_such(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    database = changed_study("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
+    page = render(database, specs, tmp_path)
+    assert "no interval" in page.section("effects")
+    assert "No knob changes throughput beyond noise." in page.text
+
+
+def test_runs_that_all_failed_still_make_a_page(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    database = changed_study(
+        "UPDATE runs SET status = 'failed_start', reason = 'no disk left', throughput_ops = NULL, monitor = NULL",
+        "DELETE FROM effects",
+        "DELETE FROM findings",
+        "DELETE FROM blocks",
+    )
+    page = render(database, specs, tmp_path)
+    assert "90 of 90 runs gave no result" in page.text
+    assert "no run of the default configuration succeeded" in page.section("runs")
+    assert "no disk left" in page.section("runs")
+
+
+def test_insufficient_verdicts_appear_with_their_reason(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "UPDATE findings SET verdict = 'insufficient', sentence = 'Cannot be judged: one block only.', penalty = NULL "
+        "WHERE rule = 'intuition'"
+    )
+    page = render(database, specs, tmp_path)
+    assert "10 questions could not be judged, for example: Cannot be judged: one block only." in page.text
+    assert page.section("findings").count("Cannot be judged: one block only.") == 10
+
+
+def test_tables_of_an_older_study_may_be_missing(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    page = render(changed_study("DROP TABLE blocks", "DROP TABLE io_series"), specs, tmp_path)
+    assert "synchronous decides" in page.text
+
+
+def test_findings_file_replaces_those_of_the_database(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    finding = {"rule": "tier", "dbms": "sqlite", "device": "fast-flash", "workload": "ycsb-a", "knob": "page_size",
+               "value": "65536", "verdict": "mismatch", "effect": -0.5, "penalty": 2.0, "sentence": "Only this one.",
+               "confirmed": "yes"}  # fmt: skip
+    write_table(tmp_path / "confirmed.parquet", "findings", [finding])
+    page = render(study, specs, tmp_path, findings=tmp_path / "confirmed.parquet")
+    assert len([element for element in page.all("article") if element.get("class") == "card"]) == 1
+    assert "Only this one." in page.section("findings")
+    assert "1 mismatch between DBMS and device (on fast-flash)" in page.text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "does not exist"), (b"no database", "cannot be read as a DuckDB database")],
+)
+def test_what_is_no_database_is_refused(content: bytes | None, message: str, specs: StudySpecs, tmp_path: Path) -> None:
+    database = tmp_path / "study.duckdb"
+    if content is not None:
+        database.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        render_report(database, specs, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_database_of_something_else_is_refused(specs: StudySpecs, tmp_path: Path) -> None:
+    database = tmp_path / "other.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE cooking (recipe VARCHAR)")
+    with pytest.raises(UserError, match="no table `runs`"):
+        render_report(database, specs, tmp_path / "report.html")

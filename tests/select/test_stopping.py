@@ -1,0 +1,112 @@
+"""The stop rule and its traps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from known_tables import grid, known_grid
+
+from knobscope.select.design import FullGrid, Settings
+from knobscope.select.stopping import Runs, Stop, decide_stop, r_squared
+
+FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
+
+
+def decide(frame: pd.DataFrame, full: pd.DataFrame, factors: list[str] = FACTORS, model: str = "anova") -> Stop:
+    both = Settings.from_frame(pd.concat([frame, full]), factors)
+    settings, possible = both.take(slice(len(frame))), both.take(slice(len(frame), None))
+    return decide_stop(Runs.of(settings, frame.y.to_numpy(float)), model, possible, 0.9, 10, 1)
+
+
+def test_stops_when_the_rest_is_predictable() -> None:
+    full = known_grid()
+    sample = full.sample(120, random_state=1)
+    stop = decide(sample, full)
+    rest = full.drop(sample.index)
+    assert stop.stopped and len(stop.r2_splits) == 10 and min(stop.r2_splits) >= 0.9
+    settings = Settings.from_frame(full, FACTORS).take(full.index.isin(rest.index))
+    assert stop.model is not None
+    assert r_squared(rest.y.to_numpy(), stop.model.predict(settings)) > 0.95
+
+
+def test_does_not_stop_before_every_level_was_seen() -> None:
+    full = known_grid()
+    sample = full[full.other != 4].sample(150, random_state=1)
+    stop = decide(sample, full)
+    assert not stop.stopped
+    assert "other=4" in stop.reason and "not seen" in stop.reason
+
+
+def test_does_not_stop_before_every_cell_of_an_interaction_was_seen() -> None:
+    full = known_grid()
+    sample = full[~((full.flush == 1) & (full.cache == 64))].sample(150, random_state=1)
+    stop = decide(sample, full)
+    assert not stop.stopped
+    assert "flush=1, cache=64" in stop.reason
+
+
+def test_impossible_cells_need_not_be_seen() -> None:
+    full = known_grid()
+    full = full[~((full.flush == 1) & (full.cache == 64))]
+    assert decide(full.sample(150, random_state=1), full).stopped
+
+
+def test_a_full_grid_is_assumed_where_nothing_else_is_known() -> None:
+    full = known_grid()
+    sample = full[~((full.flush == 1) & (full.cache == 64))].sample(150, random_state=1)
+    settings = Settings.from_frame(sample, FACTORS)
+    runs = Runs.of(settings, sample.y.to_numpy())
+    assert "flush=1, cache=64" in decide_stop(runs, "anova", FullGrid(settings), 0.9, 10, 1).reason
+
+
+@pytest.mark.parametrize("rows", [4, 12, 20])
+def test_too_few_runs_are_said_so(rows: int) -> None:
+    full = known_grid()
+    stop = decide(full.sample(rows, random_state=2), full)
+    assert not stop.stopped
+    assert "insufficient samples" in stop.reason
+
+
+def test_replicates_show_that_noise_is_the_limit() -> None:
+    full = known_grid(noise=0.0)
+    rng = np.random.default_rng(1)
+    sample = pd.concat([full.sample(120, random_state=1)] * 3)
+    sample["y"] *= np.exp(rng.normal(0, 1.0, len(sample)))
+    stop = decide(sample, full)
+    assert not stop.stopped
+    assert stop.reason.startswith("not predictable: noise explains")
+
+
+def test_a_grid_without_effects_is_not_predictable() -> None:
+    full = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2], d=[1, 2, 3, 4])
+    full["y"] = np.random.default_rng(1).normal(100, 2, len(full))
+    stop = decide(full, full, ["a", "b", "c", "d"])
+    assert not stop.stopped
+    assert "not predictable" in stop.reason and "noise" in stop.reason
+
+
+def test_constant_response_does_not_stop() -> None:
+    full = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3])
+    full["y"] = 5.0
+    assert not decide(full, full, ["a", "b", "c"]).stopped
+
+
+def test_replicates_of_a_setting_are_averaged() -> None:
+    frame = pd.DataFrame({"a": [1, 1, 2, 2, 2], "y": [1.0, 3.0, 4.0, 5.0, 6.0]})
+    runs = Runs.of(Settings.from_frame(frame, ["a"]), frame.y.to_numpy())
+    assert runs.response.tolist() == [2.0, 5.0]
+    assert runs.counts.tolist() == [2, 3]
+    assert runs.noise_degrees == 3
+    assert runs.noise_variance == pytest.approx((2 + 2) / 3)
+
+
+def test_no_false_stop_with_a_rare_but_strong_cell() -> None:
+    full = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2], e=[1, 2, 3])
+    full["y"] = 60 + 60 * (full.a == 1) + 60 * ((full.a == 2) & (full.b == 3)) + full.e
+    false = 0
+    for seed in range(40):
+        sample = full.sample(45, random_state=seed)
+        stop = decide(sample, full, ["a", "b", "c", "d", "e"])
+        if stop.stopped and stop.model is not None:
+            rest = Settings.from_frame(full, ["a", "b", "c", "d", "e"]).take(~full.index.isin(sample.index))
+            false += r_squared(full.drop(sample.index).y.to_numpy(), stop.model.predict(rest)) < 0.85
+    assert false == 0

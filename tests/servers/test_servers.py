@@ -1,0 +1,96 @@
+"""Servers started, asked and stopped from their specs alone."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from knobscope.servers import (
+    Server,
+    ServerFailedError,
+    compare_effective,
+    find_service_user,
+    initialise_data,
+    open_instance,
+    read_version,
+    readback_request,
+)
+from knobscope.specs import Dbms, Value
+
+
+def test_effective_values_are_compared_by_meaning(postgresql: Dbms, sqlite: Dbms) -> None:
+    asked: dict[str, Value] = {"fsync": False, "shared_buffers": 4096, "checkpoint_completion_target": 0.5}
+    answers = {"fsync": "off", "shared_buffers": "4096", "checkpoint_completion_target": "0.50"}
+    assert compare_effective(postgresql, asked, answers)[1] == []
+    assert compare_effective(postgresql, asked, {**answers, "shared_buffers": "4097"})[1] == ["shared_buffers"]
+    assert compare_effective(postgresql, asked, {"fsync": "on"})[1] == list(asked)
+    rows, differing = compare_effective(sqlite, {"synchronous": "normal"}, {"synchronous": "1"})
+    assert rows == [{"knob": "synchronous", "requested": "normal", "effective": "1"}]
+    assert differing == []
+
+
+def test_readback_is_a_query_or_a_question_per_knob(postgresql: Dbms, sqlite: Dbms) -> None:
+    assert "pg_settings" in readback_request(postgresql, ["fsync"])["query"]
+    assert readback_request(sqlite, ["page_size"]) == {"each": {"page_size": "PRAGMA page_size"}}
+
+
+def test_knobs_reach_the_command_as_arguments_of_their_own(postgresql: Dbms, open_directory: Path) -> None:
+    assert postgresql.lifecycle is not None
+    with open_instance(postgresql, open_directory / "data") as instance:
+        hostile = {"wal_compression": "$(touch /tmp/owned); off"}
+        command = instance.fill_command(postgresql.lifecycle.start, hostile, load=False)
+        assert "wal_compression=$(touch /tmp/owned); off" in command
+        assert instance.runtime.exists()
+    assert not instance.runtime.exists()
+
+
+def test_sqlite_knobs_are_statements_by_time_of_effect(sqlite: Dbms, tmp_path: Path) -> None:
+    configuration: dict[str, Value] = {"page_size": 8192, "journal_mode": "wal"}
+    with open_instance(sqlite, tmp_path) as instance:
+        assert instance.session_statements(configuration, load=True) == ["PRAGMA page_size=8192"]
+        assert instance.session_statements(configuration, load=False) == ["PRAGMA journal_mode=wal"]
+
+
+@pytest.mark.real
+def test_postgresql_lives_and_dies_by_its_spec(postgresql: Dbms, open_directory: Path) -> None:
+    assert postgresql.lifecycle is not None
+    data, log = open_directory / "data", open_directory / "log"
+    data.mkdir(mode=0o700)
+    with open_instance(postgresql, data) as instance:
+        if instance.user is not None:
+            os.chown(data, *user_ids(instance.user))
+        initialise_data(instance, {}, log)
+        version = read_version(instance)
+        assert version is not None
+        assert int(version.split(".")[0]) >= 14
+        with Server(instance, postgresql.lifecycle, {"fsync": False}, log) as server:
+            server.wait_ready()
+            owner = Path(f"/proc/{(data / 'postmaster.pid').read_text().split()[0]}").stat().st_uid
+            assert owner != 0
+            assert owner == (user_ids(instance.user)[0] if instance.user else os.geteuid())
+            assert stat.S_IMODE((instance.runtime / "s").stat().st_mode) == 0o700
+            server.stop()
+            assert not server.is_alive
+        with Server(instance, postgresql.lifecycle, {"fsync": False}, log) as server:
+            server.wait_ready()
+        assert not server.is_alive
+        with (
+            pytest.raises(ServerFailedError, match="exit code") as caught,
+            Server(instance, postgresql.lifecycle, {"shared_buffers": -5}, log) as server,
+        ):
+            server.wait_ready()
+        assert "shared_buffers" in caught.value.log_tail
+
+
+def user_ids(name: str) -> tuple[int, int]:
+    import pwd
+
+    entry = pwd.getpwnam(name)
+    return entry.pw_uid, entry.pw_gid
+
+
+def test_root_never_runs_servers() -> None:
+    user = find_service_user()
+    assert (user is None) == (os.geteuid() != 0)
+    assert user != "root"

@@ -1,0 +1,155 @@
+"""A whole study through Snakemake, on a real disk: undisturbed, killed again and again, and asked for more."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STUDY = """
+name: tiny
+description: the smallest study that has every part
+dbms: [sqlite]
+devices: [here]
+workloads:
+  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
+knobs:
+  sqlite:
+    synchronous: {values: [off, full]}
+    journal_mode: {values: [delete, wal]}
+    cache_size: {values: [-500, -2000, -8000]}
+    page_size: {values: [2048, 4096]}
+sampling: {runs_per_round: 8, max_rounds: %(rounds)d}
+screening: {threshold: %(threshold)s, top: 1}
+sweep: {repeats: 2, always: [synchronous, journal_mode, cache_size, page_size]}
+"""
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a user's own: specs beside a study, results below."""
+    return make_place(tmp_path_factory.mktemp("study"))
+
+
+def make_place(folder: Path) -> Path:
+    (folder / "specs" / "studies").mkdir(parents=True)
+    for kind in ("dbms", "devices", "workloads"):
+        (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    write_study(folder)
+    return folder
+
+
+def write_study(folder: Path, rounds: int = 1, threshold: float = 0.5) -> None:
+    (folder / "specs/studies/tiny.yaml").write_text(STUDY % {"rounds": rounds, "threshold": threshold})
+
+
+def snakemake(folder: Path, *more: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)),
+        *("--profile", str(ROOT / "profiles/default"), "--cores", "2", *more),
+        *("--config", "study=specs/studies/tiny.yaml"),
+    ]
+
+
+def run(folder: Path, *more: str) -> str:
+    done = subprocess.run(snakemake(folder, *more), capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def run_ids(folder: Path) -> set[str]:
+    with duckdb.connect(str(folder / "results/tiny/study.duckdb"), read_only=True) as connection:
+        return {row[0] for row in connection.execute("SELECT run_id FROM runs").fetchall()}
+
+
+def our_processes() -> set[int]:
+    """Processes of load clients, servers' keepers and monitors."""
+    words = ("site.ycsb.Client", "processes/keeper.py", "probes/monitor.py", "knobscope measure")
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text().replace("\0", " ")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if any(word in command for word in words):
+            found.add(int(path.parent.name))
+    return found
+
+
+def test_study_runs_to_a_report_and_a_second_call_does_nothing(place: Path) -> None:
+    run(place)
+    results = place / "results/tiny"
+    with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
+        statuses = connection.execute("SELECT status, count(*) FROM runs GROUP BY ALL").fetchall()
+        differing = connection.execute(
+            "SELECT count(*) FROM effective_values e JOIN runs r USING (run_id)"
+            " WHERE r.status = 'ok' AND e.effective IS NULL"
+        ).fetchone()
+        effect = connection.execute(
+            "SELECT estimate, low, high FROM effects"
+            " WHERE knob = 'synchronous' AND value = 'off' AND metric = 'throughput_ops'"
+        ).fetchone()
+    assert [status for status, _ in statuses] == ["ok"]
+    assert statuses[0][1] == 11 + 2 * (5 + 3)  # a round with three sentinels, two blocks of the sweep
+    assert differing == (0,)
+    assert effect is not None
+    assert effect[0] > 0  # without waiting for the device SQLite is faster, on any device
+    assert "synchronous" in (results / "report.html").read_text()
+    assert "Nothing to be done" in run(place)
+
+
+def test_a_stricter_threshold_adds_only_the_missing_round(place: Path) -> None:
+    before = run_ids(place)
+    write_study(place, rounds=2, threshold=0.9999)
+    run(place)
+    assert before < run_ids(place)
+    assert len(run_ids(place)) == len(before) + 11
+    assert "Nothing to be done" in run(place)
+
+
+def test_kill_9_at_random_moments_changes_nothing(place: Path, tmp_path: Path) -> None:
+    folder = make_place(tmp_path / "killed")
+    (folder / "results/tiny/devices").mkdir(parents=True)
+    shutil.copy(place / "results/tiny/devices/here.json", folder / "results/tiny/devices/here.json")
+    write_study(folder, rounds=2, threshold=0.9999)
+    others = our_processes()
+    rng = random.Random(20261121)
+    for _ in range(5):
+        pipeline = subprocess.Popen(
+            snakemake(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(rng.uniform(4, 14))
+        os.kill(pipeline.pid, signal.SIGKILL)
+        pipeline.wait()
+        deadline = time.monotonic() + 10
+        while our_processes() - others and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert our_processes() - others == set()
+    run(folder)
+    assert run_ids(folder) == run_ids(place)
+    results = folder / "results/tiny"
+    assert list(results.rglob("*.part*")) == []
+    for path in (results / "store").glob("*.json"):
+        assert json.loads(path.read_text())["run"]["run_id"] == path.stem
+
+
+def test_wrong_specs_end_with_exit_code_2_before_anything_runs(tmp_path: Path) -> None:
+    folder = make_place(tmp_path / "wrong")
+    study = folder / "specs/studies/tiny.yaml"
+    study.write_text(study.read_text().replace("[off, full]", "[of, full]"))
+    done = subprocess.run(snakemake(folder), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "specs/studies/tiny.yaml:" in done.stderr
+    assert "synchronous" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "results").exists()

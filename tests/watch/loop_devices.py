@@ -1,0 +1,143 @@
+"""Real loop devices, torn down for sure, and fio jobs that wait to be watched."""
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knobscope.devices import BlockDevice, find_block_device
+from knobscope.watch import Profile, Watch, gate
+
+__all__ = ["Fio", "Freezable", "Gated", "Job", "Loop", "open_loop", "row_of", "run", "watch_jobs"]
+
+_FREEZE, _THAW = 0xC0045877, 0xC0045878  # FIFREEZE, FITHAW
+
+
+def run(*command: str | Path | None) -> str:
+    """Run a program of the system and return what it prints."""
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop device and, when it has a file system, where that is mounted."""
+
+    node: str
+    block: BlockDevice
+    mount: Path | None = None
+
+    def read_stat(self) -> list[int]:
+        """The kernel's own sums; see https://docs.kernel.org/block/stat.html."""
+        return [int(number) for number in Path("/sys/block", self.block.name, "stat").read_text().split()]
+
+    def count_in_flight(self) -> int:
+        return sum(int(number) for number in Path("/sys/block", self.block.name, "inflight").read_text().split())
+
+
+@contextlib.contextmanager
+def open_loop(image: Path, size_mib: int, filesystem: str | None = None) -> Iterator[Loop]:
+    with ExitStack() as stack:
+        image.touch()
+        os.truncate(image, size_mib << 20)
+        stack.callback(image.unlink)
+        if filesystem:
+            run(f"mkfs.{filesystem}", "-q", image)
+        node = run("losetup", "--find", "--show", "--direct-io=on", image)
+        stack.callback(run, "losetup", "--detach", node)
+        mount = None
+        if filesystem:
+            mount = image.with_suffix(".mount")
+            mount.mkdir()
+            stack.callback(mount.rmdir)
+            run("mount", node, mount)
+            stack.callback(run, "umount", mount)
+        yield Loop(node, find_block_device(Path(node)), mount)
+
+
+@dataclass(frozen=True)
+class Freezable:
+    """A loop device whose writes hang while the file system below it is frozen."""
+
+    loop: Loop
+    below: Path
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[Callable[[], None]]:
+        """Freeze; yields what thaws, which happens at the end in any case."""
+        descriptor = os.open(self.below, os.O_RDONLY)
+        is_frozen = [True]
+
+        def thaw() -> None:
+            if is_frozen.pop():
+                is_frozen.append(False)
+                fcntl.ioctl(descriptor, _THAW, 0)
+
+        fcntl.ioctl(descriptor, _FREEZE, 0)
+        try:
+            yield thaw
+        finally:
+            thaw()
+            os.close(descriptor)
+
+
+class Gated:
+    """A command that has its process already and starts when told."""
+
+    def __init__(self, command: list[str]) -> None:
+        read_end, self._opener = os.pipe()
+        program = [sys.executable, "-I", "-S", gate.__file__, str(read_end), *command]
+        self._process = subprocess.Popen(program, pass_fds=[read_end], stdout=subprocess.DEVNULL)
+        self.pid = self._process.pid
+        os.close(read_end)
+
+    def start(self) -> None:
+        os.write(self._opener, b"!")
+        os.close(self._opener)
+
+    def finish(self) -> None:
+        assert self._process.wait(60) == 0
+
+    def run(self) -> None:
+        self.start()
+        self.finish()
+
+
+@dataclass
+class Job:
+    """A fio job with its figures."""
+
+    gated: Gated
+    output: Path
+
+    def read(self, direction: str) -> Any:
+        return json.loads(self.output.read_text())["jobs"][0][direction]
+
+
+#: fio(file, rw="write", bs="4k", ...) -> a job that waits to be started
+Fio = Callable[..., Job]
+
+
+def watch_jobs(
+    watch: Watch, *followed: Job, beside: tuple[Job, ...] = (), after: Callable[[], None] | None = None
+) -> Profile:
+    """Run jobs at the same time, some of them followed, and return the profile of it."""
+    watch.follow([job.gated.pid for job in followed])
+    watch.begin()
+    for job in (*followed, *beside):
+        job.gated.start()
+    for job in (*followed, *beside):
+        job.gated.finish()
+    if after:
+        after()
+    return watch.end()
+
+
+def row_of(profile: Profile, op: str) -> dict[str, Any]:
+    return next(row for row in profile["io_profile"] if row["op"] == op)

@@ -1,0 +1,98 @@
+"""Depth over time against known depths, and runs that begin in the middle of things."""
+
+import time
+
+import pytest
+from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
+
+from knobscope.watch import Profile, open_watch
+
+pytestmark = pytest.mark.real
+
+_HOLD_S = 0.5
+
+
+def times_of(profile: Profile, queue: int = -1) -> dict[int, int]:
+    """Depth -> ns of one queue; -1 is the whole device."""
+    return {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == queue}
+
+
+def wait_for_depth(loop: Loop, depth: int) -> None:
+    deadline = time.monotonic() + 10
+    while loop.count_in_flight() != depth:
+        assert time.monotonic() < deadline, f"{loop.count_in_flight()} requests in flight, expected {depth}"
+        time.sleep(0.005)
+
+
+def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fio) -> None:
+    job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=7, iodepth=7)
+    with open_watch(freezable.loop.block, 4096, "device") as watch:
+        watch.follow([job.gated.pid])
+        watch.begin()
+        with freezable.frozen() as thaw:
+            job.gated.start()
+            wait_for_depth(freezable.loop, 7)
+            time.sleep(_HOLD_S)
+            thaw()
+        job.gated.finish()
+        profile = watch.end()
+    times = times_of(profile)
+    assert set(times) <= set(range(8))
+    assert _HOLD_S <= times[7] / 1e9 < profile["duration_s"]
+    assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=0.002)
+    assert times_of(profile, queue=0) == times  # a loop device has one hardware queue
+    assert sum(row["requests"] for row in profile["io_latency"] if row["low_us"] >= _HOLD_S * 0.8e6) == 7
+    assert max(row["depth"] for row in profile["series"]) == pytest.approx(7, rel=0.2)
+
+
+@pytest.mark.parametrize("attached", [True, False], ids=["monitor-attached", "monitor-starts-later"])
+def test_requests_from_before_the_run_are_told_apart(freezable: Freezable, direct: Fio, attached: bool) -> None:
+    job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=107, iodepth=7)
+    with freezable.frozen() as thaw:
+        early = open_watch(freezable.loop.block, 4096, "device") if attached else None
+        job.gated.start()
+        wait_for_depth(freezable.loop, 7)
+        with early or open_watch(freezable.loop.block, 4096, "device") as watch:
+            watch.follow([job.gated.pid])
+            watch.begin()
+            time.sleep(0.1)
+            thaw()
+            job.gated.finish()
+            profile = watch.end()
+    assert profile["completions_without_start"] == 7
+    assert row_of(profile, "write")["requests"] == 100
+    assert sum(row["requests"] for row in profile["io_latency"]) == 100 - profile["starts_without_completion"]
+    times = times_of(profile)
+    assert set(times) <= set(range(8))  # never negative, which would show as a huge depth
+    assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=0.002)
+
+
+def test_a_run_that_ends_early_counts_what_is_still_in_flight(freezable: Freezable, direct: Fio) -> None:
+    job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=5, iodepth=5)
+    with open_watch(freezable.loop.block, 4096, "device") as watch:
+        watch.follow([job.gated.pid])
+        watch.begin()
+        with freezable.frozen() as thaw:
+            job.gated.start()
+            wait_for_depth(freezable.loop, 5)
+            profile = watch.end()
+            thaw()
+        job.gated.finish()
+        again = watch_jobs(watch, direct(freezable.loop.node, rw="randread", bs="4k", size="1m", number_ios=11))
+    assert profile["starts_without_completion"] == 5
+    assert row_of(profile, "write")["requests"] == 5
+    assert again["completions_without_start"] == 0
+    assert set(times_of(again)) <= {0, 1}
+    assert row_of(again, "read")["requests"] == 11
+
+
+def test_mean_depth_is_rate_times_latency(loop: Loop, direct: Fio) -> None:
+    """Little's law, with the kernel's own sum of latencies (in ms) for the other side."""
+    job = direct(loop.node, rw="randread", bs="64k", size="128m", runtime="700ms", time_based=1, iodepth=8)
+    with open_watch(loop.block, 4096, "device") as watch:
+        before = loop.read_stat()
+        profile = watch_jobs(watch, job)
+        after = loop.read_stat()
+    area_ms = sum(depth * time_ns for depth, time_ns in times_of(profile).items()) / 1e6
+    waited_ms = sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in profile["queue_wait"]) / 1e3
+    assert area_ms + waited_ms == pytest.approx(after[3] - before[3], rel=0.07)

@@ -1,0 +1,161 @@
+"""The monitor's life: it ends with its caller, gives processes back, refuses what it must, and leaves nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
+
+from knobscope.watch import WatchFailedError
+from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
+
+pytestmark = pytest.mark.real
+
+CALLER = """
+import sys, time
+from knobscope.devices import BlockDevice
+from knobscope.watch import open_watch
+watch = open_watch(BlockDevice(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])), 4096, "device")
+watch.follow([int(sys.argv[4])])
+watch.begin()
+print(watch._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def cgroup_of(pid: int) -> str:
+    """The path of a process in the cgroup v2 hierarchy."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
+
+
+def list_run_cgroups(monitor_pid: int) -> list[Path]:
+    """Directories that a monitor made; other monitors may run beside it."""
+    return list(Path("/sys/fs/cgroup").glob(f"**/knobscope-{monitor_pid}-*"))
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def watch(loop: Loop) -> Iterator[MonitorWatch]:
+    with MonitorWatch(loop.block, 4096, "device") as opened:
+        yield opened
+
+
+def test_processes_come_back_to_their_cgroup(watch: MonitorWatch, sleeper: subprocess.Popen[bytes]) -> None:
+    before = cgroup_of(sleeper.pid)
+    watch.follow([sleeper.pid])
+    assert Path(cgroup_of(sleeper.pid)).name.startswith(f"knobscope-{watch._process.pid}-")
+    watch.begin()
+    watch.end()
+    assert cgroup_of(sleeper.pid) == before
+    assert list_run_cgroups(watch._process.pid) == []
+
+
+def test_present_descendants_are_followed(watch: MonitorWatch) -> None:
+    script = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())  # type: ignore[union-attr]
+        watch.follow([parent.pid])
+        assert cgroup_of(child) == cgroup_of(parent.pid) != cgroup_of(os.getpid())
+        watch.begin()
+        watch.end()
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_monitor_ends_with_its_caller(loop: Loop, sleeper: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    before = cgroup_of(sleeper.pid)
+    place = [loop.block.name, str(loop.block.major), str(loop.block.minor), str(sleeper.pid)]
+    with subprocess.Popen([sys.executable, "-c", CALLER, *place], stdout=subprocess.PIPE, text=True) as caller:
+        monitor = int(caller.stdout.readline())  # type: ignore[union-attr]
+        had = list_run_cgroups(monitor)
+        caller.send_signal(how)
+    assert len(had) == 1
+    assert wait_until(lambda: not Path("/proc", str(monitor)).exists())
+    assert list_run_cgroups(monitor) == []
+    assert sleeper.poll() is None
+    assert cgroup_of(sleeper.pid) == before
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_monitor_cleans_up_after_a_signal(loop: Loop, sleeper: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    with MonitorWatch(loop.block, 4096, "device") as watch:
+        watch.follow([sleeper.pid])
+        watch._process.send_signal(how)
+        assert watch._process.wait(10) == 128 + how
+        assert list_run_cgroups(watch._process.pid) == []
+        with pytest.raises(WatchFailedError, match="ended"):
+            watch.begin()
+
+
+def test_next_monitor_removes_what_a_killed_one_left(loop: Loop, sleeper: subprocess.Popen[bytes]) -> None:
+    with MonitorWatch(loop.block, 4096, "device") as killed:
+        killed.follow([sleeper.pid])
+        killed._process.kill()
+    assert len(list_run_cgroups(killed._process.pid)) == 1
+    with MonitorWatch(loop.block, 4096, "device") as watch:
+        watch.follow([sleeper.pid])
+        watch.begin()
+        watch.end()
+    assert list_run_cgroups(killed._process.pid) == []
+
+
+def test_a_run_that_was_given_up_does_not_disturb_the_next(watch: MonitorWatch, loop: Loop, direct: Fio) -> None:
+    abandoned = Gated(["true"])
+    watch.follow([abandoned.pid])
+    watch.begin()
+    abandoned.run()
+    profile = watch_jobs(watch, direct(loop.node, rw="write", bs="4k", size="1m"))
+    assert row_of(profile, "write")["own_requests"] == 256
+
+
+def test_wrong_order_and_unknown_processes_are_refused(watch: MonitorWatch) -> None:
+    with pytest.raises(WatchFailedError, match="no run is being counted"):
+        watch.end()
+    with pytest.raises(WatchFailedError, match="no process 4194304"):
+        watch.follow([4194304])
+    with pytest.raises(WatchFailedError, match="expected process numbers"):
+        watch.follow([-1])
+    with pytest.raises(WatchFailedError, match="Invalid argument"):
+        watch.follow([2])  # a kernel thread
+
+
+def test_device_that_disappears_ends_the_monitor(tmp_path: Path) -> None:
+    with open_loop(tmp_path / "image", 16) as loop, MonitorWatch(loop.block, 4096, "device") as watch:
+        subprocess.run(["losetup", "--detach", loop.node], check=True)
+        try:
+            assert watch._process.wait(10) == 3
+            with pytest.raises(WatchFailedError, match="is gone or has another medium"):
+                watch.begin()
+        finally:
+            subprocess.run(["losetup", loop.node, tmp_path / "image"], check=True)  # for the fixture to detach
+
+
+def test_bio_based_device_is_not_observable() -> None:
+    devices = [path for path in Path("/sys/block").iterdir() if not (path / "mq").exists()]
+    if not devices:
+        pytest.skip("this machine has no bio-based device (zram, device-mapper)")
+    major, minor = (devices[0] / "dev").read_text().strip().split(":")
+    from knobscope.devices import BlockDevice
+
+    with pytest.raises(MonitorUnavailableError, match="bio-based"):
+        MonitorWatch(BlockDevice(devices[0].name, int(major), int(minor)), 4096, "device")
