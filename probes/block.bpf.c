@@ -50,6 +50,7 @@ BPF_TABLE("lru_hash", u64, u8, bios, 65536);
 #endif
 
 #include "request.bpf.h"
+#include "depth.bpf.h"
 #include "owner.bpf.h"
 
 static __always_inline u32 get_bucket(u64 ns)
@@ -64,28 +65,6 @@ static __always_inline u32 get_bucket(u64 ns)
     power += rest >> 1;
     u32 bucket = power < 2 ? 0 : power * 4 + ((ns >> (power - 2)) & 3);
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u64 step)
-{
-    u32 key = (c->epoch & 1) * (QUEUES + 1) + queue;
-    struct queue_t *q = queues.lookup(&queue);
-    struct depths_t *d = depths.lookup(&key);
-    if (!q || !d)
-        return;
-    u64 depth = __sync_fetch_and_add(&q->depth, step);
-    u64 last = __sync_lock_test_and_set(&q->last, now);
-    if (last < c->since)
-        last = c->since;
-    if (now > last)
-        __sync_fetch_and_add(&d->time[depth < DEPTHS ? depth : DEPTHS], now - last);
-}
-
-static __always_inline void move_depth(struct config_t *c, u32 queue, u64 now, u64 step)
-{
-    move_queue(c, queue, now, step);
-    if (QUEUES > 1)
-        move_queue(c, QUEUES, now, step);
 }
 
 // A request is sequential when it is one of three or more that follow on each other, each within STREAM_AGE requests of

@@ -76,6 +76,8 @@ int on_start(struct bpf_raw_tracepoint_args *ctx)
     u32 flags = GET(request, request__cmd_flags, u32);
     struct slot_t *slot = get_slot(request, get_queue(request), OP_READ);
     u8 owner = get_owner(c, GET(request, request__bio, u64), flags);
+    if (slot && slot->state != FREE)
+        forget(c, slot, get_queue(request));
     if (slot)
         slot->owner = owner;
     count_barriers(c, flags, GET(request, request__data_len, u32), owner);
@@ -85,8 +87,8 @@ int on_start(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline int remember_bio(u64 bio)
 {
     struct config_t *c = get_config();
-    u64 queue = read_u64(read_u64(read_u64(bio + bio__bi_bdev) + block_device__bd_disk) + gendisk__queue);
-    if (!c || !c->queue || queue != c->queue)
+    u64 disk = read_u64(read_u64(bio + bio__bi_bdev) + block_device__bd_disk);
+    if (!c || !is_followed(c, read_u64(disk + gendisk__queue), disk))
         return 0;
     u32 flags = read_u32(bio + bio__bi_opf);
     u8 owner = get_owner(c, bio, flags);

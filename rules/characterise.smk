@@ -4,12 +4,12 @@
 rule characterise:
     output:
         f"{RESULTS}/devices/{{device}}.json",
+    log:
+        f"{RESULTS}/logs/characterise-{{device}}.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.device_spec(wildcards.device),
-    resources:
-        machine=1,
-    log:
-        f"{RESULTS}/logs/characterise-{{device}}.log",
     shell:
         "knobscope characterise --study {params.study} --device {wildcards.device} --out {output} 2>&1 | tee {log}"

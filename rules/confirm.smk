@@ -7,12 +7,12 @@ rule confirm:
         findings=f"{RESULTS}/findings.parquet",
     output:
         f"{RESULTS}/confirmed.parquet",
-    params:
-        study=PIPELINE.study_file,
-    resources:
-        machine=1,
     log:
         f"{RESULTS}/logs/confirm.log",
+    resources:
+        machine=1,
+    params:
+        study=PIPELINE.study_file,
     shell:
         "knobscope confirm --study {params.study} --database {input.database} --findings {input.findings}"
         " --out {output} 2>&1 | tee {log}"

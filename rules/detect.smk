@@ -11,12 +11,12 @@ rule detect:
     output:
         database=f"{RESULTS}/study.duckdb",
         findings=f"{RESULTS}/findings.parquet",
-    params:
-        study=PIPELINE.study_file,
-        rules=PIPELINE.rules_folder,
-        spec=PIPELINE.detect_spec,
     log:
         f"{RESULTS}/logs/detect.log",
+    params:
+        study=PIPELINE.study_file,
+        rules=lambda wildcards, input: input.rules[0].rpartition("/")[0],
+        spec=PIPELINE.detect_spec,
     shell:
         "knobscope detect --study {params.study} --runs {input.runs} --plans {input.plans} --fits {input.fits}"
         " --devices {input.devices} --rules {params.rules} --database {output.database} --out {output.findings} 2>&1 | tee {log}"

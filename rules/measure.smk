@@ -9,15 +9,15 @@ rule measure:
         profile=lambda wildcards: f"{RESULTS}/devices/{wildcards.case.split('/')[1]}.json",
     output:
         directory(f"{RESULTS}/{{case}}/runs/{{phase}}-{{round}}-{{block}}"),
+    log:
+        f"{RESULTS}/logs/{{case}}/measure-{{phase}}-{{round}}-{{block}}.log",
+    resources:
+        **PIPELINE.device_resources,
+        machine=1,
     params:
         study=PIPELINE.study_file,
         store=f"{RESULTS}/store",
         spec=lambda wildcards: PIPELINE.case_spec(wildcards.case),
-    resources:
-        machine=1,
-        **PIPELINE.device_resources,
-    log:
-        f"{RESULTS}/logs/{{case}}/measure-{{phase}}-{{round}}-{{block}}.log",
     shell:
         "knobscope measure --study {params.study} --case {wildcards.case} --plan {input.plan}"
         " --block {wildcards.phase}-{wildcards.round}-{wildcards.block} --profile {input.profile}"

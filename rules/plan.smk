@@ -4,11 +4,11 @@
 rule plan_screening:
     output:
         f"{RESULTS}/{{case}}/plan/screen-{{round}}.parquet",
+    log:
+        f"{RESULTS}/logs/{{case}}/plan-screen-{{round}}.log",
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
-    log:
-        f"{RESULTS}/logs/{{case}}/plan-screen-{{round}}.log",
     shell:
         "knobscope plan --study {params.study} --case {wildcards.case} --phase screen --round {wildcards.round}"
         " --out {output} 2>&1 | tee {log}"
@@ -16,14 +16,16 @@ rule plan_screening:
 
 rule plan_sweep:
     input:
-        lambda wildcards: PIPELINE.last_fits(checkpoints, dbms=wildcards.case.split("/")[0]),
+        lambda wildcards: PIPELINE.last_fits(
+            checkpoints, dbms=wildcards.case.split("/")[0]
+        ),
     output:
         f"{RESULTS}/{{case}}/plan/sweep-0.parquet",
+    log:
+        f"{RESULTS}/logs/{{case}}/plan-sweep-0.log",
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
-    log:
-        f"{RESULTS}/logs/{{case}}/plan-sweep-0.log",
     shell:
         "knobscope plan --study {params.study} --case {wildcards.case} --phase sweep --fits {input}"
         " --out {output} 2>&1 | tee {log}"

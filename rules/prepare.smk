@@ -6,13 +6,13 @@ rule prepare:
         f"{RESULTS}/{{case}}/plan/{{phase}}-{{round}}.parquet",
     output:
         f"{RESULTS}/{{case}}/prepared/{{phase}}-{{round}}.json",
+    log:
+        f"{RESULTS}/logs/{{case}}/prepare-{{phase}}-{{round}}.log",
+    resources:
+        **PIPELINE.device_resources,
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.case_spec(wildcards.case),
-    resources:
-        machine=1,
-        **PIPELINE.device_resources,
-    log:
-        f"{RESULTS}/logs/{{case}}/prepare-{{phase}}-{{round}}.log",
     shell:
         "knobscope prepare --study {params.study} --case {wildcards.case} --plan {input} --out {output} 2>&1 | tee {log}"

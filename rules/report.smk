@@ -6,11 +6,13 @@ rule report:
         database=f"{RESULTS}/study.duckdb",
         findings=f"{RESULTS}/confirmed.parquet",
     output:
-        report(f"{RESULTS}/report.html", caption="captions/report.rst", category="Result"),
-    params:
-        study=PIPELINE.study_file,
+        report(
+            f"{RESULTS}/report.html", caption="captions/report.rst", category="Result"
+        ),
     log:
         f"{RESULTS}/logs/report.log",
+    params:
+        study=PIPELINE.study_file,
     shell:
         "knobscope report --study {params.study} --database {input.database} --findings {input.findings}"
         " --out {output} 2>&1 | tee {log}"

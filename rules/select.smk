@@ -3,15 +3,19 @@
 
 checkpoint select:
     input:
-        runs=lambda wildcards: PIPELINE.screening_runs(wildcards.case, int(wildcards.round)),
-        plans=lambda wildcards: PIPELINE.screening_plans(wildcards.case, int(wildcards.round)),
+        runs=lambda wildcards: PIPELINE.screening_runs(
+            wildcards.case, int(wildcards.round)
+        ),
+        plans=lambda wildcards: PIPELINE.screening_plans(
+            wildcards.case, int(wildcards.round)
+        ),
     output:
         f"{RESULTS}/{{case}}/fit/{{round}}.json",
+    log:
+        f"{RESULTS}/logs/{{case}}/select-{{round}}.log",
     params:
         study=PIPELINE.study_file,
         spec=PIPELINE.fit_spec,
-    log:
-        f"{RESULTS}/logs/{{case}}/select-{{round}}.log",
     shell:
         "knobscope select --study {params.study} --case {wildcards.case} --round {wildcards.round} --runs {input.runs}"
         " --plans {input.plans} --out {output} 2>&1 | tee {log}"

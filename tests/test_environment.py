@@ -29,7 +29,7 @@ def test_conda_environment_has_the_locked_versions() -> None:
     versions = {CONDA_NAMES.get(name, name): version for name, version in pinned.items() if name not in OTHERS}
     locked = locked_versions()
     assert versions == {name: locked[name] for name in versions}
-    assert len(versions) >= 13
+    assert len(versions) >= 12
 
 
 def test_all_direct_dependencies_are_in_both() -> None:

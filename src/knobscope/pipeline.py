@@ -102,12 +102,8 @@ class Pipeline:
     @property
     def rule_files(self) -> list[str]:
         """Mismatch rules of the study: an edited rule judges anew."""
-        return [f"{self.rules_folder}/{name}.sql" for name in self.specs.study.rules]
-
-    @property
-    def rules_folder(self) -> str:
-        """Folder of the mismatch rules, beside the Snakefile."""
-        return os.path.relpath(self.home / "rules/mismatch")
+        folder = os.path.relpath(self.home / "rules/mismatch")
+        return [f"{folder}/{name}.sql" for name in self.specs.study.rules]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, or that of the last round."""

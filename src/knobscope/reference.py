@@ -16,7 +16,8 @@ def render_reference() -> str:
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     summaries = {choice.dest: choice.help or "" for choice in commands._choices_actions}
     parts = [
-        "# Commands\n\nWritten by `make docs` from the program. Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n",
+        "# Commands\n\nWritten by `make docs` from the program. "
+        "Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n",
         "| command | what it does |\n|---|---|",
         *(f"| [`{name}`](#{name}) | {summaries[name]} |" for name in commands.choices),
     ]

@@ -48,6 +48,7 @@ TABLES: dict[str, dict[str, str]] = {
         "reason": "VARCHAR",
         "log_tail": "VARCHAR",
         "started_at": "TIMESTAMP",
+        "machine": "VARCHAR",  # kernel, processor, memory
         "session": "VARCHAR",  # one call of `measure`; a block that was resumed has several
         "window_s": "DOUBLE",
         "overhead_s": "DOUBLE",  # everything but warm-up and the measured window

@@ -238,3 +238,24 @@ def test_a_database_of_something_else_is_refused(specs: StudySpecs, tmp_path: Pa
         connection.execute("CREATE TABLE cooking (recipe VARCHAR)")
     with pytest.raises(UserError, match="no table `runs`"):
         render_report(database, specs, tmp_path / "report.html")
+
+
+def test_origins_add_up_even_where_foreign_requests_are_counted_apart(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "UPDATE io_profile SET own_requests = 30, inode_requests = 20, journal_requests = 10, flush_requests = 0, "
+        "foreign_requests = 40 WHERE op = 'write'"
+    )
+    page = render(database, specs, tmp_path)
+    rows = [list(row) for row in page.all("tr") if row[0].text == "write"]
+    assert rows
+    shares = [["".join(cell.itertext()).replace("\u00a0", " ") for cell in row[-5:]] for row in rows]
+    assert shares == [["30 %", "20 %", "10 %", "0 %", "40 %"]] * len(rows)
+
+
+def test_pauses_of_a_series_are_drawn_as_zero() -> None:
+    from knobscope.report.sections.default_io import _with_pauses
+
+    points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0)]
+    assert [value for _, value in _with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]

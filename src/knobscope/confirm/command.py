@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from knobscope.confirm.findings import confirm_findings, names_testable_cause
+from knobscope.detect import add_table
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
@@ -29,6 +30,8 @@ def _run(args: argparse.Namespace) -> int:
         connection = stack.enter_context(duckdb.connect(str(args.database), read_only=True))
         rows = confirm_findings(findings, connection, opened, args.seconds)
     write_table(args.out, "findings", rows)
+    add_table(args.database, "findings", args.out)
+    args.out.touch()  # the database became newer just now, and Snakemake would confirm for ever
     confirmed = [row["confirmed"] for row in rows if names_testable_cause(row)]
     print(
         f"confirm {specs.study.name}: of {len(confirmed)} mismatches with a cause to test, {confirmed.count('yes')} "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
+from knobscope.measure.machine import describe_machine
 from knobscope.measure.progress import BlockProgress
 from knobscope.measure.run import Bench, measure_run
 from knobscope.measure.store import RunStore, run_id_of
@@ -115,6 +116,7 @@ def _identity(
         "tier": tier,
         "workload_class": specs.workloads[case.workload].class_,
         "session": session,
+        "machine": describe_machine(),
     }
 
 

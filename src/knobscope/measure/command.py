@@ -3,6 +3,7 @@
 import argparse
 import json
 from pathlib import Path
+from typing import Literal
 
 from knobscope.devices import device_lock, open_device
 from knobscope.measure.block import measure_block, write_block
@@ -21,13 +22,13 @@ __all__ = ["add_parser"]
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     specs, case = load_study(args.study, args.root), parse_case(args.case)
-    study, device_spec = specs.study, specs.devices[case.device]
+    study = specs.study
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
     profile = json.loads(args.profile.read_text())
     progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).baseline)
-    with open_device(device_spec, args.root, study.name) as device, device_lock(device.block):
-        scope = "device" if device_spec.is_dedicated else "process"
+    with open_device(specs.devices[case.device], args.root, study.name) as device, device_lock(device.block):
+        scope: Literal["device", "process"] = "device" if device.dedicated else "process"
         unit = int(profile["preferred_write_bytes"])
         with open_watch(device.block, unit=unit, scope=scope, prefer=study.monitor) as watch:
             bench = Bench(specs.dbms[case.dbms], specs.workloads[case.workload], device.directory, watch)

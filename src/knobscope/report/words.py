@@ -13,12 +13,10 @@ __all__ = [
     "format_fold",
     "format_micros",
     "format_number",
-    "format_points",
     "format_rate",
     "format_seconds",
     "format_share",
     "format_size",
-    "format_speed",
     "format_time",
     "format_value",
     "join_words",
@@ -72,13 +70,6 @@ def format_share(share: float | None) -> str:
     return f"< 0.1{_SPACE}%" if 0 < percent < 0.1 else f"{percent:.1f}{_SPACE}%"
 
 
-def format_points(share: float) -> str:
-    """Return a difference of two shares: +12 points."""
-    points = 100 * share
-    sign = "+" if points > 0 else "−" if points < 0 else "±"
-    return f"{sign}{format_number(abs(points))}{_SPACE}points"
-
-
 def format_size(size_bytes: float | None) -> str:
     """Return a size in binary units: 4 KiB."""
     if size_bytes is None or math.isnan(size_bytes):
@@ -86,13 +77,6 @@ def format_size(size_bytes: float | None) -> str:
     units = ("B", "KiB", "MiB", "GiB", "TiB")
     power = min(int(math.log2(max(size_bytes, 1))) // 10, len(units) - 1)
     return f"{format_number(size_bytes / 1024**power, 3)}{_SPACE}{units[power]}"
-
-
-def format_speed(bytes_per_s: float | None) -> str:
-    """Return a transfer rate: 512 MB/s, in decimal units as device makers count."""
-    if bytes_per_s is None or math.isnan(bytes_per_s):
-        return UNKNOWN
-    return f"{format_number(bytes_per_s / 1e6, 3)}{_SPACE}MB/s"
 
 
 def format_micros(micros: float | None) -> str:

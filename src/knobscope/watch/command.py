@@ -1,6 +1,7 @@
 """`knobscope watch`: runs any command and tells what it did to a device."""
 
 import argparse
+import contextlib
 import ctypes
 import os
 import re
@@ -8,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice, find_block_device
@@ -58,24 +59,30 @@ def _watch_command(command: Sequence[str], watch: Watch, write_back: Callable[[]
     gate, opener = os.pipe()
     child = subprocess.Popen([sys.executable, "-I", "-S", str(_GATE), str(gate), *command], pass_fds=[gate])
     os.close(gate)
-    _let_child_decide(child)
-    watch.follow([child.pid])
-    watch.begin()
-    os.write(opener, b"!")
-    os.close(opener)
-    ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # not yet reaped: its CPU time can still be read
-    write_back()
-    profile = watch.end()
+    with _child_decides(child):
+        watch.follow([child.pid])
+        watch.begin()
+        os.write(opener, b"!")
+        os.close(opener)
+        ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # not yet reaped: its CPU time is still there
+        write_back()
+        profile = watch.end()
     child.wait()
     code = ended.si_status if ended and ended.si_code == os.CLD_EXITED else 128 - child.returncode
     return code, profile
 
 
-def _let_child_decide(child: "subprocess.Popen[bytes]") -> None:
-    """Ctrl-C reaches the command from the terminal; other requests to end are passed on. We tell the profile anyway."""
-    signal.signal(signal.SIGINT, lambda *_: None)
+@contextlib.contextmanager
+def _child_decides(child: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Leave Ctrl-C to the command, which gets it from the terminal too, and pass other requests to end on to it."""
+    handlers = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _: child.send_signal(received))
+        handlers[number] = signal.signal(number, lambda received, _: child.send_signal(received))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _write_back(block: BlockDevice) -> None:

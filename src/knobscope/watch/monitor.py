@@ -123,5 +123,5 @@ def _start(command: list[str], errors: Any) -> "subprocess.Popen[bytes]":
             env=environment,  # who called sudo on *us* says nothing about whose processes root may follow
             process_group=0,
         )
-    except FileNotFoundError as missing:
-        raise MonitorUnavailableError(f"the monitor needs root, and there is no {missing.filename} here") from missing
+    except OSError as failure:
+        raise MonitorUnavailableError(f"the monitor needs root; {command[0]}: {failure.strerror}") from failure

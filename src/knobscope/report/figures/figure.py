@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +14,7 @@ from knobscope.report.figures.canvas import Canvas
 __all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
 
 #: Widths in pixels that figures are drawn for: half the page or a phone, and the whole page.
-NARROW, WIDE = 400, 960
+NARROW, WIDE = 400, 880
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class Figure:
     data: Sequence[dict[str, Any]]
     caption: str = ""
     wide: bool = False
-    legend: Sequence[tuple[str, str]] = field(default=())
 
     def svgs(self) -> list[str]:
         """Return the <svg> elements for the page: of a wide figure one for screens and one for phones."""

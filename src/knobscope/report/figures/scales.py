@@ -11,8 +11,8 @@ __all__ = [
     "Tick",
     "fold_ticks",
     "linear_ticks",
-    "number_ticks",
     "power_ticks",
+    "ratio_ticks",
     "short_number",
     "spread_labels",
 ]
@@ -72,6 +72,13 @@ def power_ticks(low: float, high: float, base: int, most: int = 8) -> list[float
     return [float(base) ** exponent for exponent in exponents[::stride]]
 
 
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten between two ends; only the powers where there are many."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    digits = (1, 2, 5) if len(powers) < 5 else (1,)
+    return [tick for power in powers for digit in digits if low <= (tick := digit * 10.0**power) <= high]
+
+
 def fold_ticks(low: float, high: float, most: int = 7) -> list[Tick]:
     """Return ticks for natural-log ratios, labelled as x-fold changes; 1x is among them when in range."""
     decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
@@ -83,11 +90,6 @@ def fold_ticks(low: float, high: float, most: int = 7) -> list[Tick]:
         if reaches and gap >= (high - low) / (1.7 * most):
             break
     return [(place, f"{format_number(math.exp(place), 3)}x") for place in places if low <= place <= high]
-
-
-def number_ticks(values: list[float]) -> list[Tick]:
-    """Label values as short numbers: 250, 1k, 2.5M."""
-    return [(value, short_number(value)) for value in values]
 
 
 def short_number(value: float) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from knobscope.report.figures.axes import Frame, draw_y_axis
 from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import WIDE
-from knobscope.report.figures.scales import Scale, linear_ticks, short_number
+from knobscope.report.figures.scales import Scale, linear_ticks, ratio_ticks, short_number
 from knobscope.report.words import format_rate
 
 __all__ = ["TimelineBlock", "TimelineRun", "draw_timeline"]
 
 _MOST_BLOCKS = 150
+#: Where throughput differs by more than this factor, a linear axis would flatten all slow blocks.
+_LOG_ABOVE = 4
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ def draw_timeline(width: float, blocks: Sequence[TimelineBlock], noise: float | 
     canvas = Canvas(width, 268)
     frame = Frame(52, 40, width - 8, 200)
     scale = _sentinel_scale(frame, blocks, noise)
-    draw_y_axis(canvas, frame, [(scale(tick), short_number(tick)) for tick in linear_ticks(scale.low, scale.high, 4)])
+    ticks = ratio_ticks(scale.low, scale.high) if scale.log else linear_ticks(scale.low, scale.high, 4)
+    draw_y_axis(canvas, frame, [(scale(tick), short_number(tick)) for tick in ticks])
     canvas.text(0, 14, "throughput of the default configuration, ops/s", "label")
     gap = 6 if len(blocks) < 40 else 1
     room = frame.width - gap * (len(blocks) - 1)
@@ -72,6 +75,8 @@ def _sentinel_scale(frame: Frame, blocks: Sequence[TimelineBlock], noise: float 
         return Scale(0, 1, frame.bottom, frame.top)
     spread = math.exp(2.4 * (noise or 0.02))
     low, high = min(values) / spread, max(values) * spread
+    if high > _LOG_ABOVE * low:
+        return Scale(low / 1.2, high * 1.2, frame.bottom, frame.top, log=True)
     margin = 0.15 * (high - low)
     return Scale(max(low - margin, 0), high + margin, frame.bottom, frame.top)
 

@@ -1,13 +1,14 @@
 """What the device sees of the default configuration: sizes, depth over time, latency."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from knobscope.report.figures import Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import format_number, format_rate, format_share, format_size
+from knobscope.report.words import UNKNOWN, format_number, format_rate, format_share, format_size
 from knobscope.specs import Case
 
 __all__ = ["DefaultIo", "IoLine", "describe_default_io"]
@@ -24,10 +25,7 @@ class IoLine:
     mean_size: str
     aligned: str
     sequential: str
-    own: str
-    written_back: str
-    journal: str
-    foreign: str
+    origins: list[str]  # shares of own, written back, journal, flush and foreign requests
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,8 @@ def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
         """
         SELECT op, sum(requests)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes,
             sum(aligned_requests) / sum(requests) AS aligned, sum(sequential_requests) / sum(requests) AS sequential,
-            sum(own_requests) / sum(requests) AS own, sum(inode_requests) / sum(requests) AS inode,
-            sum(journal_requests) / sum(requests) AS journal, sum(foreign_requests) / sum(requests) AS foreign_
+            sum(own_requests) AS own, sum(inode_requests) AS inode, sum(journal_requests) AS journal,
+            sum(flush_requests) AS flush, sum(foreign_requests) AS foreign_
         FROM io_profile WHERE requests > 0 AND list_contains(?, run_id)
         GROUP BY op ORDER BY list_position(['read', 'write', 'flush', 'discard'], op)
         """,
@@ -90,16 +88,16 @@ def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
 
 def _io_line(row: Row, operations: int) -> IoLine:
     has_size = row["op"] in ("read", "write")
+    # A monitor that follows processes counts foreign requests beside the others, not among them.
+    parts = [row[name] or 0 for name in ("own", "inode", "journal", "flush", "foreign_")]
+    shares = [format_share(part / sum(parts)) if sum(parts) else UNKNOWN for part in parts]
     return IoLine(
         op=row["op"],
         per_operation=format_number(row["requests"] / operations if operations else None),
         mean_size=format_size(row["bytes"] / row["requests"]) if has_size else "",
         aligned=format_share(row["aligned"]) if row["op"] == "write" else "",
         sequential=format_share(row["sequential"]) if has_size else "",
-        own=format_share(row["own"]),
-        written_back=format_share(row["inode"]),
-        journal=format_share(row["journal"]),
-        foreign=format_share(row["foreign_"]),
+        origins=shares,
     )
 
 
@@ -108,24 +106,21 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     watched = [run for run in compared.settings[0].runs if run["monitor"] == "bpf"]
     typical = sorted(watched, key=lambda run: run["throughput_ops"] or 0)[len(watched) // 2]
     rows = data.rows("SELECT * FROM io_series WHERE run_id = ? ORDER BY op, t_s", typical["run_id"])
-    if len({row["t_s"] for row in rows}) < 2:
+    times: list[float] = sorted({row["t_s"] for row in rows})
+    if len(times) < 2:
         return None
-    step = _step(rows)
+    step = median(after - before for before, after in pairwise(times))
+    # The last interval ends with the run, and is shorter.
+    length = {time: max(min(step, time - before), 1e-3) for before, time in pairwise([times[0] - step, *times])}
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
-        found = []
-        for op in ("read", "write"):
-            points = [(row["t_s"], take(row)) for row in rows if row["op"] == op]
-            if points:
-                found.append(Curve(op, _LOOKS[op], points))
-        return found
+        by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
+        return [Curve(op, _LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
 
-    depths: dict[float, float] = {}
-    for row in rows:
-        depths[row["t_s"]] = max(depths.get(row["t_s"], 0.0), row["depth"] or 0.0)
+    depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     panels = [
-        ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / step / 1e6)),
-        ("requests in flight", [Curve("depth", "line-d", sorted(depths.items()))]),
+        ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / length[row["t_s"]] / 1e6)),
+        ("requests in flight", [Curve("depth", "line-d", _with_pauses(depths, step))]),
         ("latency, ms", curves(lambda row: (row["latency_mean_us"] or 0.0) / 1000)),
     ]
     return Figure(
@@ -138,10 +133,14 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     )
 
 
-def _step(rows: list[Row]) -> float:
-    """Return the seconds between two points of a series."""
-    times: list[float] = sorted({row["t_s"] for row in rows})
-    return max(min(later - earlier for earlier, later in pairwise(times)), 1e-3)
+def _with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:
+    """Add the zeros that a series leaves out where there was no traffic."""
+    filled = list(points[:1])
+    for (before, _), (time, value) in pairwise(points):
+        if time - before > 1.5 * step:
+            filled += [(before + step, 0.0), (time - step, 0.0)]
+        filled.append((time, value))
+    return filled
 
 
 def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:

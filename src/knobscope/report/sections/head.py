@@ -1,11 +1,8 @@
 """Top of the page: the answer in a sentence, how sure it is, and where it was measured."""
 
 import math
-import os
-import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from knobscope.report.sections.findings import FindingsSection
 from knobscope.report.sections.runs import run_noise
@@ -70,8 +67,11 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     yield f"{first['knob']} decides: {_effect_words(data, first)}{risk}."
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
-        what = f"{safe['knob']} matters most: {_effect_words(data, safe)}" if safe else "none stands out of the noise"
-        yield f"Among knobs that leave committed data safe, {what}."
+        if safe is not None:
+            words = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
+            yield f"Among knobs that leave committed data safe, {words}."
+        elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
+            yield "No knob that leaves committed data safe changes throughput beyond noise."
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
@@ -101,7 +101,7 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         yield findings.empty
         return
     places = sorted({card.device for card in findings.cards})
-    words = plural(findings.mismatches, "mismatch", "mismatches")
+    words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
     words += f" between DBMS and device (on {join_words(places)})" if places else " between DBMS and device"
     if findings.unjudged:
         sentences = [judged.sentence for judged in findings.unjudged]
@@ -128,6 +128,7 @@ def _sureness(data: StudyData) -> Iterator[Sureness]:
         yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", f"standard deviation of one run{spread}", level)
     yield from _drift(data)
     yield from _model_fit(data)
+    yield from _watching(data)
     thresholds = data.specs.study.thresholds
     compared = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND q_value IS NOT NULL")
     if compared:
@@ -150,6 +151,26 @@ def _drift(data: StudyData) -> Iterator[Sureness]:
     words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} left out"] * bool(dropped)
     meaning = "blocks in which the machine changed its speed" + (f": {join_words(words)}" if words else "")
     yield Sureness("Drift", f"{corrected + dropped} of {len(blocks)}", meaning, level)
+
+
+def _watching(data: StudyData) -> Iterator[Sureness]:
+    """Say how much of the study the block-level rules could see."""
+    row = data.rows(
+        """
+        SELECT count(*) AS runs,
+            count(*) FILTER (monitor = 'bpf' AND coalesce(lost_events, 0) = 0) AS whole,
+            median(unattributed_share) FILTER (monitor = 'bpf') AS unknown
+        FROM runs WHERE status = 'ok'
+        """
+    )[0]
+    if not row["runs"]:
+        return
+    share, unknown = row["whole"] / row["runs"], row["unknown"] or 0.0
+    level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
+    meaning = "of runs were watched there without losing an event"
+    if row["unknown"] is not None:
+        meaning += f"; origin unknown of {format_share(unknown)} of the I/O (median)"
+    yield Sureness("Block layer", format_share(share), meaning, level)
 
 
 def _model_fit(data: StudyData) -> Iterator[Sureness]:
@@ -187,21 +208,7 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:
         yield "Measured", f"{span['n']:,} runs from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"
-    yield "This page was made on", ", ".join(_machine())
-
-
-def _machine() -> Iterator[str]:
-    """Describe this machine: kernel, processor, memory, as far as the system tells."""
-    yield f"{platform.system()} {platform.release()}"
-    models = _lines_of("/proc/cpuinfo", "model name")
-    yield f"{os.cpu_count()} cores of {models[0] if models else platform.machine()}"
-    if memory := _lines_of("/proc/meminfo", "MemTotal"):
-        yield f"{round(int(memory[0].split()[0]) / 1024**2)} GiB of memory"
-
-
-def _lines_of(path: str, key: str) -> list[str]:
-    file = Path(path)
-    if not file.exists():
-        return []
-    pairs = (line.partition(":") for line in file.read_text(encoding="utf-8").splitlines())
-    return [value.strip() for name, _, value in pairs if name.strip() == key]
+    machines = [
+        row["machine"] for row in data.rows("SELECT DISTINCT machine FROM runs WHERE machine IS NOT NULL ORDER BY 1")
+    ]
+    yield "Machine", "; ".join(machines) or UNKNOWN

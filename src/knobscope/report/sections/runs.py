@@ -170,7 +170,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     windows = [row["window_s"] for row in runs if row["window_s"] is not None]
     if overheads and windows:
         yield (
-            "A run takes",
+            "Overhead of a run",
             (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"),
         )
     ok = [row for row in runs if row["status"] == "ok"]

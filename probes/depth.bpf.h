@@ -1,0 +1,31 @@
+// Requests in flight: the depth of each hardware queue and of the whole device, weighted by time.
+
+static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u64 step)
+{
+    u32 key = (c->epoch & 1) * (QUEUES + 1) + queue;
+    struct queue_t *q = queues.lookup(&queue);
+    struct depths_t *d = depths.lookup(&key);
+    if (!q || !d)
+        return;
+    u64 depth = __sync_fetch_and_add(&q->depth, step);
+    u64 last = __sync_lock_test_and_set(&q->last, now);
+    if (last < c->since)
+        last = c->since;
+    if (now > last)
+        __sync_fetch_and_add(&d->time[depth < DEPTHS ? depth : DEPTHS], now - last);
+}
+
+static __always_inline void move_depth(struct config_t *c, u32 queue, u64 now, u64 step)
+{
+    move_queue(c, queue, now, step);
+    if (QUEUES > 1)
+        move_queue(c, QUEUES, now, step);
+}
+
+// A new request has this one's tag, so this one must have ended, unseen: programs may be skipped in nested interrupts.
+static __always_inline void forget(struct config_t *c, struct slot_t *slot, u32 queue)
+{
+    if (slot->state == ISSUED)
+        move_depth(c, queue, bpf_ktime_get_ns(), -1);
+    slot->state = FREE;
+}

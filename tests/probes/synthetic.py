@@ -1,0 +1,218 @@
+"""Drives the real BPF programs with made-up requests: states that no device of a test machine can be brought into.
+
+Run by the system's Python, which has bcc. A request is laid out in the value of a BPF map, by the running kernel's own
+offsets; the kernel runs the programs on its address (BPF_PROG_TEST_RUN). Prints one JSON object per scenario.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
+
+from bcc import BPF, lib  # noqa: E402
+from block_profile import describe_run  # noqa: E402
+from counters import Counters  # noqa: E402
+from disk import Disk  # noqa: E402
+from kernel import compile_environment, describe_kernel  # noqa: E402
+
+_BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+_PROG_TEST_RUN = 10
+_DISK, _QUEUE, _HARDWARE, _REQUEST, _SIZE = 0, 64, 2048, 8192, 16384  # places in the memory of a scenario
+_MEMORY = """
+struct memory_t { char bytes[%d]; };
+BPF_ARRAY(memory, struct memory_t, 1);
+BPF_ARRAY(address, u64, 1);
+int find(struct bpf_raw_tracepoint_args *ctx)
+{
+    int zero = 0;
+    u64 place = (u64)memory.lookup(&zero);
+    address.update(&zero, &place);
+    return 0;
+}
+"""
+
+
+class Machine:
+    """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
+
+    def __init__(self, queues: int, scope: str) -> None:
+        self.kernel = describe_kernel()
+        disk = Disk("4095:1", "made-up", 4095, 1, 0, 2**64 - 1, queues, 64, "")
+        with compile_environment(self.kernel):
+            self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
+            run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)
+        self._address = self._memory["address"][ctypes.c_int(0)].value
+        self._bytes = bytearray(_SIZE)
+        self.counters = Counters(self.kernel, disk, 4096, scope)
+        self._scope = scope
+        self._write(_DISK, "gendisk__major", "<I", 4095)
+        self._write(_DISK, "gendisk__first_minor", "<I", 1)
+        self._write(_QUEUE, "request_queue__disk", "<Q", self._address + _DISK)
+
+    def offset(self, name: str) -> int:
+        found = re.search(rf"^#define {name} (\d+)$", self.kernel.prelude, re.MULTILINE)
+        assert found, name
+        return int(found[1])
+
+    def _write(self, place: int, member: str, form: str, value: int) -> None:
+        struct.pack_into(form, self._bytes, place + self.offset(member), value)
+
+    def request(
+        self, op: str = "REQ_OP_WRITE", tag: int = 1, sector: int = 8, size: int = 4096, queue: int = 0
+    ) -> None:
+        """Lay out the request that the next events are about."""
+        hardware = _HARDWARE + 512 * queue
+        self._write(hardware, "blk_mq_hw_ctx__queue_num", "<I", queue)
+        for member, form, value in (
+            ("q", "<Q", self._address + _QUEUE),
+            ("mq_hctx", "<Q", self._address + hardware),
+            ("cmd_flags", "<I", self.offset(op)),
+            ("tag", "<i", tag),
+            ("internal_tag", "<i", -1),
+            ("data_len", "<I", size),
+            ("sector", "<Q", sector),
+        ):
+            self._write(_REQUEST, f"request__{member}", form, value)
+        leaf = self._memory["memory"].Leaf.from_buffer_copy(self._bytes)
+        zero = ctypes.c_int(0)
+        assert lib.bpf_update_elem(self._memory["memory"].map_fd, ctypes.byref(zero), ctypes.byref(leaf), 0) == 0
+
+    def event(self, name: str, error: int = 0, finished: int = 0) -> None:
+        """Run one program on the request."""
+        function = self.counters._bpf.funcs[f"on_{name}".encode()]
+        run_program(function.fd, self._address + _REQUEST, error, finished)
+
+    @contextlib.contextmanager
+    def run(self, name: str) -> Iterator[None]:
+        """Count what happens in the block and print it."""
+        self.counters.start(0)
+        yield
+        print(json.dumps({"scenario": name, **describe_run(self.counters.stop(), [], self._scope)}))
+
+
+def run_program(handle: int, *arguments: int) -> None:
+    """Run a raw tracepoint program once with these arguments, without the tracepoint."""
+    context = (ctypes.c_uint64 * 12)(*arguments)
+    place = ctypes.addressof(context)
+    # union bpf_attr, struct test: program, return value, data, repetitions, size and place of the context, flags
+    raw = struct.pack("<4I2Q4I2Q4I", handle, *[0] * 7, ctypes.sizeof(context), 0, place, *[0] * 5)
+    attributes = ctypes.create_string_buffer(raw, len(raw))
+    if ctypes.CDLL(None, use_errno=True).syscall(_BPF_SYSCALL, _PROG_TEST_RUN, attributes, len(raw)) != 0:
+        raise OSError(ctypes.get_errno(), "BPF_PROG_TEST_RUN: " + os.strerror(ctypes.get_errno()))
+
+
+def partial_completion(machine: Machine) -> None:
+    """The first half ends, then the second: one request, in flight until the end."""
+    machine.request(size=8192)
+    machine.event("issue")
+    machine.event("complete", finished=4096)
+    machine.request(size=4096, sector=16)
+    machine.event("complete", finished=4096)
+
+
+def requeue(machine: Machine) -> None:
+    """Given back by the driver, issued again, completed: one request."""
+    machine.request()
+    for name in ("issue", "requeue", "issue"):
+        machine.event(name)
+    machine.event("complete", finished=4096)
+
+
+def requeue_and_fail(machine: Machine) -> None:
+    """Given back by the driver and ended with an error before it is issued again."""
+    machine.request()
+    machine.event("issue")
+    machine.event("requeue")
+    machine.event("complete", error=10, finished=4096)
+
+
+def start_before_attach(machine: Machine) -> None:
+    """A completion whose start nobody saw; and the second end of a request that a flush follows: it counts nothing."""
+    machine.request()
+    machine.event("complete", finished=4096)
+    machine.request(size=0)
+    machine.event("complete", finished=0)
+
+
+def missed_completion(machine: Machine) -> None:
+    """The tag is used again, so the request before it must have ended."""
+    machine.request()
+    machine.event("issue")
+    machine.request(sector=800)
+    machine.event("issue")
+    machine.event("complete", finished=4096)
+
+
+def four_queues(machine: Machine) -> None:
+    """One request on each of queues 0 to 2, two on queue 3, then all complete."""
+    places = [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2)]
+    for name in ("issue", "complete"):
+        for queue, tag in places:
+            machine.request(queue=queue, tag=tag, sector=1000 * queue + 64 * tag)
+            machine.event(name, finished=4096 if name == "complete" else 0)
+
+
+def operations_and_sizes(machine: Machine) -> None:
+    """Every operation, sizes that have no counter of their own, and a tag beyond all tags."""
+    for tag, (op, size) in enumerate(
+        [
+            ("REQ_OP_READ", 1048576),
+            ("REQ_OP_READ", 1049088),
+            ("REQ_OP_WRITE", 520),
+            ("REQ_OP_WRITE_ZEROES", 2097152),
+            ("REQ_OP_DISCARD", 1 << 30),
+            ("REQ_OP_FLUSH", 0),
+            ("REQ_OP_DRV_IN", 4096),
+        ]
+    ):
+        machine.request(op, tag=tag, size=size, sector=4096 * tag)
+        machine.event("issue")
+        machine.event("complete", finished=size)
+    machine.request(tag=64)
+    machine.event("issue")
+
+
+def sequential_runs(machine: Machine) -> None:
+    """A run of five, a pair, and two runs of three in turns, the second of them backwards."""
+    starts = [8 * i for i in range(5)] + [10000, 10008] + [20000, 30016, 20008, 30008, 20016, 30000]
+    for sector in starts:
+        machine.request(sector=sector)
+        machine.event("issue")
+        machine.event("complete", finished=4096)
+
+
+def main() -> None:
+    """Run all scenarios; `across` reaches over two runs."""
+    machine = Machine(queues=4, scope="device")
+    scenarios: list[Callable[[Machine], None]] = [
+        partial_completion,
+        requeue,
+        requeue_and_fail,
+        start_before_attach,
+        missed_completion,
+        four_queues,
+        operations_and_sizes,
+        sequential_runs,
+    ]
+    for scenario in scenarios:
+        with machine.run(scenario.__name__):
+            scenario(machine)
+    with machine.run("across_begin"):
+        machine.request()
+        machine.event("issue")
+    with machine.run("across_end"):
+        machine.event("complete", finished=4096)
+    machine.counters.close()
+
+
+if __name__ == "__main__":
+    main()

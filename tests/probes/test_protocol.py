@@ -1,0 +1,102 @@
+"""What the monitor answers to nonsense, and on machines where it cannot work."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+MONITOR = Path(__file__).parents[2] / "probes" / "monitor.py"
+
+
+def talk(python: str, *lines: str, device: str, user: str | None = None, **options: str) -> tuple[int, list[Any], str]:
+    """Send lines to a monitor; return its exit code, its answers and its stderr."""
+    command = [python, "-I", str(MONITOR), "--device", device, "--unit", options.get("unit", "4096")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")} | options
+    done = subprocess.run(
+        command,
+        input="".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        user=user,
+        env=environment,
+    )
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+@pytest.fixture(scope="module")
+def device() -> str:
+    """The number of a device with requests, whatever it is."""
+    if os.geteuid() != 0:
+        pytest.skip("BPF needs root")
+    found = sorted(path.parent for path in Path("/sys/block").glob("*/mq"))
+    if not found:
+        pytest.skip("this machine has no device with requests")
+    return (found[0] / "dev").read_text().strip()
+
+
+def test_nonsense_is_answered_and_survived(system_python: str, device: str) -> None:
+    nonsense = ["bogus\n", "\n", "follow\n", "follow 1 x\n", "follow -1\n", "follow 0\n", "begin now\n", "end\n"]
+    nonsense += ["a" * 200_000 + "\n", "follow 99999999999999999999\n", "\x00\xff\n"]
+    code, answers, stderr = talk(system_python, *nonsense, "begin\n", "end\n", device=device)
+    assert code == 0, stderr
+    assert answers[0]["event"] == "ready"
+    assert answers[0]["device"] == device
+    assert [answer["event"] for answer in answers[-2:]] == ["begun", "profile"]
+    errors = answers[1:-2]
+    assert len(errors) >= len(nonsense)
+    assert all(answer["event"] == "error" and answer["reason"] for answer in errors)
+
+
+def test_only_processes_of_the_caller_are_followed(system_python: str, device: str) -> None:
+    """Called through sudo by another user, our own process is none of his business."""
+    code, answers, _ = talk(system_python, f"follow {os.getpid()}\n", device=device, SUDO_UID="65534")
+    assert code == 0
+    assert "does not belong to user 65534" in answers[1]["reason"]
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    assert not any("knobscope-" in line for line in lines)
+
+
+def test_process_scope_needs_processes(system_python: str, device: str) -> None:
+    command = [system_python, "-I", str(MONITOR), "--device", device, "--unit", "512", "--scope", "process"]
+    done = subprocess.run(command, input="begin\n", capture_output=True, text=True, check=True)
+    assert "needs processes" in json.loads(done.stdout.splitlines()[1])["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"python": sys.executable}, "no bcc"),
+        ({"device": "4095:77"}, "no block device 4095:77"),
+    ],
+    ids=["no-bcc", "no-device"],
+)
+def test_unavailable_says_why(system_python: str, device: str, arguments: dict[str, str], reason: str) -> None:
+    code, answers, _ = talk(**{"python": system_python, "device": device, **arguments})  # type: ignore[arg-type]
+    assert code == 3
+    assert [answer["event"] for answer in answers] == ["unavailable"]
+    assert reason in answers[0]["reason"]
+
+
+def test_unavailable_without_root(system_python: str, device: str, open_directory: Path) -> None:
+    open_directory.chmod(0o755)
+    shutil.copytree(MONITOR.parent, open_directory / "probes", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [system_python, "-I", str(open_directory / "probes/monitor.py"), "--device", device, "--unit", "4096"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, user="nobody", check=False)
+    assert done.returncode == 3
+    assert "need root" in json.loads(done.stdout)["reason"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("device", "../etc"), ("unit", "0")])
+def test_wrong_options_are_refused(system_python: str, device: str, name: str, value: str) -> None:
+    code, answers, stderr = talk(system_python, **{"device": device, name: value})  # type: ignore[arg-type]
+    assert (code, answers) == (2, [])
+    assert f"--{name}: expected" in stderr

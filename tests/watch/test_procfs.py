@@ -1,0 +1,68 @@
+"""Totals without BPF: right where they can be known, silent where they cannot, and said once."""
+
+import subprocess
+import sys
+
+import pytest
+from loop_devices import Fio, Gated, Loop, row_of, watch_jobs
+
+from knobscope.watch import WatchFailedError, open_watch
+
+pytestmark = pytest.mark.real
+
+#: An ordinary user asks twice: the monitor may not load BPF programs.
+UNPRIVILEGED = """
+import os, pwd, sys
+from knobscope.devices import BlockDevice
+from knobscope.watch import open_watch
+os.setuid(pwd.getpwnam("nobody").pw_uid)
+for _ in range(2):
+    with open_watch(BlockDevice(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])), 4096, "device") as watch:
+        watch.begin()
+        print(watch.end()["monitor"])
+"""
+
+
+def test_totals_are_those_of_fio(loop: Loop, direct: Fio) -> None:
+    job = direct(loop.node, rw="randrw", bs="8k", number_ios=1009)
+    with open_watch(loop.block, 4096, "device", prefer="procfs") as watch:
+        profile = watch_jobs(watch, job)
+    for op in ("read", "write"):
+        row = row_of(profile, op)
+        assert (row["requests"], row["bytes"]) == (job.read(op)["total_ios"], job.read(op)["io_bytes"])
+        assert row["aligned_share"] is row["own_requests"] is row["sync"] is None
+    assert profile["monitor"] == "procfs"
+    assert profile["lost_events"] is profile["unattributed_share"] is None
+    assert profile["io_sizes"] == profile["queue_depth"] == profile["io_latency"] == profile["series"] == []
+
+
+def test_cpu_time_of_ended_children_counts(loop: Loop) -> None:
+    spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    tree = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}]); sys.stdin.read()"
+    with (
+        open_watch(loop.block, 4096, "device", prefer="procfs") as watch,
+        subprocess.Popen([sys.executable, "-c", tree], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent,
+    ):
+        watch.follow([parent.pid])
+        watch.begin()
+        gated = Gated([sys.executable, "-c", spin])  # not followed
+        gated.run()
+        profile = watch.end()
+    assert 0.3 <= profile["cpu_s"] < 0.55
+
+
+def test_end_without_begin_is_refused(loop: Loop) -> None:
+    with (
+        open_watch(loop.block, 4096, "device", prefer="procfs") as watch,
+        pytest.raises(WatchFailedError, match="begin"),
+    ):
+        watch.end()
+
+
+def test_fallback_says_so_once(loop: Loop) -> None:
+    place = [loop.block.name, str(loop.block.major), str(loop.block.minor)]
+    command = [sys.executable, "-c", UNPRIVILEGED, *place]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["procfs", "procfs"]
+    assert done.stderr.count("block-level facts are not to be had") == 1
+    assert "totals from procfs" in done.stderr

@@ -1,0 +1,117 @@
+"""`knobscope watch` from the outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_devices import Loop, row_of
+
+from knobscope.cli import main
+
+pytestmark = pytest.mark.real
+
+KEYS = {
+    *("command", "device", "duration_s", "monitor", "lost_events", "unattributed_share", "cpu_s"),
+    *("io_profile", "io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "series"),
+}
+FIO = ["fio", "--name=job", "--output=/dev/null", "--size=8m"]
+
+
+def watch(*arguments: str | Path) -> int:
+    return main(["watch", *(str(argument) for argument in arguments)])
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def test_json_agrees_with_fio(loop: Loop, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    job = [*FIO, f"--filename={loop.node}", "--rw=randwrite", "--bs=4k", "--direct=1", "--number_ios=1009"]
+    assert watch("--device", loop.node, "--json", tmp_path / "out.json", "--", *job) == 0
+    profile = read(tmp_path / "out.json")
+    assert set(profile) >= KEYS
+    assert profile["command"] == job
+    assert profile["io_sizes"] == [{"op": "write", "bytes": 4096, "requests": 1009}]
+    assert row_of(profile, "write")["own_requests"] == 1009
+    out, shown = capfd.readouterr()
+    assert "write sizes: 4 KiB 100.0 %" in shown
+    assert out == ""
+
+
+def test_what_stays_in_the_page_cache_is_written_back(mounted: Loop, tmp_path: Path) -> None:
+    assert mounted.mount is not None
+    job = [*FIO, f"--filename={mounted.mount / 'file'}", "--rw=write", "--bs=64k"]
+    for extra, least in (([], 8 << 20), (["--no-sync"], 0)):
+        arguments = ["--device", mounted.mount, "--json", tmp_path / "out.json", *extra, "--"]
+        assert watch(*arguments, *job) == 0
+        write = row_of(read(tmp_path / "out.json"), "write")
+        assert (write["inode_bytes"] >= 8 << 20) == (least > 0)
+
+
+def test_device_of_this_directory_and_scope_process_are_the_defaults(
+    mounted: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mounted.mount is not None
+    with monkeypatch.context() as patch:
+        patch.chdir(mounted.mount)
+        assert watch("--json", tmp_path / "out.json", "--", "true") == 0
+    profile = read(tmp_path / "out.json")
+    assert (profile["device"], profile["scope"]) == (f"{mounted.block.major}:{mounted.block.minor}", "process")
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)], ids=["exit", "kill"]
+)
+def test_exit_code_is_that_of_the_command(loop: Loop, script: str, code: int) -> None:
+    assert watch("--device", loop.block.name, "--", sys.executable, "-c", script) == code
+
+
+def test_ctrl_c_ends_the_command_and_still_gives_the_profile(loop: Loop, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    command = [
+        sys.executable,
+        "-m",
+        "knobscope",
+        "watch",
+        "--device",
+        loop.node,
+        "--json",
+        str(out),
+        "--",
+        "sleep",
+        "60",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, process_group=0) as process:
+        deadline = time.monotonic() + 20
+        while b"sleep" not in _children(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+        assert process.wait(20) == 130
+    assert read(out)["duration_s"] < 20
+
+
+def _children(pid: int) -> bytes:
+    """The command names of a process' children, once they run what they were started for."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return b" ".join(Path("/proc", child, "comm").read_bytes() for child in children)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "no-such-disk", "--", "true"], "there is no no-such-disk"),
+        (["--device", "/dev/shm", "--", "true"], "no block device to watch"),
+        (["--device", "9999:1", "--", "true"], "there is no 9999:1"),
+        (["--", "no-such-program"], "there is no program"),
+        ([], "expected a command"),
+    ],
+)
+def test_wrong_input_is_explained(arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert watch(*arguments) == 2
+    assert message in capfd.readouterr().err
