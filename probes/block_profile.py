@@ -113,7 +113,8 @@ def _list_intervals(begin_ns: int, snapshots: Sequence[Snapshot], scope: str) ->
             size = _count(now, "bytes", _COUNTED[scope]) - _count(then, "bytes", _COUNTED[scope])
             completed = now["completed"] - then["completed"]
             latency_us = (now["latency_ns"] - then["latency_ns"]) / completed / 1e3 if completed else None
-            if requests or completed:
+            in_flight = _count(now, "requests", _COUNTED[scope]) - now["completed"]
+            if requests or completed or (in_flight and depth):  # a stall has no requests, but a depth
                 row = {"t_s": (after.at_ns - begin_ns) / 1e9, "op": op, "requests": requests, "bytes": size}
                 rows.append(row | {"depth": depth, "latency_mean_us": latency_us})
     return rows

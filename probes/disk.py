@@ -18,18 +18,22 @@ class Disk:
     """A disk, or the range [first_sector, end_sector) of it; `slots` is a power of two above the highest tag."""
 
     device: str
-    name: str
+    directory: Path  # in sysfs, links resolved
     major: int
     minor: int
     first_sector: int
     end_sector: int
     queues: int
     slots: int
+    sequence_file: Path  # tells a number that the kernel changes with every new medium
     sequence: str
 
     def is_present(self) -> bool:
         """Whether the device is still there and still the same (a loop device may have got another file)."""
-        return _read_sequence(Path("/sys/dev/block", self.device)) == self.sequence
+        try:
+            return self.directory.is_dir() and self.sequence_file.read_text() == self.sequence
+        except OSError:
+            return False
 
 
 def find_disk(device: str) -> Disk:
@@ -47,26 +51,16 @@ def find_disk(device: str) -> Disk:
     first = int((directory / "start").read_text()) if is_partition else 0
     size = int((directory / "size").read_text())
     major, minor = (disk / "dev").read_text().split(":")
+    sequence_file = disk / ("diskseq" if (disk / "diskseq").exists() else "dev")  # since 5.15
     return Disk(
         device=device,
-        name=directory.name,
+        directory=directory,
         major=int(major),
         minor=int(minor),
         first_sector=first,
         end_sector=first + size if is_partition else 2**64 - 1,
         queues=len(queues),
         slots=1 << (max(tags) + 1).bit_length(),
-        sequence=_read_sequence(Path("/sys/dev/block", device)),
+        sequence_file=sequence_file,
+        sequence=sequence_file.read_text(),
     )
-
-
-def _read_sequence(directory: Path) -> str:
-    """Return the number that the kernel changes with every new medium (since 5.15); "" when the device is gone."""
-    resolved = Path(os.path.realpath(directory))
-    disk = resolved.parent if (resolved / "partition").exists() else resolved
-    for name in ("diskseq", "dev"):
-        try:
-            return (disk / name).read_text().strip()
-        except OSError:
-            continue  # an older kernel has only `dev`, a device that is gone neither
-    return ""

@@ -66,7 +66,7 @@ class Monitor:
             monitor="bpf",
             kernel=os.uname().release,
             device=self._disk.device,
-            name=self._disk.name,
+            name=self._disk.directory.name,
             queues=self._disk.queues,
             scope=self._scope,
             attributes_files="HAVE_page__compound_head" in self._kernel.prelude,
@@ -100,7 +100,9 @@ class Monitor:
 
     def _tick(self) -> None:
         if not self._disk.is_present():
-            raise UnavailableError(f"device {self._disk.device} ({self._disk.name}) is gone or has another medium")
+            raise UnavailableError(
+                f"device {self._disk.device} ({self._disk.directory.name}) is gone or has another medium"
+            )
         if self._is_counting:
             self._snapshots.append(self._counters.sample())
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the system packages that are missing (Debian, Ubuntu): as root, or through sudo. Changes nothing when all are there.
 set -eu
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=""
 need() { # need PACKAGE COMMAND...: the package is missing when the command fails
@@ -15,7 +16,7 @@ need fio fio --version
 need openjdk-17-jdk-headless javac -version
 need maven mvn --version
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
-need e2fsprogs sh -c 'PATH=$PATH:/sbin:/usr/sbin command -v mkfs.ext4'
+need e2fsprogs sh -c 'command -v mkfs.ext4'
 need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
 
 as_root=""

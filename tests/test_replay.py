@@ -106,6 +106,22 @@ def test_missing_and_empty_files_are_explained(tmp_path: Path) -> None:
 )
 def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, median: float, tmp_path: Path) -> None:
     more = ["--ignore", ignore] if ignore else []
-    result = run(measured(name), tmp_path, "--response", response, "--trials", "10", *more)
+    result = run(measured(name), tmp_path, "--response", response, "--trials", "20", *more)
     assert abs(result["summary"]["rate_median"] - median) <= 0.05 + 1e-9
+    assert all(trial["stopped"] and trial["r2_unsampled"] >= 0.85 for trial in result["trials"])
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "ignore", "most"),
+    [
+        ("mysql_5.6.26_grid.csv", "runtime", "rel_sd_of_5", 0.6 * 97),
+        ("storm_wordcount.csv", "throughput", "latency", 0.6 * 269),
+        ("berkeleydb_c_grid.csv", "y", "", 128),
+    ],
+)
+def test_auto_needs_fewer_runs(name: str, response: str, ignore: str, most: float, tmp_path: Path) -> None:
+    more = ["--ignore", ignore] if ignore else []
+    more += ["--model", "auto", "--sampling", "active"]
+    result = run(measured(name), tmp_path, "--response", response, "--trials", "3", *more)
+    assert result["summary"]["runs_median"] <= most
     assert all(trial["stopped"] and trial["r2_unsampled"] >= 0.85 for trial in result["trials"])

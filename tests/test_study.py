@@ -72,17 +72,15 @@ def run_ids(folder: Path) -> set[str]:
         return {row[0] for row in connection.execute("SELECT run_id FROM runs").fetchall()}
 
 
-def our_processes() -> set[int]:
-    """Processes of load clients, servers' keepers and monitors."""
-    words = ("site.ycsb.Client", "processes/keeper.py", "probes/monitor.py", "knobscope measure")
+def marked_processes(mark: str) -> set[str]:
+    """Commands of processes that inherited the mark from the pipeline, however they were orphaned since."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            command = path.read_text().replace("\0", " ")
+            if mark in path.read_text(errors="replace"):
+                found.add((path.parent / "cmdline").read_text().replace("\0", " "))
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if any(word in command for word in words):
-            found.add(int(path.parent.name))
     return found
 
 
@@ -122,19 +120,24 @@ def test_kill_9_at_random_moments_changes_nothing(place: Path, tmp_path: Path) -
     (folder / "results/tiny/devices").mkdir(parents=True)
     shutil.copy(place / "results/tiny/devices/here.json", folder / "results/tiny/devices/here.json")
     write_study(folder, rounds=2, threshold=0.9999)
-    others = our_processes()
+    mark = f"KNOBSCOPE_TEST={tmp_path}"
     rng = random.Random(20261121)
     for _ in range(5):
         pipeline = subprocess.Popen(
-            snakemake(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            snakemake(folder),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "KNOBSCOPE_TEST": str(tmp_path)},
         )
         time.sleep(rng.uniform(4, 14))
+        assert marked_processes(mark) != set()
         os.kill(pipeline.pid, signal.SIGKILL)
         pipeline.wait()
         deadline = time.monotonic() + 10
-        while our_processes() - others and time.monotonic() < deadline:
+        while marked_processes(mark) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert our_processes() - others == set()
+        assert marked_processes(mark) == set()
     run(folder)
     assert run_ids(folder) == run_ids(place)
     results = folder / "results/tiny"

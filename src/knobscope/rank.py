@@ -35,15 +35,16 @@ def rank_table(settings: Settings, response: Floats, model: str = DEFAULT_MODEL,
     """Rank the factors by a named model, fitted to the rows with replicates averaged."""
     coarse = settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings
     runs = Runs.of(coarse, response)
+    ranking = Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
     for candidate in reversed(make_models(model, seed)):  # the richest that the rows can carry
         try:
             fitted = candidate.fit(runs.settings, runs.response)
         except InsufficientSamplesError:
             continue
         ranking = rank_knobs(runs, fitted, seed, samples=int(np.clip(60_000 / len(runs.response), 10, 25)))
-        if ranking.knobs:
+        if ranking.holdout_r2 is not None:
             return _doubt(ranking, response)
-    return Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
+    return ranking
 
 
 def find_failure_code(response: Floats) -> str | None:

@@ -46,7 +46,7 @@ class Machine:
 
     def __init__(self, queues: int, scope: str) -> None:
         self.kernel = describe_kernel()
-        disk = Disk("4095:1", "made-up", 4095, 1, 0, 2**64 - 1, queues, 64, "")
+        disk = Disk("4095:1", Path(), 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
             run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)

@@ -37,7 +37,7 @@ def test_other_models_use_the_same_rule(model: str) -> None:
     assert len(result.r2_splits) == 10
     assert result.stopped == (min(result.r2_splits) >= 0.9)
     assert result.importance[0]["knob"] == "page"
-    assert {term["term"] for term in result.terms} <= set(FACTORS)
+    assert {factor for term in result.terms for factor in term["factors"]} <= set(FACTORS)
 
 
 def test_the_seed_decides() -> None:

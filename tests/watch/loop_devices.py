@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import Profile, Watch, gate
@@ -42,14 +42,14 @@ class Loop:
 
 
 @contextlib.contextmanager
-def open_loop(image: Path, size_mib: int, filesystem: str | None = None) -> Iterator[Loop]:
+def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4"] | None = None) -> Iterator[Loop]:
     with ExitStack() as stack:
         image.touch()
         os.truncate(image, size_mib << 20)
         stack.callback(image.unlink)
         if filesystem:
-            run(f"mkfs.{filesystem}", "-q", image)
-        node = run("losetup", "--find", "--show", "--direct-io=on", image)
+            run(f"mkfs.{filesystem}", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+        node = run("losetup", "--find", "--show", "--partscan", "--direct-io=on", image)
         stack.callback(run, "losetup", "--detach", node)
         mount = None
         if filesystem:

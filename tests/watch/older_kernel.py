@@ -30,7 +30,6 @@ def main() -> None:
         cgroup.add_trees([process.pid], None)
         counters.start(cgroup.identity)
         process.communicate(b"\n")
-    subprocess.run(["sync"], check=True)
     profile = describe_run(counters.stop(), [], "device")
     cgroup.release()
     counters.close()

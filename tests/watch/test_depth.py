@@ -42,7 +42,8 @@ def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fi
     assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=0.002)
     assert times_of(profile, queue=0) == times  # a loop device has one hardware queue
     assert sum(row["requests"] for row in profile["io_latency"] if row["low_us"] >= _HOLD_S * 0.8e6) == 7
-    assert max(row["depth"] for row in profile["series"]) == pytest.approx(7, rel=0.2)
+    held = [row for row in profile["series"] if row["requests"] == 0 and row["depth"] > 6.9]
+    assert len(held) >= 3  # a stall shows, although no request begins or ends in it
 
 
 @pytest.mark.parametrize("attached", [True, False], ids=["monitor-attached", "monitor-starts-later"])

@@ -1,10 +1,12 @@
 """The monitor against fio and the kernel's own sums, to the request."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, open_loop, row_of, run, watch_jobs
 
+from knobscope.devices import find_block_device
 from knobscope.watch import Watch, open_watch
 
 pytestmark = pytest.mark.real
@@ -149,3 +151,16 @@ def test_a_shared_device_says_what_it_cannot_attribute(mounted: Loop, fio: Fio) 
     total = sum(row["device_requests"] for row in profile["io_profile"])
     assert profile["unattributed_share"] == pytest.approx(unowned / total)
     assert 0.5 < profile["unattributed_share"] < 1
+
+
+def test_a_partition_counts_its_own_range(tmp_path: Path, direct: Fio) -> None:
+    with open_loop(tmp_path / "disk", 64) as disk:
+        run("addpart", disk.node, "1", "2048", str(16 << 11))  # 16 MiB from 1 MiB on
+        partition = find_block_device(Path(f"{disk.node}p1"))
+        inside = direct(f"{disk.node}p1", rw="randwrite", bs="4k", size="16m", number_ios=101)
+        outside = direct(disk.node, rw="randwrite", bs="4k", offset="32m", size="16m", number_ios=53)
+        with open_watch(partition, 4096, "device") as watch:
+            profile = watch_jobs(watch, inside, outside)
+        run("delpart", disk.node, "1")
+    assert row_of(profile, "write")["requests"] == 101
+    assert sum(row["requests"] for row in profile["io_latency"]) == 101 - profile["starts_without_completion"]

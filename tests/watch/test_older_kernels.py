@@ -30,7 +30,7 @@ def test_direct_requests_are_the_submitters(loop: Loop) -> None:
 
 def test_buffered_writes_are_attributed_completely(mounted: Loop) -> None:
     assert mounted.mount is not None
-    profile = watch(mounted, f"--filename={mounted.mount / 'older'}", "--size=8m", "--fdatasync=64")
+    profile = watch(mounted, f"--filename={mounted.mount / 'older'}", "--size=8m", "--fdatasync=64", "--end_fsync=1")
     write, flush = row_of(profile, "write"), row_of(profile, "flush")
     assert write["own_bytes"] + write["inode_bytes"] >= 8 << 20
     assert write["journal_requests"] > 0

@@ -38,15 +38,18 @@ def test_totals_are_those_of_fio(loop: Loop, direct: Fio) -> None:
 
 def test_cpu_time_of_ended_children_counts(loop: Loop) -> None:
     spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
-    tree = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}]); sys.stdin.read()"
+    tree = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}]); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", tree]
     with (
         open_watch(loop.block, 4096, "device", prefer="procfs") as watch,
-        subprocess.Popen([sys.executable, "-c", tree], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as parent,
     ):
         watch.follow([parent.pid])
         watch.begin()
-        gated = Gated([sys.executable, "-c", spin])  # not followed
-        gated.run()
+        Gated([sys.executable, "-c", spin]).run()  # not followed
+        parent.stdout.readline()  # type: ignore[union-attr]
         profile = watch.end()
     assert 0.3 <= profile["cpu_s"] < 0.55
 

@@ -108,6 +108,7 @@ def _children(pid: int) -> bytes:
         (["--device", "no-such-disk", "--", "true"], "there is no no-such-disk"),
         (["--device", "/dev/shm", "--", "true"], "no block device to watch"),
         (["--device", "9999:1", "--", "true"], "there is no 9999:1"),
+        (["--unit", "0", "--", "true"], "expected 512 to"),
         (["--", "no-such-program"], "there is no program"),
         ([], "expected a command"),
     ],

@@ -2,5 +2,14 @@
 
 from knobscope.plan.command import parse_case
 from knobscope.plan.rounds import case_space, plan_screening, plan_sweep, screening_blocks
+from knobscope.plan.sampling import Space, draw_configurations
 
-__all__ = ["case_space", "parse_case", "plan_screening", "plan_sweep", "screening_blocks"]
+__all__ = [
+    "Space",
+    "case_space",
+    "draw_configurations",
+    "parse_case",
+    "plan_screening",
+    "plan_sweep",
+    "screening_blocks",
+]

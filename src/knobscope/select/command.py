@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from knobscope.errors import UserError
-from knobscope.plan import case_space, parse_case
+from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.selection import Selection, select_knobs
 from knobscope.specs import Dbms, load_study
 from knobscope.tables import read_table, write_json
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["add_parser", "screening_table"]
+
+_CANDIDATES = 5000
 
 
 def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
@@ -51,12 +55,26 @@ def _run(args: argparse.Namespace) -> int:
         screening.splits,
         specs.study.seed,
         levels=space.levels,
+        candidates=_candidates(space),
         axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
     )
     write_json(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0
+
+
+def _candidates(space: Space) -> "pd.DataFrame | None":
+    """Return configurations that the plan may use, when `requires` rules some out; None stands for the full grid.
+
+    A large random draw stands for all of them: what it never shows holds too small a part of the space to matter.
+    """
+    import pandas as pd
+
+    if all(space.dbms.knobs[knob].requirement is None for knob in space.levels):
+        return None
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]
 
 
 def _is_log(dbms: Dbms, knob: str) -> bool:

@@ -99,7 +99,7 @@ def sample_distribution_aware(draw: Draw) -> Ints:
 
 
 def sample_active(draw: Draw) -> Ints:
-    """Take, one after the other, the row with the least known pairs of levels; a pair counts by what it explains so far.
+    """Take, one by one, the row with the least known pairs of levels; a pair counts by what it explains so far.
 
     The stop rule fails most often at cells of two factors that few or no runs have seen: this looks there first, and
     longest where cells already differ.

@@ -49,7 +49,9 @@ class Sampling(SpecModel):
 class Screening(SpecModel):
     """When screening may stop, and what it hands on."""
 
-    model: Literal["anova", "lightgbm"] = Field(default="anova", description="Model that ranks the knobs.")
+    model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "mlp", "auto"] = Field(
+        default="anova", description="Model that ranks the knobs."
+    )
     threshold: float = Field(default=0.9, gt=0, lt=1, description="R2 that all splits must reach.")
     splits: int = Field(default=10, ge=2, description="Random splits into training and test runs.")
     top: int = Field(default=5, ge=1, description="Knobs that go on to the one-at-a-time round.")

@@ -87,15 +87,24 @@ def _child_decides(child: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 def _write_back(block: BlockDevice) -> None:
     """Write what the command left in the page cache: it is the command's doing, only later."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for mount in list_mounts():
-        if (mount.major, mount.minor) == (block.major, block.minor):
-            directory = os.open(mount.point, os.O_RDONLY)
-            try:
-                if libc.syncfs(directory) != 0:
-                    raise OSError(ctypes.get_errno(), "cannot write back", str(mount.point))
-            finally:
-                os.close(directory)
+    device = Path(f"/sys/dev/block/{block.major}:{block.minor}").resolve()
+    mounts = {(mount.major, mount.minor): mount.point for mount in list_mounts()}
+    for (major, minor), point in mounts.items():
+        if Path(f"/sys/dev/block/{major}:{minor}").resolve().is_relative_to(device):  # itself or a partition of it
+            _sync_filesystem(point)
+
+
+def _sync_filesystem(directory: Path) -> None:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except PermissionError:
+        os.sync()  # of all file systems: that is allowed to everybody
+        return
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            raise UserError(f"watch: {directory} cannot be written back: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -5,11 +5,14 @@ from functools import cache
 from typing import Literal
 
 from knobscope.devices import BlockDevice
+from knobscope.errors import UserError
 from knobscope.watch.interface import Scope, Watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
 from knobscope.watch.procfs import ProcfsWatch
 
 __all__ = ["open_watch"]
+
+_MIN_UNIT, _MAX_UNIT = 512, 1 << 30  # what the monitor accepts
 
 
 def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf", "procfs"] = "bpf") -> Watch:
@@ -18,6 +21,8 @@ def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf
     `unit` is the device's preferred write size in bytes: a request is aligned when offset and length are multiples of
     it. Where BPF is not to be had, the sums of procfs take its place, and stderr says so once, with the reason.
     """
+    if not _MIN_UNIT <= unit <= _MAX_UNIT:
+        raise UserError(f"preferred write size: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {unit}")
     if prefer == "bpf":
         try:
             return MonitorWatch(block, unit, scope)
