@@ -82,7 +82,7 @@ class Btf:
             return 8
         if kind == _ARRAY:
             element, _, count = struct.unpack_from("<III", self._types, tail)
-            return count * self._size(element)
+            return int(count) * self._size(element)
         return size
 
     def _search(self, type_id: int, member: str) -> tuple[int, int] | None:

@@ -53,7 +53,9 @@ class RunCgroup:
         PermissionError when a named process is not `uid`'s (None: anybody's will do), ProcessLookupError when it is
         gone.
         """
-        pids, inside, refused = list(pids), set(), set()
+        pids = list(pids)
+        inside: set[int] = set()
+        refused: set[int] = set()
         for pid in pids:
             if uid is not None and _get_owners(pid) != {uid}:
                 raise PermissionError(f"process {pid} does not belong to user {uid}")

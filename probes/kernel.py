@@ -1,7 +1,8 @@
 """What the BPF program must know of the running kernel, and the directory that bcc compiles it in.
 
 Offsets come from BTF, also where headers are installed (those of another version compile and read garbage). Without BTF
-headers of exactly this version are used through bcc's normal path; without either there is nothing to be had.
+headers of exactly this version are used through bcc's normal path; without either there is nothing to be had. Kernels
+before 5.12 lack members and atomic operations that the program needs.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ _MEMBERS = [
     _Member("inode", "i_mode", 2),
     _Member("task_struct", "flags", 4),
 ]
-#: Tracepoint -> struct that the interesting argument points to. Before 5.11 a request_queue comes first in some.
+#: Tracepoint -> struct that the interesting argument points to.
 _TRACEPOINTS = {
     "block_io_start": "request",
     "block_rq_issue": "request",
@@ -93,7 +94,6 @@ _TRACEPOINTS = {
     "writeback_dirty_folio": "folio",
     "writeback_dirty_page": "page",
 }
-_QUEUE_FIRST = {"block_rq_issue", "block_rq_requeue", "block_getrq", "block_bio_frontmerge"}
 _STUB_HEADERS = [
     *(f"linux/{name}.h" for name in ("version", "log2", "ptrace", "bpf", "bpf_common", "stddef", "types")),
     *(f"uapi/linux/{name}.h" for name in ("bpf", "bpf_common", "if_packet", "if_ether", "ptrace", "types", "stddef")),
@@ -190,9 +190,7 @@ def _version_code(version: str) -> str:
 
 def _list_tracepoints_by_symbol() -> dict[str, int]:
     symbols = Path("/proc/kallsyms").read_text()
-    present = [name for name in _TRACEPOINTS if f" __tracepoint_{name}\n" in symbols]
-    has_queue = _get_version() < (5, 11)
-    return {name: int(has_queue and name in _QUEUE_FIRST) for name in present}
+    return {name: 0 for name in _TRACEPOINTS if f" __tracepoint_{name}\n" in symbols}  # comes first since 5.11
 
 
 def _get_version() -> tuple[int, ...]:

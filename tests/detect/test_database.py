@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import Study
+from generated_studies import Study
 
 from knobscope.detect import VIEWS, StudyFiles, add_table, build_database
 from knobscope.errors import UserError

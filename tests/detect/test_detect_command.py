@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import RULES_DIR, Study, Truth
+from generated_studies import RULES_DIR, Study, Truth
 
 from knobscope.detect.command import add_parser
 from knobscope.tables import TABLES, read_table

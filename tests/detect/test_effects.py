@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Study, Truth
+from generated_studies import Study, Truth
 
 from knobscope.detect import METRICS, adjust_for_fdr, effects_of_case, steps_from
 from knobscope.specs import Knob

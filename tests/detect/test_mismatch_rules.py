@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from conftest import RULES_DIR, Study, Truth
+from generated_studies import RULES_DIR, Study, Truth
 
 from knobscope.specs import RULES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import RULES_DIR, Study, Truth
+from generated_studies import RULES_DIR, Study, Truth
 
 from knobscope.detect import FINDING_COLUMNS, run_rules
 from knobscope.errors import UserError

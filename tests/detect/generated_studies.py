@@ -1,0 +1,253 @@
+"""Studies with known truth: specs as YAML, plans of the plan stage, runs drawn from a model, written as parquet."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import yaml
+
+from knobscope.detect import StudyFiles, run_rules, value_text
+from knobscope.plan import plan_sweep
+from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.tables import write_table
+
+RULES_DIR = Path(__file__).parents[2] / "rules" / "mismatch"
+SOURCE = "https://example.org/knobs"
+TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
+
+KNOBS: dict[str, dict[str, Any]] = {
+    "page": {"type": "integer", "range": [1, 64], "unit": "kB", "default": 4, "mechanism": "page_size"},
+    "buffer": {"type": "integer", "range": [1, 64], "default": 8, "expect": "faster", "mechanism": "cache"},
+    "sync": {
+        "type": "enum",
+        "values": ["none", "normal", "full"],
+        "default": "full",
+        "expect": "slower",
+        "durability": True,
+        "mechanism": "flush",
+    },
+    "ahead": {"type": "boolean", "default": False, "mechanism": "prefetch"},
+    "pause": {
+        "type": "integer",
+        "range": [1, 100],
+        "special": {0: "off"},
+        "default": 10,
+        "expect": "none",
+        "mechanism": "other",
+    },
+}
+CHOICES: dict[str, dict[str, Any] | None] = {
+    "page": {"values": [1, 4, 16]},
+    "buffer": {"values": [2, 8, 32]},
+    "sync": None,
+    "ahead": None,
+    "pause": {"values": [0, 10, 100]},
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a value does against the sentinel: natural-log ratios, and differences of shares."""
+
+    throughput: float = 0.0
+    cpu: float = 0.0
+    writes: float = 0.0
+    unaligned: float = 0.0
+    write_run: float = 0.0
+    read_run: float = 0.0
+    depth_one: float = 0.0
+
+
+@dataclass
+class StudyMaker:
+    """Makes the files of one study below `root`."""
+
+    root: Path
+    devices: Sequence[str] = ("nvme",)
+    repeats: int = 2
+    seed: int = 0
+    noise: float = 0.02
+    dedicated: bool = True
+    profiles: bool = True
+    depth_one: float = 0.5  # share of the busy time, at the sentinel
+    busy: float = 0.8
+    queue_loads: Sequence[float] = (1.0,)
+    truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
+    tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
+    knobs: Sequence[str] = tuple(KNOBS)
+
+    def specs(self) -> StudySpecs:
+        """Write the specs, and read them as every stage does."""
+        knobs = {name: {"apply": "restart", "source": SOURCE, **KNOBS[name]} for name in self.knobs}
+        self._write(
+            "dbms/simdb",
+            {
+                "name": "simdb",
+                "description": "a model",
+                "version_sql": "select version()",
+                "writing": {"restart": {"sql": "set {knob} = {value}"}},
+                "readback": {"each": "show {knob}"},
+                "connection": {"binding": "knobscope.JdbcBinding", "properties": {"db.url": "jdbc:sim"}},
+                "loading": {"tables": ["create table t (a int)"]},
+                "knobs": knobs,
+            },
+        )
+        for device in self.devices:
+            spec = {"name": device, "description": device, "tier": TIERS[device][0], "path": "results"}
+            self._write(f"devices/{device}", {**spec, "dedicated": self.dedicated})
+        workload = {"name": "ycsb-a", "generator": "ycsb", "class": "write", "records": 100, "parameters": {}}
+        self._write("workloads/ycsb-a", workload)
+        self._write(
+            "studies/sim",
+            {
+                "name": "sim",
+                "description": "a model",
+                "dbms": ["simdb"],
+                "devices": list(self.devices),
+                "workloads": {"ycsb-a": None},
+                "knobs": {"simdb": {name: CHOICES[name] for name in self.knobs}},
+                "sweep": {"repeats": self.repeats},
+            },
+        )
+        return load_study(self.root / "specs/studies/sim.yaml", self.root, runnable=False)
+
+    def _write(self, name: str, content: Any) -> None:
+        path = self.root / "specs" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def files(self, specs: StudySpecs) -> StudyFiles:
+        """Write plans, runs and device profiles of all cases."""
+        results, rng = self.root / "results" / "sim", np.random.default_rng(self.seed)
+        runs, plans, devices = [], [], []
+        for case in specs.cases:
+            rows = plan_sweep(specs, case, list(self.knobs))
+            plans.append(results / str(case) / "plan" / "sweep-0.parquet")
+            write_table(plans[-1], "plan", rows)
+            for block_id in dict.fromkeys(row["block_id"] for row in rows):
+                block = results / str(case) / "runs" / block_id.rsplit("/", 1)[1]
+                self._write_block(block, case, [row for row in rows if row["block_id"] == block_id], rng)
+                runs.append(block)
+        for device in self.devices if self.profiles else []:
+            devices.append(results / "devices" / f"{device}.json")
+            devices[-1].parent.mkdir(exist_ok=True)
+            devices[-1].write_text(json.dumps(self._profile(device)))
+        return StudyFiles(runs, plans, [], devices)
+
+    def _profile(self, device: str) -> dict[str, Any]:
+        tier, rank = TIERS[device]
+        point = {"curve": "queue_depth", "pattern": "randread", "block_bytes": 4096, "queue_depth": 1, "iops": 5000.0}
+        return {
+            "device": device,
+            "tier": tier,
+            "tier_rank": rank,
+            "preferred_write_bytes": 16384,
+            "random_read_iops_qd1": 5000.0,
+            "random_read_iops_best": 45000.0,
+            "best_queue_depth": 32,
+            "curves": [point],
+        }
+
+    def _write_block(self, block: Path, case: Case, plan: list[dict[str, Any]], rng: np.random.Generator) -> None:
+        sentinel = json.loads(next(row["configuration"] for row in plan if row["is_sentinel"]))
+        tables: dict[str, list[dict[str, Any]]] = {"runs": [], "io_profile": [], "queue_depth": []}
+        level = rng.normal(0, 0.1)  # blocks differ, and no effect may come from it
+        for row in plan:
+            values = json.loads(row["configuration"]).items()
+            change = tuple((name, value_text(value)) for name, value in values if value != sentinel[name])
+            truth = Truth()
+            for knob, value in change:
+                truth = self.truth.get((case.device, knob, value), self.truth.get((knob, value), truth))
+            run = self._run(row, case, truth, level, rng)
+            if self.tweak:
+                self.tweak(run)
+            tables["runs"].append(run)
+            if run["status"] == "ok":
+                self._watch(run, truth, tables, rng)
+        for table, rows in tables.items():
+            write_table(block / f"{table}.parquet", table, rows)
+
+    def _run(
+        self, row: dict[str, Any], case: Case, truth: Truth, level: float, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
+        throughput = 1000 * np.exp(level + truth.throughput + rng.normal(0, self.noise))
+        operations = int(throughput * 10)
+        return {
+            **{name: row[name] for name in names},
+            "run_id": f"{row['block_id']}/{row['position']}",
+            "study": "sim",
+            "dbms": case.dbms,
+            "device": case.device,
+            "workload": case.workload,
+            "tier": TIERS[case.device][0],
+            "status": "ok",
+            "session": "one",
+            "window_s": 10.0,
+            "operations": operations,
+            "throughput_ops": throughput,
+            "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
+            "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
+            "cpu_s": operations * 1e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
+            "monitor": "bpf",
+            "lost_events": 0,
+            "unattributed_share": 0.0,
+        }
+
+    def _watch(
+        self,
+        run: dict[str, Any],
+        truth: Truth,
+        tables: dict[str, list[dict[str, Any]]],
+        rng: np.random.Generator,
+    ) -> None:
+        """Add what the monitor saw; procfs records totals only."""
+        run_id, is_bpf = run["run_id"], run["monitor"] == "bpf"
+
+        def share(of: int, at: float) -> int | None:
+            return int(of * min(1, max(0, at + rng.normal(0, 0.01)))) if is_bpf else None
+
+        writes = int(run["operations"] * 2 * np.exp(truth.writes + rng.normal(0, self.noise)))
+        for op, requests, run_share in (("write", writes, truth.write_run), ("read", 4000, truth.read_run)):
+            tables["io_profile"].append(
+                {
+                    "run_id": run_id,
+                    "op": op,
+                    "requests": requests,
+                    "bytes": requests * 4096,
+                    "aligned_requests": share(requests, 0.8 - (truth.unaligned if op == "write" else 0)),
+                    "sequential_requests": share(requests, 0.3 + run_share),
+                }
+            )
+        if not is_bpf:
+            return
+        one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))
+        depths = {0: 1 - self.busy, 1: self.busy * one, 4: self.busy * (1 - one)}
+        for depth, part in depths.items():
+            tables["queue_depth"].append({"run_id": run_id, "queue": -1, "depth": depth, "time_ns": int(part * 1e10)})
+        for queue, load in enumerate(self.queue_loads):
+            tables["queue_depth"].append({"run_id": run_id, "queue": queue, "depth": 1, "time_ns": int(load * 1e9)})
+
+
+@dataclass
+class Study:
+    """A study that was made, its database, and what the rules say of it."""
+
+    specs: StudySpecs
+    files: StudyFiles
+    database: Path
+
+    def query(self, sql: str) -> pd.DataFrame:
+        """Return the rows of a query."""
+        with duckdb.connect(str(self.database), read_only=True) as connection:
+            return connection.execute(sql).df()
+
+    def judge(self, rule: str) -> pd.DataFrame:
+        """Return the findings of one rule."""
+        with duckdb.connect(str(self.database), read_only=True) as connection:
+            return run_rules(connection, RULES_DIR, self.specs.study.thresholds, [rule])
