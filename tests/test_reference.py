@@ -19,5 +19,5 @@ def test_every_argument_has_a_help_text() -> None:
 def test_help_names_every_stage_in_order() -> None:
     text = build_parser().format_help()
     stages = ["plan", "characterise", "prepare", "measure", "select", "detect", "confirm", "report"]
-    places = [text.index(f"    {stage}") for stage in stages]
+    places = [text.index(f"\n    {stage}") for stage in stages]
     assert places == sorted(places)
