@@ -62,7 +62,10 @@ TABLES: dict[str, dict[str, str]] = {
         "cpu_s": "DOUBLE",
         "cpu_share": "DOUBLE",  # of all cores of the machine, over the measured window
         "monitor": "VARCHAR",  # bpf | procfs
+        "monitor_reason": "VARCHAR",  # why procfs had to take the place of bpf
         "lost_events": "BIGINT",
+        "starts_without_completion": "BIGINT",
+        "completions_without_start": "BIGINT",
         "unattributed_share": "DOUBLE",
     },
     "knob_values": {"config_id": "VARCHAR", "dbms": "VARCHAR", "knob": "VARCHAR", "value": "VARCHAR"},

@@ -10,6 +10,7 @@ from knobscope.detect import add_table
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
+from knobscope.specs.arguments import add_study_arguments
 from knobscope.tables import read_table, write_table
 
 __all__ = ["add_parser"]
@@ -49,8 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="For each mismatch of a root-cause rule (io_size, io_parallelism, io_sequentiality), repeat the "
         "I/O pattern of its runs with fio on the same device and change the one factor that the rule blames.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file")
     parser.add_argument("--findings", type=Path, required=True, help="table `findings` (parquet)")
     parser.add_argument("--out", type=Path, required=True, help="parquet file to write: the findings, confirmed or not")

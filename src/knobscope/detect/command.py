@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from knobscope.detect.database import StudyFiles, add_table, build_database
 from knobscope.detect.rules import VERDICTS, run_rules
 from knobscope.specs import load_study
+from knobscope.specs.arguments import add_study_arguments
 from knobscope.tables import write_table
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Put all runs of a study into one DuckDB file, estimate what each knob does there, and judge it by "
         "the mismatch rules (one SQL file each). Every verdict is mismatch, none or insufficient.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    add_study_arguments(parser)
     parser.add_argument("--runs", type=Path, nargs="+", required=True, metavar="DIR", help="block directories")
     parser.add_argument("--plans", type=Path, nargs="+", required=True, help="tables `plan` (parquet)")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fits (JSON), below the folder of their case")

@@ -111,10 +111,11 @@ def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame
     rows = []
     for (dbms, name, baseline), group in effects.groupby(["dbms", "knob", "baseline"], dropna=False):
         knob: Knob | None = specs.dbms[dbms].knobs.get(name)
-        about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism", "durability")}
+        about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism")}
         key = {"dbms": dbms, "knob": name, "baseline": baseline}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
-            rows.append({**key, "value": value, "step": step, **about})
+            risky = knob is not None and knob.risks(value)
+            rows.append({**key, "value": value, "step": step, "durability": risky, **about})
     described = pd.DataFrame(rows).astype({"step": "Int64"})
     return effects.merge(described, how="left", on=["dbms", "knob", "baseline", "value"])
 

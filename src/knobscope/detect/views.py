@@ -135,12 +135,21 @@ MACROS: dict[str, str] = {
     "is_significant_share(estimate, q)": """
         q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
     """,
+    "is_large(estimate)": "abs(estimate) >= ln(1.5)",  # percents of more than that mislead
+    "as_fold(estimate)": """
+        CASE WHEN estimate >= ln(10) THEN format('{:.0f}x', exp(estimate))
+             WHEN estimate >= 0 THEN format('{:.1f}x', exp(estimate))
+             ELSE format('{:.2f}x', exp(estimate)) END
+    """,
     "faster_or_slower(estimate)": """
-        CASE WHEN estimate >= 0 THEN as_percent(exp(estimate) - 1) || ' faster'
+        CASE WHEN is_large(estimate) THEN as_fold(estimate) || ' as fast'
+             WHEN estimate >= 0 THEN as_percent(exp(estimate) - 1) || ' faster'
              ELSE as_percent(1 - exp(estimate)) || ' slower' END
     """,
     "interval_in_words(estimate, low, high)": """
-        CASE WHEN estimate >= 0
+        CASE WHEN is_large(estimate)
+             THEN format('(95 % interval {} to {})', as_fold(low), as_fold(high))
+             WHEN estimate >= 0
              THEN format('(95 % interval {} to {})', as_percent(exp(low) - 1), as_percent(exp(high) - 1))
              ELSE format('(95 % interval {} to {})', as_percent(1 - exp(high)), as_percent(1 - exp(low))) END
     """,

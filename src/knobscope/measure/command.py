@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from knobscope.measure.store import RunStore
 from knobscope.plan import case_space, parse_case
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
+from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import read_table
 from knobscope.watch import open_watch
 
@@ -33,6 +35,8 @@ def _run(args: argparse.Namespace) -> int:
         with open_watch(device.block, unit=unit, scope=scope, prefer=study.monitor) as watch:
             bench = Bench(specs.dbms[case.dbms], specs.workloads[case.workload], device.directory, watch)
             store = RunStore(args.store)
+            if watch.reason is not None and not store.knows("monitor_reason", watch.reason):
+                print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
             records = measure_block(specs, case, plan, bench, profile["tier"], store, progress)
     write_block(records, args.out)
     progress.finish()
@@ -47,9 +51,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Measure a block of runs on one device, in its planned order. Every finished run is stored at "
         "once; calling it again measures only what is missing. Nothing it starts survives it.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    add_study_arguments(parser)
+    add_case_argument(parser)
     parser.add_argument("--plan", type=Path, required=True, help="table `plan` of the round (parquet)")
     parser.add_argument("--block", required=True, metavar="PHASE-ROUND-NUMBER", help="which block of the plan")
     parser.add_argument("--profile", type=Path, required=True, help="device profile (JSON)")

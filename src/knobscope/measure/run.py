@@ -23,6 +23,7 @@ __all__ = ["Bench", "measure_run"]
 
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
+_MONITOR_COUNTS = ("lost_events", "starts_without_completion", "completions_without_start", "unattributed_share")
 _TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency", "files")
 
 
@@ -136,8 +137,8 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
         "cpu_s": cpu_s,
         "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
         "monitor": profile["monitor"],
-        "lost_events": profile["lost_events"],
-        "unattributed_share": profile["unattributed_share"],
+        "monitor_reason": bench.watch.reason,
+        **{name: profile[name] for name in _MONITOR_COUNTS},
     }
     record["operations"] = [
         {

@@ -63,6 +63,11 @@ class RunStore:
         record: dict[str, Any] = json.loads(path.read_text())
         return record
 
+    def knows(self, column: str, value: str) -> bool:
+        """Whether any finished run has this value in a column of table `runs`."""
+        records = (json.loads(path.read_text()) for path in self.directory.glob("*.json"))
+        return any(record["run"].get(column) == value for record in records)
+
     def save(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Store a finished run, whole or not at all."""
         write_json(self.directory / f"{run_id}.json", record)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from knobscope.plan.rounds import plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import write_table
 
 __all__ = ["add_parser", "parse_case", "selected_knobs"]
@@ -53,9 +54,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Write the runs of one round (table `plan`): configurations in random order, in blocks, with the "
         "default configuration (sentinel) at start, middle and end of each block.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    add_study_arguments(parser)
+    add_case_argument(parser)
     parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
     parser.add_argument("--round", type=int, default=0, help="screening round, from 0")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")

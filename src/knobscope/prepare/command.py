@@ -11,6 +11,7 @@ from knobscope.plan import parse_case
 from knobscope.prepare.snapshot import SnapshotFailedError, prepare_snapshot
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Value, load_study
+from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import read_table, write_json
 
 __all__ = ["add_parser", "load_values_of"]
@@ -55,9 +56,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Initialise and load a data directory for every load-time setting that a plan needs. What is there "
         "already stays. A setting that the DBMS refuses is recorded; its runs will say so.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    add_study_arguments(parser)
+    add_case_argument(parser)
     parser.add_argument("--plan", type=Path, required=True, help="table `plan` of the round (parquet)")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write: load id -> snapshot")
     parser.set_defaults(run=_run)

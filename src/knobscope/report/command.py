@@ -6,6 +6,7 @@ from pathlib import Path
 
 from knobscope.report.page import render_report
 from knobscope.specs import load_study
+from knobscope.specs.arguments import add_study_arguments
 
 __all__ = ["add_parser"]
 
@@ -25,8 +26,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. It is "
         "one file, loads nothing from elsewhere, and can be sent around.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
     parser.add_argument(
         "--findings", type=Path, help="table `findings` (parquet) to show instead of the database's own"

@@ -12,6 +12,7 @@ from knobscope.errors import UserError
 from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.selection import Selection, select_knobs
 from knobscope.specs import Dbms, load_study
+from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import read_table, write_json
 
 if TYPE_CHECKING:
@@ -102,9 +103,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Fit all screening runs of a case so far, decide whether to stop (R2 on all splits), and rank the "
         "knobs. The runs of all rounds come together.",
     )
-    parser.add_argument("--study", type=Path, required=True, help="study YAML")
-    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    add_study_arguments(parser)
+    add_case_argument(parser)
     parser.add_argument("--round", type=int, required=True, help="screening round, from 0")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="block directories of all rounds so far")
     parser.add_argument("--plans", type=Path, nargs="+", required=True, help="plans of all rounds so far (parquet)")

@@ -1,5 +1,6 @@
 """A knob: what a user may set in a DBMS, and what is known about it."""
 
+import json
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -64,7 +65,9 @@ class Knob(SpecModel):
         "e.g. max_wal_size >= 2 * min_wal_size.",
     )
     mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
-    durability: bool = Field(default=False, description="True where changing it risks committed data.")
+    durability: bool | list[Value] = Field(
+        default=False, description="The values that risk committed data; true where every change does."
+    )
     expect: Literal["faster", "slower", "none"] | None = Field(
         default=None,
         description="The intuition: what raising it should do to performance; absent when there is none.",
@@ -96,6 +99,9 @@ class Knob(SpecModel):
                 raise Misfit(("values", index), f"{value!r} a second time", "each value once")
         if (problem := self.problem_with(self.default)) is not None:
             raise Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        for index, value in enumerate(self.durability if isinstance(self.durability, list) else []):
+            if (problem := self.problem_with(value)) is not None:
+                raise Misfit(("durability", index), repr(value), f"a value that the knob can take: it {problem}")
         for value in self.reads_back:
             if (problem := self.problem_with(value)) is not None:
                 raise Misfit(("reads_back", value), repr(value), f"a value that the knob can take: it {problem}")
@@ -119,6 +125,12 @@ class Knob(SpecModel):
         if self.scale == "log" and self.range is not None and self.range[0] <= 0:
             expected = "linear, or a range above 0 (put 0 under `special`)"
             raise Misfit(("scale",), f"log for the range {self.range}", expected)
+
+    def risks(self, text: str) -> bool:
+        """Whether a value, as tables hold it (JSON, words without quotes), risks committed data."""
+        if isinstance(self.durability, bool):
+            return self.durability
+        return text in {value if isinstance(value, str) else json.dumps(value) for value in self.durability}
 
     @property
     def requirement(self) -> Expression | None:

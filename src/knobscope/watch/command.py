@@ -34,6 +34,8 @@ def _run(args: argparse.Namespace) -> int:
     block = _find_device(args.device or ".")
     scope: Scope = args.scope or ("device" if args.device else "process")
     with open_watch(block, args.unit, scope) as watch:
+        if watch.reason is not None:
+            print(watch.describe_fallback(), file=sys.stderr)
         code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
     profile = {"command": command, "device": f"{block.major}:{block.minor}", "name": block.name, **profile}
     print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)

@@ -29,6 +29,12 @@ class Watch(ABC):
 
     #: bpf | procfs
     monitor: str
+    #: Why procfs had to take the place of BPF; None when it did not.
+    reason: str | None = None
+
+    def describe_fallback(self) -> str:
+        """Return the reason as a message for a person."""
+        return f"knobscope: block-level facts are not to be had ({self.reason}); recording totals from procfs"
 
     @abstractmethod
     def follow(self, pids: Sequence[int]) -> None:

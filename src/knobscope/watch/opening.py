@@ -1,7 +1,5 @@
 """Chooses how to watch."""
 
-import sys
-from functools import cache
 from typing import Literal
 
 from knobscope.devices import BlockDevice
@@ -19,7 +17,7 @@ def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf
     """Return a watch on a block device, to be used as a context manager.
 
     `unit` is the device's preferred write size in bytes: a request is aligned when offset and length are multiples of
-    it. Where BPF is not to be had, the sums of procfs take its place, and stderr says so once, with the reason.
+    it. Where BPF is not to be had, the sums of procfs take its place; the watch then knows the `reason`.
     """
     if not _MIN_UNIT <= unit <= _MAX_UNIT:
         raise UserError(f"preferred write size: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {unit}")
@@ -27,10 +25,5 @@ def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf
         try:
             return MonitorWatch(block, unit, scope)
         except MonitorUnavailableError as reason:
-            _say_once(f"knobscope: block-level facts are not to be had ({reason}); recording totals from procfs")
+            return ProcfsWatch(block, scope, str(reason))
     return ProcfsWatch(block, scope)
-
-
-@cache
-def _say_once(message: str) -> None:
-    print(message, file=sys.stderr)

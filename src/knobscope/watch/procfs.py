@@ -31,7 +31,8 @@ class ProcfsWatch(Watch):
 
     monitor = "procfs"
 
-    def __init__(self, block: BlockDevice, scope: Scope) -> None:
+    def __init__(self, block: BlockDevice, scope: Scope, reason: str | None = None) -> None:
+        self.reason = reason
         self._stat = Path(f"/sys/dev/block/{block.major}:{block.minor}/stat")
         self._scope = scope
         self._roots: list[int] = []

@@ -62,10 +62,10 @@ def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
         return (
             "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
         )
+    reasons = sorted({run["monitor_reason"] for run in runs if run.get("monitor_reason")})
     return (
-        "No block-level facts: the monitor fell back to procfs, which knows totals only, because BPF could not be used "
-        "(it needs root or `sudo -n`, and bcc for the system's Python); the log of `measure` names the reason. Rules "
-        "that need the block layer answer `insufficient`."
+        "No block-level facts: the monitor fell back to procfs, which knows totals only; BPF could not be used: "
+        f"{'; '.join(reasons) or 'the reason was not recorded'}. Rules that need the block layer answer `insufficient`."
     )
 
 

@@ -144,8 +144,7 @@ def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
     for knob, found in by_knob.items():
         slow, fast = min(found, key=lambda row: row["estimate"]), max(found, key=lambda row: row["estimate"])
         names = [format_value(dbms, knob, row["value"]) for row in (slow, fast)]
-        risky = any(bool(row["durability"]) for row in found)
-        spans.append((knob, read_effect(data, slow), names[0], read_effect(data, fast), names[1], risky))
+        spans.append((knob, read_effect(data, slow), names[0], read_effect(data, fast), names[1], fast["durability"]))
         table += [{"knob": knob, "value": row["value"], "estimate": row["estimate"]} for row in (slow, fast)]
     spans.sort(key=lambda span: -(max(span[3].estimate, 0) - min(span[1].estimate, 0)))
     return Figure(

@@ -210,7 +210,7 @@ def _card(data: StudyData, rows: list[Row], index: int) -> Card:
         case=name_case(case),
         device=case.device,
         knob=worst["knob"] or "",
-        durability=knob is not None and knob.durability,
+        durability=knob is not None and any(knob.risks(row["value"]) for row in rows if row["value"]),
         values=[_card_value(data, row) for row in rows],
         pictures=pictures[:2],
         more=pictures[2:],
