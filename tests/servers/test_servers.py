@@ -38,9 +38,9 @@ def test_readback_is_a_query_or_a_question_per_knob(postgresql: Dbms, sqlite: Db
 def test_knobs_reach_the_command_as_arguments_of_their_own(postgresql: Dbms, open_directory: Path) -> None:
     assert postgresql.lifecycle is not None
     with open_instance(postgresql, open_directory / "data") as instance:
-        hostile = {"wal_compression": "$(touch /tmp/owned); off"}
+        hostile = {"wal_compression": "$(touch owned); off"}
         command = instance.fill_command(postgresql.lifecycle.start, hostile, load=False)
-        assert "wal_compression=$(touch /tmp/owned); off" in command
+        assert "wal_compression=$(touch owned); off" in command
         assert instance.runtime.exists()
     assert not instance.runtime.exists()
 
