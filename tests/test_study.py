@@ -79,7 +79,7 @@ def marked_processes(mark: str) -> set[str]:
         try:
             if mark in path.read_text(errors="replace"):
                 found.add((path.parent / "cmdline").read_text().replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # gone, or none of ours
             continue
     return found
 
