@@ -67,12 +67,12 @@ def draw_rounds(width: float, rounds: Sequence[RoundFit], threshold: float) -> C
         canvas, frame, [(scale(tick), format_number(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], "R² on held-out runs"
     )
     canvas.line((frame.left, scale(threshold)), (frame.right, scale(threshold)), "preferred")
-    canvas.text(frame.right + 6, scale(threshold) + 4, f"asked for {format_number(threshold)}", "tick")
+    canvas.text(frame.left + 4, scale(threshold) - 5, f"asked for {format_number(threshold)}", "tick")
     step = frame.width / max(len(rounds), 1)
     ticks = []
     for index, fit in enumerate(rounds):
         x = frame.left + step * (index + 0.5)
-        ticks.append((x, f"round {fit.round + 1}: {fit.runs} runs" if len(rounds) < 4 else f"{fit.runs}"))
+        ticks.append((x, str(fit.runs)))
         low, middle = fit.r2_min, fit.r2_median
         if low is None or middle is None:
             canvas.text(x, frame.bottom - 8, "no model", "tick", "middle")
@@ -82,7 +82,7 @@ def draw_rounds(width: float, rounds: Sequence[RoundFit], threshold: float) -> C
         canvas.dot(x, scale(low), 5, "mark value-bar", f"smallest R² {format_number(low, 3)}")
         if low < 0:
             canvas.text(x + 9, frame.bottom - 4, f"{format_number(low)} ↓", "tick")
-    draw_x_axis(canvas, frame, ticks, "" if len(rounds) < 4 else "runs so far, by round")
+    draw_x_axis(canvas, frame, ticks, "runs so far, by round")
     last = rounds[-1] if rounds else None
     if last is not None and last.r2_min is not None and last.r2_median is not None:
         x = frame.left + step * (len(rounds) - 0.5) + 9
