@@ -81,6 +81,22 @@ def test_usr1_kills_everything(tmp_path: Path) -> None:
     assert wait_gone(pids) == []
 
 
+def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "def tidy(*_): pathlib.Path(sys.argv[1]).write_text('tidied'); time.sleep(60)\n"
+        "signal.signal(signal.SIGQUIT, tidy); pathlib.Path(sys.argv[2]).touch(); time.sleep(60)"
+    )
+    process = supervise(
+        [sys.executable, "-c", code, str(tmp_path / "tidied"), str(tmp_path / "ready")], end_signal="QUIT"
+    )
+    while not (tmp_path / "ready").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(10) == 137  # killed all the same, when it takes too long
+    assert (tmp_path / "tidied").read_text() == "tidied"
+
+
 @pytest.mark.parametrize("victim", ["starter", "keeper"])
 def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: str) -> None:
     code = (

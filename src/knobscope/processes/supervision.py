@@ -27,6 +27,7 @@ def supervise(
     command: list[str],
     *,
     user: str | None = None,
+    end_signal: str | None = None,
     stdout: IO[Any] | int | None = None,
     stderr: IO[Any] | int | None = None,
     cwd: str | Path | None = None,
@@ -35,12 +36,13 @@ def supervise(
     """Start a command under a keeper; the command and all its descendants end when this process does.
 
     The keeper's pid is what the returned object knows; signals TERM, INT, QUIT and HUP sent to it go to the command,
-    its exit code is the command's (128 + signal when killed, 127 when it cannot be run). With `user` (root only) the
-    command runs as that user.
+    its exit code is the command's (128 + signal when killed, 127 when it cannot be run); USR1 ends everything. With
+    `user` (root only) the command runs as that user; with `end_signal` (a name without SIG) it gets that signal before
+    it is killed.
     """
     read_end, _ = _lifeline()
-    owner = ["--user", user] if user else []
-    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *owner, "--", *command]
+    options = [*(["--user", user] if user else []), *(["--end-signal", end_signal] if end_signal else [])]
+    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *options, "--", *command]
     return subprocess.Popen(
         keeper, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd, env=env, pass_fds=(read_end,)
     )

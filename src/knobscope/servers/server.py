@@ -65,7 +65,9 @@ class Server:
         self.log = log
         command = instance.fill_command(life.start, configuration, load=False)
         with log.open("ab") as output:
-            self.process = supervise(command, user=instance.user, stdout=output, stderr=output, cwd="/")
+            self.process = supervise(
+                command, user=instance.user, end_signal=life.discard, stdout=output, stderr=output, cwd="/"
+            )
 
     @property
     def pid(self) -> int:

@@ -53,6 +53,11 @@ class Lifecycle(SpecModel):
     ready: Command = Field(description="Ends with 0 when the server answers.")
     ready_timeout_s: int = Field(default=60, gt=0, description="Seconds until a start counts as failed.")
     stop: Stop = Field(default=Stop(), description="How it is stopped.")
+    discard: Literal["INT", "TERM", "QUIT"] | None = Field(
+        default=None,
+        description="Signal that ends it at once, without saving anything, but lets it return shared memory; absent: "
+        "it is killed. Runs end like this, since their data is thrown away.",
+    )
 
 
 class Writing(SpecModel):
