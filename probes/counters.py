@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from disk import Disk
-from kernel import Kernel, UnavailableError, compile_environment
+from kernel import Kernel, Member, Needs, UnavailableError, compile_environment
 
-__all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
+__all__ = ["BLOCK_NEEDS", "OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
 
 OPERATIONS = ("read", "write", "discard", "flush")
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
@@ -34,6 +34,56 @@ _HANDLERS = {
 }
 _FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
+
+_START = (  # what every event needs
+    Member("request", "q", 8),
+    Member("request", "mq_hctx", 8),
+    Member("request", "cmd_flags", 4),
+    Member("request", "tag", 4),
+    Member("request", "internal_tag", 4),
+    Member("request", "__data_len", 4),
+    Member("request", "__sector", 8),
+    Member("request", "bio", 8),
+)
+_WHOLE = (*_START, Member("request", "start_time_ns", 8), Member("request", "rq_disk", 8, until="5.17"))
+#: What the block program reads of the kernel.
+BLOCK_NEEDS = Needs(
+    members=(
+        *_WHOLE,
+        Member("request_queue", "disk", 8, since="5.15"),
+        Member("blk_mq_hw_ctx", "queue_num", 4),
+        Member("gendisk", "major", 4),
+        Member("gendisk", "first_minor", 4),
+        Member("gendisk", "queue", 8),
+        Member("block_device", "bd_disk", 8),
+        Member("bio", "bi_bdev", 8),
+        Member("bio", "bi_opf", 4),
+        Member("bio", "bi_io_vec", 8),
+        Member("bio", "bi_iter.bi_idx", 4),
+        Member("bio", "bi_iter.bi_size", 4),
+        Member("bio_vec", "bv_page", 8),
+        Member("page", "compound_head", 8, until="7.2"),
+        Member("page", "mapping", 8),
+        Member("address_space", "host", 8),
+        Member("inode", "i_ino", 8),
+        Member("inode", "i_mode", 2),
+        Member("task_struct", "flags", 4),
+    ),
+    tracepoints={
+        "block_io_start": "request",
+        "block_rq_issue": "request",
+        "block_rq_complete": "request",
+        "block_rq_requeue": "request",
+        "block_getrq": "bio",
+        "block_bio_frontmerge": "bio",
+        "writeback_dirty_folio": "folio",
+        "writeback_dirty_page": "page",  # until 5.17
+    },
+    heads={"request__START_END": _START, "request__END": _WHOLE},
+    sizes=("bio_vec",),
+    enums=("req_op", "req_opf", "req_flag_bits"),  # req_opf until 6.0
+    headers=("blk-mq", "blkdev", "fs", "sched"),
+)
 
 Totals = dict[str, Any]  # field of struct totals_t or details_t -> number or list of numbers
 
@@ -221,4 +271,5 @@ def _compose(kernel: Kernel, disk: Disk, unit: int, scope: str) -> str:
         _SOURCE.read_text(),
         flags=re.MULTILINE,
     )
-    return f"{kernel.prelude}{lines}\n{program}"
+    dirtying = "writeback_dirty_folio" if "writeback_dirty_folio" in kernel.tracepoints else "writeback_dirty_page"
+    return f"{kernel.prelude}{lines}\n#define ARG_writeback_dirty ARG_{dirtying}\n{program}"

@@ -2,7 +2,7 @@
 
 Offsets come from BTF, also where headers are installed (those of another version compile and read garbage). Without BTF
 headers of exactly this version are used through bcc's normal path; without either there is nothing to be had. Kernels
-before 5.12 lack members and atomic operations that the program needs.
+before 5.12 lack members and atomic operations that the programs need. Every probe states what it reads (`Needs`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from btf import BTF_FILE, Btf
 
-__all__ = ["Kernel", "UnavailableError", "compile_environment", "describe_kernel"]
+__all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "describe_kernel"]
 
 
 class UnavailableError(Exception):
@@ -34,7 +35,9 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
+    """A member of a kernel struct that a probe reads; `path` may lead through embedded structs."""
+
     struct: str
     path: str
     size: int
@@ -43,57 +46,32 @@ class _Member:
 
     @property
     def name(self) -> str:
+        """The C macro that holds the offset."""
         return f"{self.struct}__{self.path.rsplit('.', 1)[-1].lstrip('_')}"
 
     @property
     def is_optional(self) -> bool:
+        """Whether the probe can do without it."""
         return bool(self.since or self.until)
 
 
-_START = [  # what every event needs, in the kernel's order
-    _Member("request", "q", 8),
-    _Member("request", "mq_hctx", 8),
-    _Member("request", "cmd_flags", 4),
-    _Member("request", "tag", 4),
-    _Member("request", "internal_tag", 4),
-    _Member("request", "__data_len", 4),
-    _Member("request", "__sector", 8),
-    _Member("request", "bio", 8),
-]
-_MEMBERS = [
-    *_START,
-    _Member("request", "start_time_ns", 8),
-    _Member("request", "rq_disk", 8, until="5.17"),
-    _Member("request_queue", "disk", 8, since="5.15"),
-    _Member("blk_mq_hw_ctx", "queue_num", 4),
-    _Member("gendisk", "major", 4),
-    _Member("gendisk", "first_minor", 4),
-    _Member("gendisk", "queue", 8),
-    _Member("block_device", "bd_disk", 8),
-    _Member("bio", "bi_bdev", 8),
-    _Member("bio", "bi_opf", 4),
-    _Member("bio", "bi_io_vec", 8),
-    _Member("bio", "bi_iter.bi_idx", 4),
-    _Member("bio", "bi_iter.bi_size", 4),
-    _Member("bio_vec", "bv_page", 8),
-    _Member("page", "compound_head", 8, until="7.2"),
-    _Member("page", "mapping", 8),
-    _Member("address_space", "host", 8),
-    _Member("inode", "i_ino", 8),
-    _Member("inode", "i_mode", 2),
-    _Member("task_struct", "flags", 4),
-]
-#: Tracepoint -> struct that the interesting argument points to.
-_TRACEPOINTS = {
-    "block_io_start": "request",
-    "block_rq_issue": "request",
-    "block_rq_complete": "request",
-    "block_rq_requeue": "request",
-    "block_getrq": "bio",
-    "block_bio_frontmerge": "bio",
-    "writeback_dirty_folio": "folio",
-    "writeback_dirty_page": "page",
-}
+@dataclass(frozen=True)
+class Needs:
+    """What a probe reads of the kernel.
+
+    `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
+    members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
+    `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros.
+    """
+
+    members: tuple[Member, ...]
+    tracepoints: dict[str, str]
+    heads: dict[str, tuple[Member, ...]]
+    sizes: tuple[str, ...] = ()
+    enums: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()  # for kernels without BTF
+
+
 _STUB_HEADERS = [
     *(f"linux/{name}.h" for name in ("version", "log2", "ptrace", "bpf", "bpf_common", "stddef", "types")),
     *(f"uapi/linux/{name}.h" for name in ("bpf", "bpf_common", "if_packet", "if_ether", "ptrace", "types", "stddef")),
@@ -117,29 +95,36 @@ typedef unsigned long size_t, uintptr_t; typedef _Bool bool; typedef int pid_t;
 """
 
 
-def describe_kernel(tracepoints_to_ignore: frozenset[str] = frozenset()) -> Kernel:
+def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset()) -> Kernel:
     """Look at the running kernel; UnavailableError when neither BTF nor matching headers tell its structs.
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
     """
     if BTF_FILE.exists():
-        btf = Btf(BTF_FILE.read_bytes())
-        found = {name: btf.list_tracepoint_arguments(name) for name in _TRACEPOINTS}
-        points = {name: types.index(_TRACEPOINTS[name]) for name, types in found.items() if types is not None}
-        members = _describe_members(btf)
+        btf = _read_btf()
+        found = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
+        points = {
+            name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
+            for name, types in found.items()
+            if types is not None
+        }
+        facts = _describe_members(btf, needs)
     else:
         _require_headers()
-        points, members = _list_tracepoints_by_symbol(), _describe_members_by_header()
+        points, facts = _list_tracepoints_by_symbol(needs), _describe_members_by_header(needs)
     points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
-    dirty = points.get("writeback_dirty_folio", points.get("writeback_dirty_page"))  # renamed in 5.18
-    lines = [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
-    lines += [f"#define ARG_writeback_dirty {dirty}"]
-    return Kernel("\n".join(members + lines) + "\n", points, BTF_FILE.exists())
+    facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
+    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists())
 
 
-def _describe_members(btf: Btf) -> list[str]:
+@lru_cache(maxsize=1)
+def _read_btf() -> Btf:
+    return Btf(BTF_FILE.read_bytes())
+
+
+def _describe_members(btf: Btf, needs: Needs) -> list[str]:
     lines, ends = [], {}
-    for member in _MEMBERS:
+    for member in needs.members:
         try:
             offset, size = btf.find_member(member.struct, member.path)
         except KeyError as missing:
@@ -152,11 +137,11 @@ def _describe_members(btf: Btf) -> list[str]:
             )
         lines.append(f"#define {member.name} {offset}\n#define HAVE_{member.name} 1")
         ends[member] = offset + size
-    start = max(ends[member] for member in _START)
-    whole = max(end for member, end in ends.items() if member.struct == "request")
-    lines += [f"#define request__START_END {-start // 8 * -8}", f"#define request__END {-whole // 8 * -8}"]
-    lines += [f"#define bio_vec__END {btf.get_struct_size('bio_vec')}"]
-    for enum in ("req_op", "req_opf", "req_flag_bits"):  # req_opf until 6.0
+    for name, members in needs.heads.items():
+        end = max(ends[member] for member in members if member in ends)
+        lines.append(f"#define {name} {-end // 8 * -8}")
+    lines += [f"#define {name}__END {btf.get_struct_size(name)}" for name in needs.sizes]
+    for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]
     return lines
 
@@ -168,29 +153,34 @@ def _require_headers() -> None:
         raise UnavailableError(f"no {BTF_FILE} and no kernel headers of exactly {release} under /lib/modules")
 
 
-def _describe_members_by_header() -> list[str]:
-    lines = [f"#include <linux/{name}.h>" for name in ("blk-mq", "blkdev", "fs", "sched")]
-    for member in _MEMBERS:
-        conditions = [f"LINUX_VERSION_CODE >= {_version_code(member.since)}"] if member.since else []
-        conditions += [f"LINUX_VERSION_CODE < {_version_code(member.until)}"] if member.until else []
-        lines += [f"#if {' && '.join(conditions) or 1}"]
+def _describe_members_by_header(needs: Needs) -> list[str]:
+    lines = [f"#include <linux/{name}.h>" for name in needs.headers]
+    for member in needs.members:
+        lines += [f"#if {_get_condition(member)}"]
         lines += [f"#define {member.name} offsetof(struct {member.struct}, {member.path})"]
         lines += [f"#define HAVE_{member.name} 1", "#endif"]
-    return [
-        *lines,
-        "#define request__START_END (offsetof(struct request, bio) + 8)",
-        "#define request__END (offsetof(struct request, start_time_ns) + 8)",
-        "#define bio_vec__END sizeof(struct bio_vec)",
-    ]
+    for name, members in needs.heads.items():
+        end = "0"
+        for member in (member for member in members if not member.is_optional):
+            here = f"({member.name} + {member.size})"
+            end = f"({here} > {end} ? {here} : {end})"
+        lines.append(f"#define {name} (({end} + 7) / 8 * 8)")
+    return [*lines, *(f"#define {name}__END sizeof(struct {name})" for name in needs.sizes)]
+
+
+def _get_condition(member: Member) -> str:
+    conditions = [f"LINUX_VERSION_CODE >= {_version_code(member.since)}"] if member.since else []
+    conditions += [f"LINUX_VERSION_CODE < {_version_code(member.until)}"] if member.until else []
+    return " && ".join(conditions) or "1"
 
 
 def _version_code(version: str) -> str:
     return f"KERNEL_VERSION({version.replace('.', ',')},0)"
 
 
-def _list_tracepoints_by_symbol() -> dict[str, int]:
+def _list_tracepoints_by_symbol(needs: Needs) -> dict[str, int]:
     symbols = Path("/proc/kallsyms").read_text()
-    return {name: 0 for name in _TRACEPOINTS if f" __tracepoint_{name}\n" in symbols}  # comes first since 5.11
+    return {name: 0 for name in needs.tracepoints if f" __tracepoint_{name}\n" in symbols}  # comes first since 5.11
 
 
 def _get_version() -> tuple[int, ...]:

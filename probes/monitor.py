@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,18 @@ sys.dont_write_bytecode = True  # no files of root's in somebody's checkout
 
 from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
-from counters import Counters, Snapshot  # noqa: E402
+from counters import BLOCK_NEEDS, Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
+from probe import Probe  # noqa: E402
 
 _MAX_LINE = 65536
 _UNAVAILABLE = 3
+#: What `--with` adds to the block counters -> module and class of the probe, loaded only when asked for.
+_PROBES: dict[str, tuple[str, str]] = {
+    "syscalls": ("syscalls", "SyscallProbe"),
+    "faults": ("faults", "FaultProbe"),
+}
 
 
 class CommandError(Exception):
@@ -52,8 +60,9 @@ class Monitor:
         self._uid = _find_caller()
         self._hierarchy = find_hierarchy()
         self._disk: Disk = find_disk(options.device)
-        self._kernel: Kernel = describe_kernel()
+        self._kernel: Kernel = describe_kernel(BLOCK_NEEDS)
         self._counters = Counters(self._kernel, self._disk, options.unit, self._scope)
+        self._probes, self._missing = _load_probes(options.probes)
         self._cgroup: RunCgroup | None = None
         self._cpu_before_us = 0
         self._snapshots: list[Snapshot] = []
@@ -69,6 +78,8 @@ class Monitor:
             name=self._disk.directory.name,
             queues=self._disk.queues,
             scope=self._scope,
+            probes=list(self._probes),
+            missing_probes=self._missing,
             attributes_files="HAVE_page__compound_head" in self._kernel.prelude,
         )
         pending = b""
@@ -96,6 +107,8 @@ class Monitor:
         try:
             self._release()
         finally:
+            for probe in self._probes.values():
+                probe.close()
             self._counters.close()
 
     def _tick(self) -> None:
@@ -105,6 +118,8 @@ class Monitor:
             )
         if self._is_counting:
             self._snapshots.append(self._counters.sample())
+            for probe in self._probes.values():
+                probe.sample()
 
     def _answer(self, line: str) -> None:
         command, *arguments = line.split() or [""]
@@ -142,7 +157,10 @@ class Monitor:
         if self._cgroup is None and self._scope == "process":
             raise CommandError("begin: scope `process` needs processes, `follow` them first")
         self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
-        self._counters.start(self._cgroup.identity if self._cgroup else 0)
+        cgroup = self._cgroup.identity if self._cgroup else 0
+        for probe in self._probes.values():
+            probe.start(cgroup)
+        self._counters.start(cgroup)
         self._is_counting = True
         self._snapshots = [self._counters.sample()]
         _emit("begun")
@@ -155,6 +173,8 @@ class Monitor:
         self._is_counting = False
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
         profile = describe_run(reading, self._snapshots, self._scope)
+        for probe in self._probes.values():
+            profile |= probe.stop()
         with contextlib.suppress(OSError):  # processes that fork faster than they can be moved: tried again later
             self._release()
         _emit("profile", **profile, cpu_s=cpu_s)
@@ -163,6 +183,19 @@ class Monitor:
         if self._cgroup:
             self._cgroup.release()
             self._cgroup = None
+
+
+def _load_probes(names: Sequence[str]) -> tuple[dict[str, Probe], dict[str, str]]:
+    """Return the probes that load here, and why the others do not."""
+    loaded: dict[str, Probe] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        module, probe = _PROBES[name]
+        try:
+            loaded[name] = getattr(importlib.import_module(module), probe)()
+        except UnavailableError as reason:
+            missing[name] = str(reason)
+    return loaded, missing
 
 
 def _find_caller() -> int | None:
@@ -186,6 +219,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     scopes = "count everything on the device, or only what the followed processes caused"
     parser.add_argument("--scope", choices=("device", "process"), default="device", help=scopes)
     parser.add_argument("--interval-ms", type=int, default=100, help="of the series")
+    parser.add_argument(
+        "--with",
+        dest="probes",
+        action="append",
+        default=[],
+        choices=sorted(_PROBES),
+        help="watch this too, in the followed processes (repeatable)",
+    )
     options = parser.parse_args(arguments)
     if not re.fullmatch(r"\d{1,4}:\d{1,7}", options.device):
         parser.error(f"--device: expected MAJ:MIN, found {options.device!r}")

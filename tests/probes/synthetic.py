@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from bcc import BPF, lib  # noqa: E402
 from block_profile import describe_run  # noqa: E402
-from counters import Counters  # noqa: E402
+from counters import BLOCK_NEEDS, Counters  # noqa: E402
 from disk import Disk  # noqa: E402
 from kernel import compile_environment, describe_kernel  # noqa: E402
 
@@ -45,7 +45,7 @@ class Machine:
     """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
 
     def __init__(self, queues: int, scope: str) -> None:
-        self.kernel = describe_kernel()
+        self.kernel = describe_kernel(BLOCK_NEEDS)
         disk = Disk("4095:1", Path(), 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])

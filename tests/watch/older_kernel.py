@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
-from counters import Counters  # noqa: E402
+from counters import BLOCK_NEEDS, Counters  # noqa: E402
 from disk import find_disk  # noqa: E402
 from kernel import describe_kernel  # noqa: E402
 
@@ -23,7 +23,7 @@ _GATE = "import os, sys; sys.stdin.readline(); os.execvp(sys.argv[1], sys.argv[1
 def main() -> None:
     """Follow the command from its first request on."""
     device, *command = sys.argv[1:]
-    kernel = describe_kernel(tracepoints_to_ignore=frozenset({"block_io_start"}))
+    kernel = describe_kernel(BLOCK_NEEDS, tracepoints_to_ignore=frozenset({"block_io_start"}))
     counters = Counters(kernel, find_disk(device), 4096, "device")
     with subprocess.Popen([sys.executable, "-c", _GATE, *command], stdin=subprocess.PIPE) as process:
         cgroup = RunCgroup(find_hierarchy(), process.pid)

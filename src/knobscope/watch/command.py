@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.devices.mounts import list_mounts
 from knobscope.errors import UserError
 from knobscope.tables import write_json
-from knobscope.watch.interface import Profile, Scope, Watch
+from knobscope.watch.interface import ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import open_watch
 from knobscope.watch.text import format_profile
 
@@ -33,9 +34,11 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"watch: there is no program {command[0]!r} to run")
     block = _find_device(args.device or ".")
     scope: Scope = args.scope or ("device" if args.device else "process")
-    with open_watch(block, args.unit, scope) as watch:
+    with open_watch(block, args.unit, scope, probes=args.probes) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
+        for probe, reason in watch.missing_probes.items():
+            print(f"knobscope: no {probe} to be had ({reason})", file=sys.stderr)
         code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
     profile = {"command": command, "device": f"{block.major}:{block.minor}", "name": block.name, **profile}
     print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
@@ -134,6 +137,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         choices=("device", "process"),
         help="count everything on the device, or only what the command caused; flushes, which have no owner, always "
         "count (default: device with --device, else process)",
+    )
+    parser.add_argument(
+        "--with",
+        dest="probes",
+        action="append",
+        default=[],
+        choices=get_args(ProbeName),
+        help="watch this of the command too (repeatable)",
     )
     parser.add_argument("--no-sync", action="store_true", help="take the profile at once when the command has ended")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run")

@@ -1,15 +1,19 @@
 """What every way of watching offers, and the shape of what it tells."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from knobscope.errors import UserError
 
-__all__ = ["OPERATIONS", "Profile", "Scope", "Watch", "WatchFailedError"]
+__all__ = ["OPERATIONS", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
 
 #: Whether everything on the device counts, or only what the followed processes caused.
 Scope = Literal["device", "process"]
+
+#: What can be watched beside the block layer.
+ProbeName = Literal["syscalls", "faults"]
 
 #: Rows of `io_profile`, in this order.
 OPERATIONS = ("read", "write", "discard", "flush")
@@ -31,6 +35,8 @@ class Watch(ABC):
     monitor: str
     #: Why procfs had to take the place of BPF; None when it did not.
     reason: str | None = None
+    #: Probe that was asked for and cannot work on this machine -> why.
+    missing_probes: Mapping[str, str] = MappingProxyType({})
 
     def describe_fallback(self) -> str:
         """Return the reason as a message for a person."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.devices import BlockDevice
-from knobscope.watch.interface import Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.interface import ProbeName, Profile, Scope, Watch, WatchFailedError
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
@@ -32,10 +32,11 @@ class MonitorWatch(Watch):
 
     monitor = "bpf"
 
-    def __init__(self, block: BlockDevice, unit: int, scope: Scope) -> None:
+    def __init__(self, block: BlockDevice, unit: int, scope: Scope, probes: Sequence[ProbeName] = ()) -> None:
         self._pending = b""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
+        options += [f"--with={probe}" for probe in probes]
         self._process = _start([_PYTHON, "-I", str(_PROGRAM), *options], self._errors)
         try:
             answer = self._receive(_READY_TIMEOUT_S)
@@ -45,6 +46,7 @@ class MonitorWatch(Watch):
         if answer["event"] != "ready":
             self.close()
             raise MonitorUnavailableError(answer["reason"])
+        self.missing_probes = answer["missing_probes"]
 
     def follow(self, pids: Sequence[int]) -> None:
         """Put the processes into a control group of their own; their children are born into it."""

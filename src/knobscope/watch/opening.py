@@ -1,10 +1,11 @@
 """Chooses how to watch."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from knobscope.devices import BlockDevice
 from knobscope.errors import UserError
-from knobscope.watch.interface import Scope, Watch
+from knobscope.watch.interface import ProbeName, Scope, Watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
 from knobscope.watch.procfs import ProcfsWatch
 
@@ -13,17 +14,24 @@ __all__ = ["open_watch"]
 _MIN_UNIT, _MAX_UNIT = 512, 1 << 30  # what the monitor accepts
 
 
-def open_watch(block: BlockDevice, unit: int, scope: Scope, prefer: Literal["bpf", "procfs"] = "bpf") -> Watch:
+def open_watch(
+    block: BlockDevice,
+    unit: int,
+    scope: Scope,
+    prefer: Literal["bpf", "procfs"] = "bpf",
+    probes: Sequence[ProbeName] = (),
+) -> Watch:
     """Return a watch on a block device, to be used as a context manager.
 
     `unit` is the device's preferred write size in bytes: a request is aligned when offset and length are multiples of
-    it. Where BPF is not to be had, the sums of procfs take its place; the watch then knows the `reason`.
+    it. `probes` watch more than the block layer. Where BPF is not to be had, the sums of procfs take its place; the
+    watch then knows the `reason`.
     """
     if not _MIN_UNIT <= unit <= _MAX_UNIT:
         raise UserError(f"preferred write size: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {unit}")
     if prefer == "bpf":
         try:
-            return MonitorWatch(block, unit, scope)
+            return MonitorWatch(block, unit, scope, probes)
         except MonitorUnavailableError as reason:
             return ProcfsWatch(block, scope, str(reason))
     return ProcfsWatch(block, scope)

@@ -1,0 +1,26 @@
+"""What every probe beside the block counters offers the monitor."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["Probe"]
+
+
+class Probe(Protocol):
+    """One loaded BPF program with its maps; `start`, any number of `sample`s, `stop`, and again."""
+
+    def __init__(self) -> None:
+        """Load and attach; UnavailableError when this kernel cannot."""
+
+    def start(self, cgroup: int) -> None:
+        """Clear all counters and count for the processes of this cgroup (its id) from now on."""
+
+    def sample(self) -> None:
+        """Called once per interval while a run is counted: drain buffers, take a point of a series."""
+
+    def stop(self) -> dict[str, Any]:
+        """Stop counting; return keys for the profile of the run, plain data ready for JSON."""
+
+    def close(self) -> None:
+        """Detach from the kernel."""
