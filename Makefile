@@ -37,6 +37,7 @@ format: .venv/.installed ## format all code
 docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/knobscope schema
 	$(BIN)/python -m knobscope.reference docs/cli.md
+	$(BIN)/python -m knobscope.select.documents docs/schemas
 
 lock: .venv/.installed ## resolve the dependencies anew (all platforms and Python versions in one file)
 	$(BIN)/python -m pip install -q uv

@@ -24,7 +24,13 @@ enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
 enum { FREE, ISSUED, REQUEUED };
 
 struct config_t { u64 queue, cgroup, since; u32 epoch; };  // odd epochs are measured; two sets of counters take turns
-struct slot_t { u64 issued_at; u8 owner, state, epoch; };  // one per tag: the identity of a request in flight
+#ifdef TRACE
+struct note_t { u64 issued_at, wait, sector, inode, offset; u32 bytes, device, pid, flags; char comm[16]; };
+#define NOTE struct note_t note;
+#else
+#define NOTE
+#endif
+struct slot_t { u64 issued_at; u8 owner, state, epoch; NOTE };  // one per tag: the identity of a request in flight
 struct queue_t { u64 depth, last; };
 struct depths_t { u64 time[DEPTHS + 1]; };
 struct stream_t { u64 end; u32 at, length; };  // length in requests: 1, 2, 3, then 4 for more
@@ -51,6 +57,7 @@ BPF_TABLE("lru_hash", u64, u8, bios, 65536);
 
 #include "request.bpf.h"
 #include "depth.bpf.h"
+#include "event_trace.bpf.h"
 #include "owner.bpf.h"
 
 static __always_inline u32 get_bucket(u64 ns)
@@ -154,6 +161,7 @@ int on_issue(struct bpf_raw_tracepoint_args *ctx)
     t->requests[owner] += 1;
     t->bytes[owner] += GET(request, request__data_len, u32);
     slot->owner = owner;
+    trace_issue(slot, request, op, now);
     if (is_counted(owner))
         count_request(c, t, request, op, now);
     return 0;
@@ -196,8 +204,10 @@ int on_complete(struct bpf_raw_tracepoint_args *ctx)
         move_depth(c, queue, now, -1);
     if (slot->epoch != (u8)c->epoch)
         t->early += 1;
-    else if (is_counted(slot->owner))
+    else if (is_counted(slot->owner)) {
         count_latency(c, t, op, now - slot->issued_at);
+        trace_end(c, slot, queue, now - slot->issued_at, (u8)ctx->args[ARG_block_rq_complete + 1] != 0);
+    }
     slot->state = FREE;
     slot->owner = UNSEEN;
     return 0;

@@ -122,6 +122,7 @@ class Counters:
     def start(self, cgroup: int) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock."""
         self._clear(1 - self._set)
+        self._forget_hidden()
         self._put("streams", 0, self._bpf["streams"].Leaf())
         self._before = self._read_programs()
         return self._flip(cgroup)
@@ -153,6 +154,10 @@ class Counters:
         """Detach all programs."""
         self._bpf.cleanup()
 
+    def __getitem__(self, table: str) -> Any:
+        """Return a map as bcc has it."""
+        return self._bpf[table]
+
     @property
     def _set(self) -> int:
         return int(self._config.epoch) & 1
@@ -162,7 +167,7 @@ class Counters:
         return list(range(self._disk.queues + (self._disk.queues > 1)))
 
     def _flip(self, cgroup: int) -> int:
-        learnt = self._get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
+        learnt = self.get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
         now = time.monotonic_ns()
         self._config = self._bpf["config"].Leaf(learnt, cgroup, now, int(self._config.epoch) + 1)
         self._put("config", 0, self._config)
@@ -177,8 +182,20 @@ class Counters:
         for key in [key for key in self._bpf["odd_sizes"] if key.set == which]:
             del self._bpf["odd_sizes"][key]
 
+    def _forget_hidden(self) -> None:
+        """Bring the depth of an idle device back to 0: some kernels hide completions from BPF programs."""
+        queues = range(self._disk.queues + 1)
+        states = {queue: self.get("queues", queue) for queue in queues}
+        if not any(state.depth for state in states.values()) or not self._disk.is_idle():
+            return
+        for slot in range(self._disk.slots * self._disk.queues):
+            self._put("slots", slot, self._bpf["slots"].Leaf())
+        for queue, state in states.items():
+            state.depth = 0
+            self._put("queues", queue, state)
+
     def _sum(self, table: str, which: int, op: int) -> Totals:
-        cpus = self._get(table, which * len(OPERATIONS) + op)
+        cpus = self.get(table, which * len(OPERATIONS) + op)
         sums: Totals = {}
         for name, kind in cpus._type_._fields_:
             values = [getattr(cpu, name) for cpu in cpus]
@@ -187,11 +204,10 @@ class Counters:
         return sums
 
     def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
-        """Return ns spent at each depth, with the time since the last event, which the kernel has not booked yet."""
-        state = self._get("queues", queue)
-        times = list(self._get("depths", which * (self._disk.queues + 1) + queue).time)
-        last = max(int(state.last), begin)
-        times[min(int(state.depth), len(times) - 1)] += max(end - last, 0)
+        """Return ns spent at each depth, with the time after the run's last event, which the kernel has not booked."""
+        depth = int(self.get("queues", queue).depth)
+        times = list(self.get("depths", which * (self._disk.queues + 1) + queue).time)
+        times[min(depth, len(times) - 1)] += max(end - begin - sum(times), 0)
         return times
 
     def _list_programs(self) -> list[dict[str, Any]]:
@@ -211,7 +227,8 @@ class Counters:
             programs[name.decode()] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
         return programs
 
-    def _get(self, table: str, key: int) -> Any:
+    def get(self, table: str, key: int) -> Any:
+        """Return an element of an array; of a per-CPU array the values of all CPUs."""
         leaf = self._bpf[table].Leaf()
         if self._lib.bpf_lookup_elem(self._bpf[table].map_fd, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf)) < 0:
             raise OSError(f"cannot read entry {key} of BPF map {table}")

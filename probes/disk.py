@@ -35,6 +35,17 @@ class Disk:
         except OSError:
             return False
 
+    def is_idle(self) -> bool:
+        """Whether the kernel knows of no read or write that is under way."""
+        return not any(int(number) for number in (self.directory / "inflight").read_text().split())
+
+    def list_devices(self) -> tuple[str, ...]:
+        """Return MAJ:MIN of it and of its partitions: what file systems on it call their device."""
+        return tuple((entry / "dev").read_text().strip() for entry in (self.directory, *self._list_partitions()))
+
+    def _list_partitions(self) -> list[Path]:
+        return [entry.parent for entry in self.directory.glob("*/partition")]
+
 
 def find_disk(device: str) -> Disk:
     """Describe the device "MAJ:MIN"; UnavailableError when it does not exist or has no requests to observe."""

@@ -36,7 +36,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a kernel struct that a probe reads; `path` may lead through embedded structs."""
+    """A member of a kernel struct that a probe reads; `path` may lead through embedded structs; `size` 0: any."""
 
     struct: str
     path: str
@@ -106,9 +106,10 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
         points = {
             name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
             for name, types in found.items()
-            if types is not None
+            if types is not None and needs.tracepoints[name] in ("", *types)
         }
         facts = _describe_members(btf, needs)
+        facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
     else:
         _require_headers()
         points, facts = _list_tracepoints_by_symbol(needs), _describe_members_by_header(needs)
@@ -131,7 +132,7 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
             if member.is_optional:
                 continue
             raise UnavailableError(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
-        if size != member.size:
+        if member.size and size != member.size:
             raise UnavailableError(
                 f"{member.struct}.{member.path} has {size} bytes in this kernel, expected {member.size}"
             )

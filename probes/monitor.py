@@ -8,6 +8,9 @@ its caller (end of stdin), moves only processes of the user who called it, and w
     begin                zero all counters
     end                  read all counters; the run's processes go back to where they were
 
+With `--trace` lines {"event": "records", "bytes": N, ...} come unasked between `begin` and the answer to `end`, each
+followed by N bytes: records as the program event_trace.bpf.h lays them out, each behind the ring's own eight bytes.
+
 Exit code 0 after the end of stdin, 3 when it cannot observe the device (any more), 128 + signal after a signal.
 """
 
@@ -35,8 +38,9 @@ from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import BLOCK_NEEDS, Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
+from event_trace import EventTrace, describe_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
-from probe import Probe  # noqa: E402
+from probe import Probe, Selection  # noqa: E402
 
 _MAX_LINE = 65536
 _UNAVAILABLE = 3
@@ -60,9 +64,12 @@ class Monitor:
         self._uid = _find_caller()
         self._hierarchy = find_hierarchy()
         self._disk: Disk = find_disk(options.device)
-        self._kernel: Kernel = describe_kernel(BLOCK_NEEDS)
+        self._kernel: Kernel = describe_traced_kernel(BLOCK_NEEDS) if options.trace else describe_kernel(BLOCK_NEEDS)
         self._counters = Counters(self._kernel, self._disk, options.unit, self._scope)
-        self._probes, self._missing = _load_probes(options.probes)
+        devices = self._disk.list_devices() if options.files == "device" else ()
+        self._probes, self._missing = _load_probes(options.probes, Selection(devices, tuple(options.calls)))
+        self._trace = EventTrace(self._counters) if options.trace else None
+        self._began_ns = 0
         self._cgroup: RunCgroup | None = None
         self._cpu_before_us = 0
         self._snapshots: list[Snapshot] = []
@@ -107,6 +114,8 @@ class Monitor:
         try:
             self._release()
         finally:
+            if self._trace:
+                self._trace.close()
             for probe in self._probes.values():
                 probe.close()
             self._counters.close()
@@ -118,6 +127,8 @@ class Monitor:
             )
         if self._is_counting:
             self._snapshots.append(self._counters.sample())
+            if self._trace:
+                self._send(*self._trace.take(), time.monotonic_ns())
             for probe in self._probes.values():
                 probe.sample()
 
@@ -160,7 +171,9 @@ class Monitor:
         cgroup = self._cgroup.identity if self._cgroup else 0
         for probe in self._probes.values():
             probe.start(cgroup)
-        self._counters.start(cgroup)
+        if self._trace:
+            self._trace.start()
+        self._began_ns = self._counters.start(cgroup)
         self._is_counting = True
         self._snapshots = [self._counters.sample()]
         _emit("begun")
@@ -171,6 +184,8 @@ class Monitor:
         self._snapshots.append(self._counters.sample())
         reading = self._counters.stop()
         self._is_counting = False
+        if self._trace:
+            self._send(*self._trace.take_rest(), reading.end_ns)
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
         profile = describe_run(reading, self._snapshots, self._scope)
         for probe in self._probes.values():
@@ -179,20 +194,27 @@ class Monitor:
             self._release()
         _emit("profile", **profile, cpu_s=cpu_s)
 
+    def _send(self, records: bytes, lost: int, now_ns: int) -> None:
+        """Hand records of single requests to the caller, as they are, after the line that announces them."""
+        times = {"began_ns": self._began_ns, "now_ns": now_ns}
+        _emit("records", kind="block", bytes=len(records), lost=lost, **times)
+        sys.stdout.buffer.write(records)
+        sys.stdout.buffer.flush()
+
     def _release(self) -> None:
         if self._cgroup:
             self._cgroup.release()
             self._cgroup = None
 
 
-def _load_probes(names: Sequence[str]) -> tuple[dict[str, Probe], dict[str, str]]:
+def _load_probes(names: Sequence[str], selection: Selection) -> tuple[dict[str, Probe], dict[str, str]]:
     """Return the probes that load here, and why the others do not."""
     loaded: dict[str, Probe] = {}
     missing: dict[str, str] = {}
     for name in names:
         module, probe = _PROBES[name]
         try:
-            loaded[name] = getattr(importlib.import_module(module), probe)()
+            loaded[name] = getattr(importlib.import_module(module), probe)(selection)
         except UnavailableError as reason:
             missing[name] = str(reason)
     return loaded, missing
@@ -227,6 +249,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         choices=sorted(_PROBES),
         help="watch this too, in the followed processes (repeatable)",
     )
+    places = "with syscalls or faults: all files, or only those on the device"
+    parser.add_argument("--files", choices=("all", "device"), default="all", help=places)
+    calls = "with syscalls: only this one (repeatable)"
+    parser.add_argument("--call", dest="calls", action="append", default=[], metavar="NAME", help=calls)
+    parser.add_argument("--trace", action="store_true", help="send a record of every counted request too")
     options = parser.parse_args(arguments)
     if not re.fullmatch(r"\d{1,4}:\d{1,7}", options.device):
         parser.error(f"--device: expected MAJ:MIN, found {options.device!r}")

@@ -76,10 +76,12 @@ int on_start(struct bpf_raw_tracepoint_args *ctx)
     u32 flags = GET(request, request__cmd_flags, u32);
     struct slot_t *slot = get_slot(request, get_queue(request), OP_READ);
     u8 owner = get_owner(c, GET(request, request__bio, u64), flags);
+    trace_forgotten(c, slot, get_queue(request));
     if (slot && slot->state != FREE)
         forget(c, slot, get_queue(request));
     if (slot)
         slot->owner = owner;
+    trace_start(slot, request);
     count_barriers(c, flags, GET(request, request__data_len, u32), owner);
     return 0;
 }

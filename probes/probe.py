@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Probe"]
+__all__ = ["Probe", "Selection"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a probe is to count, beside that it must be of the followed processes; nothing named: everything."""
+
+    devices: tuple[str, ...] = ()  # MAJ:MIN; only files on these
+    calls: tuple[str, ...] = ()  # only these system calls
 
 
 class Probe(Protocol):
     """One loaded BPF program with its maps; `start`, any number of `sample`s, `stop`, and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, selection: Selection) -> None:
         """Load and attach; UnavailableError when this kernel cannot."""
 
     def start(self, cgroup: int) -> None:

@@ -2,6 +2,13 @@
 
 
 rule plan_screening:
+    input:
+        plans=lambda wildcards: PIPELINE.earlier_plans(
+            wildcards.case, int(wildcards.round)
+        ),
+        runs=lambda wildcards: PIPELINE.earlier_runs(
+            wildcards.case, int(wildcards.round)
+        ),
     output:
         f"{RESULTS}/{{case}}/plan/screen-{{round}}.parquet",
     log:
@@ -11,6 +18,7 @@ rule plan_screening:
         spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
     shell:
         "knobscope plan --study {params.study} --case {wildcards.case} --phase screen --round {wildcards.round}"
+        " --plans {input.plans} --runs {input.runs}"
         " --out {output} 2>&1 | tee {log}"
 
 

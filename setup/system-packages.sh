@@ -17,6 +17,10 @@ need openjdk-17-jdk-headless javac -version
 need maven mvn --version
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
 need e2fsprogs sh -c 'command -v mkfs.ext4'
+need xfsprogs sh -c 'command -v mkfs.xfs'
+need redis-server redis-server --version
+need redis-tools redis-cli --version
+need sysbench sysbench --version
 need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
 
 as_root=""

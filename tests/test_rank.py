@@ -72,6 +72,17 @@ def test_failure_codes_spoil_trust_until_they_are_named(tmp_path: Path) -> None:
     named = run(path, tmp_path, "--failed-value", "0")
     assert named["trustworthy"] and named["knobs"][0]["knob"] == "big"
     assert named["rows"] == int((table.tps > 0).sum())
+    failures = named["failures"]
+    assert failures["rows"] == int((table.tps == 0).sum()) and failures["trustworthy"]
+    assert failures["knobs"][0]["knob"] == "idle_0" and failures["knobs"][0]["above_noise"]
+    assert spoiled["failures"] is None
+
+
+def test_few_failures_are_counted_but_not_ranked(tmp_path: Path) -> None:
+    table = make(100, 20)
+    table.loc[:3, "tps"] = 0.0
+    failures = run(save(table, tmp_path), tmp_path, "--failed-value", "0")["failures"]
+    assert failures["rows"] == 4 and failures["knobs"] == [] and "insufficient" in failures["reason"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from known_tables import grid, known_grid, measured
 
 from knobscope import replay
 from knobscope.errors import UserError
-from knobscope.select.sampling import SAMPLERS
+from knobscope.plan import SAMPLERS
 
 
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("sampling", list(SAMPLERS))
 def test_every_sampling_method_stops_and_is_right(table: Path, tmp_path: Path, sampling: str) -> None:
-    result = run(table, tmp_path, "--response", "y", "--trials", "3", "--sampling", sampling)
+    result = run(table, tmp_path, "--response", "y", "--trials", "3", "--model", "anova", "--sampling", sampling)
     assert result["factors"] == ["page", "flush", "cache", "log", "idle", "other"]
     assert (result["rows"], result["sampling"], result["model"]) == (432, sampling, "anova")
     for trial in result["trials"]:
@@ -52,11 +52,32 @@ def test_same_seed_same_result_whatever_the_number_of_processes(table: Path, tmp
     assert once["trials"] != other["trials"]
 
 
-def test_noise_never_stops_and_says_why(tmp_path: Path) -> None:
+def test_stability_of_conclusions_is_another_reason_to_stop(table: Path, tmp_path: Path) -> None:
+    r2, stability, both = (
+        run(table, tmp_path, "--response", "y", "--trials", "3", "--stop", rule) for rule in ("r2", "stability", "both")
+    )
+    for early, stable, late in zip(r2["trials"], stability["trials"], both["trials"], strict=True):
+        assert stable["stopped"] and "conclusions have been the same for 3 of 3 rounds" in stable["reason"]
+        assert late["rate"] >= max(early["rate"], stable["rate"])
+        assert {"page", "flush:cache"} <= {t["term"] for t in stable["explained"] if t["explained_share"] >= 0.05}
+
+
+def test_noise_has_no_conclusions_to_be_stable(tmp_path: Path) -> None:
     flat = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3, 4])
     flat["y"] = np.random.default_rng(1).uniform(100, 110, len(flat))
     flat.to_csv(tmp_path / "flat.csv", index=False)
-    result = run(tmp_path / "flat.csv", tmp_path, "--response", "y", "--trials", "5")
+    arguments = ["--response", "y", "--trials", "5", "--stop", "stability", "--model", "anova"]
+    result = run(tmp_path / "flat.csv", tmp_path, *arguments)
+    assert sum(trial["stopped"] for trial in result["trials"]) <= 1
+
+
+@pytest.mark.parametrize("model", ["anova", "auto"])
+def test_noise_never_stops_and_says_why(model: str, tmp_path: Path) -> None:
+    flat = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3, 4])
+    flat["y"] = np.random.default_rng(1).uniform(100, 110, len(flat))
+    flat.to_csv(tmp_path / "flat.csv", index=False)
+    arguments = ["--response", "y", "--trials", "2", "--step", ".19", "--model", model]
+    result = run(tmp_path / "flat.csv", tmp_path, *arguments)
     assert not any(trial["stopped"] for trial in result["trials"])
     assert all("not predictable" in trial["reason"] and "noise" in trial["reason"] for trial in result["trials"])
     assert result["summary"]["rate_median"] is None
@@ -81,6 +102,7 @@ def test_replicates_come_together_and_show_the_noise(tmp_path: Path) -> None:
         (["--response", "y", "--start", "0"], "--start is 0"),
         (["--response", "y", "--trials", "0"], "--trials is 0"),
         (["--response", "y", "--jobs", "0"], "--jobs is 0"),
+        (["--response", "y", "--stable-rounds", "1"], "--stable-rounds is 1"),
     ],
 )
 def test_wrong_arguments_are_explained(table: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -106,6 +128,7 @@ def test_missing_and_empty_files_are_explained(tmp_path: Path) -> None:
 )
 def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, median: float, tmp_path: Path) -> None:
     more = ["--ignore", ignore] if ignore else []
+    more += ["--model", "anova", "--sampling", "random"]
     result = run(measured(name), tmp_path, "--response", response, "--trials", "20", *more)
     assert abs(result["summary"]["rate_median"] - median) <= 0.05 + 1e-9
     assert all(trial["stopped"] and trial["r2_unsampled"] >= 0.85 for trial in result["trials"])
@@ -119,9 +142,8 @@ def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, med
         ("berkeleydb_c_grid.csv", "y", "", 128),
     ],
 )
-def test_auto_needs_fewer_runs(name: str, response: str, ignore: str, most: float, tmp_path: Path) -> None:
+def test_the_default_needs_fewer_runs(name: str, response: str, ignore: str, most: float, tmp_path: Path) -> None:
     more = ["--ignore", ignore] if ignore else []
-    more += ["--model", "auto", "--sampling", "active"]
     result = run(measured(name), tmp_path, "--response", response, "--trials", "3", *more)
     assert result["summary"]["runs_median"] <= most
     assert all(trial["stopped"] and trial["r2_unsampled"] >= 0.85 for trial in result["trials"])

@@ -12,6 +12,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from exported_runs import export_runs, verdicts
+
+from knobscope.cli import main
+from knobscope.specs import load_study
 
 ROOT = Path(__file__).parents[1]
 STUDY = """
@@ -104,6 +108,25 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(place: Path) -> N
     assert effect[0] > 0  # without waiting for the device SQLite is faster, on any device
     assert "synchronous" in (results / "report.html").read_text()
     assert "Nothing to be done" in run(place)
+
+
+def test_runs_that_are_exported_and_imported_get_the_same_verdicts(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = place / "results/tiny/study.duckdb"
+    specs = load_study(place / "specs/studies/tiny.yaml", place, runnable=False)
+    arguments = export_runs(ours, specs, tmp_path / "csv")
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", *arguments, "--study", "theirs"]) == 0
+    results = tmp_path / "results/theirs"
+    detect = ["detect", "--study", str(results / "specs/studies/theirs.yaml"), "--rules", str(ROOT / "rules/mismatch")]
+    for name, pattern in (("runs", "*/*/*/runs/*"), ("plans", "*/*/*/plan/*"), ("devices", "devices/*")):
+        detect += [f"--{name}", *map(str, sorted(results.glob(pattern)))]
+    assert (
+        main([*detect, "--database", str(tmp_path / "theirs.duckdb"), "--out", str(tmp_path / "findings.parquet")]) == 0
+    )
+    assert verdicts(tmp_path / "theirs.duckdb") == verdicts(ours)
+    assert verdicts(ours) != []
 
 
 def test_a_stricter_threshold_adds_only_the_missing_round(place: Path) -> None:

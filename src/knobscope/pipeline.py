@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.errors import UserError
-from knobscope.plan import screening_blocks
+from knobscope.plan import RESPONSIVE, parse_case, screening_blocks
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.tune import count_runs
 
 __all__ = ["Pipeline"]
 
@@ -63,9 +64,17 @@ class Pipeline:
         rounds = self.max_rounds
         runs = study.sampling.runs_per_round + 3 * screening_blocks(self.specs)
         minutes = sum(seconds) * runs * rounds / 60
+        screening = f"at most {rounds} screening rounds of {runs} runs each (about {minutes:.0f} min)"
+        if self.specs.prior is not None:
+            screening = f"no screening (ranking of model {self.specs.prior.name})"
+        tuning = ""
+        if study.tune is not None:
+            counts = [count_runs(case, study.tune) for case in self.specs.cases]
+            minutes = sum(count * each for count, each in zip(counts, seconds, strict=True)) / 60
+            tuning = f", then {sum(counts)} runs of tuners (about {minutes:.0f} min)"
         return (
-            f"{study.name}: {cases} case{'s' if cases != 1 else ''}, at most {rounds} screening rounds of {runs} runs "
-            f"each (about {minutes:.0f} min), then {study.sweep.repeats} blocks for the selected knobs"
+            f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, "
+            f"then {study.sweep.repeats} blocks for the selected knobs{tuning}"
         )
 
     @property
@@ -106,17 +115,28 @@ class Pipeline:
         return [f"{folder}/{name}.sql" for name in self.specs.study.rules]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
-        """Return the fit each case ends with: the first that may stop, or that of the last round."""
+        """Return the fit each case ends with: the first that may stop, that of the last round, or that of the prior."""
         return [self._last_fit(checkpoints, case) for case in self.cases if dbms in (None, case.dbms)]
 
+    def last_fit(self, checkpoints: Any, case: str) -> str:
+        """Return the fit that one case ends with."""
+        return self._last_fit(checkpoints, parse_case(case))
+
     def _last_fit(self, checkpoints: Any, case: Case) -> str:
+        if self.specs.prior is not None:
+            return f"{self.results}/{case}/fit/prior.json"
         path = ""
         for round_ in range(self.max_rounds):
             path = str(checkpoints.select.get(case=str(case), round=round_).output[0])
             fit = json.loads(Path(path).read_text())
-            if fit["stopped"] and min(fit["r2_splits"]) >= self.specs.study.screening.threshold:
+            if fit["stopped"] and self._suffices(fit):
                 break
         return path
+
+    def _suffices(self, fit: Dump) -> bool:
+        """Whether a fit that stopped would stop under the threshold of now, too."""
+        screening = self.specs.study.screening
+        return screening.stop == "stability" or bool(min(fit["r2_splits"]) >= screening.threshold)
 
     def screening_runs(self, case: str, round_: int) -> list[str]:
         """Return the blocks of all screening rounds up to this one."""
@@ -127,28 +147,48 @@ class Pipeline:
         """Return the plans of all screening rounds up to this one."""
         return [f"{self.results}/{case}/plan/screen-{r}.parquet" for r in range(round_ + 1)]
 
+    def earlier_runs(self, case: str, round_: int) -> list[str]:
+        """Return the blocks that the plan of a screening round goes by; none unless its sampling method looks at them."""
+        return self.screening_runs(case, round_ - 1) if self._is_responsive else []
+
+    def earlier_plans(self, case: str, round_: int) -> list[str]:
+        """Return the plans that the plan of a screening round goes by."""
+        return self.screening_plans(case, round_ - 1) if self._is_responsive else []
+
+    @property
+    def _is_responsive(self) -> bool:
+        return self.specs.study.sampling.method in RESPONSIVE
+
     def all_runs(self, checkpoints: Any) -> list[str]:
-        """Return all blocks of the study, screening and sweep."""
+        """Return all blocks of the study: screening, sweep, and what tuners tried."""
         sweeps = range(self.specs.study.sweep.repeats)
+        tuned = ["runs/tune"] if self.specs.study.tune else []
         return [
             path
             for case, round_ in self._last_rounds(checkpoints)
             for path in [
                 *self.screening_runs(str(case), round_),
                 *(f"{self.results}/{case}/runs/sweep-0-{block}" for block in sweeps),
+                *(f"{self.results}/{case}/{name}" for name in tuned),
             ]
         ]
 
     def all_plans(self, checkpoints: Any) -> list[str]:
         """Return the plans of all rounds."""
+        later = ["sweep-0", *(["tune"] if self.specs.study.tune else [])]
         return [
             path
             for case, round_ in self._last_rounds(checkpoints)
-            for path in [*self.screening_plans(str(case), round_), f"{self.results}/{case}/plan/sweep-0.parquet"]
+            for path in [
+                *self.screening_plans(str(case), round_),
+                *(f"{self.results}/{case}/plan/{name}.parquet" for name in later),
+            ]
         ]
 
     def all_fits(self, checkpoints: Any) -> list[str]:
-        """Return the fits of all rounds."""
+        """Return the fits of all rounds, or those of the prior."""
+        if self.specs.prior is not None:
+            return self.last_fits(checkpoints)
         return [
             f"{self.results}/{case}/fit/{r}.json"
             for case, round_ in self._last_rounds(checkpoints)
@@ -156,8 +196,10 @@ class Pipeline:
         ]
 
     def _last_rounds(self, checkpoints: Any) -> Iterator[tuple[Case, int]]:
+        """Yield each case with its last screening round, -1 when a prior takes the place of all rounds."""
         for case in self.cases:
-            yield case, int(Path(self._last_fit(checkpoints, case)).stem)
+            screened = self.specs.prior is None
+            yield case, int(Path(self._last_fit(checkpoints, case)).stem) if screened else -1
 
     def plan_spec(self, case: str) -> Dump:
         """What a screening plan depends on."""
@@ -178,12 +220,27 @@ class Pipeline:
     def case_spec(self, case: str) -> Dump:
         """What the runs of a case depend on."""
         dbms, device, workload = case.split("/")
+        generator = self.specs.generators.get(self.specs.workloads[workload].generator)
         return {
             "dbms": self.specs.dbms[dbms].model_dump(mode="json", exclude={"description"}),
             "device": self.specs.devices[device].model_dump(mode="json", exclude={"description"}),
             "workload": self.specs.workloads[workload].model_dump(mode="json", exclude={"description"}),
+            "generator": generator.model_dump(mode="json", exclude={"description"}) if generator else None,
             "monitor": self.specs.study.monitor,
         }
+
+    def prior_spec(self, case: str) -> Dump:
+        """What a fit depends on that comes from a prior."""
+        dbms, _, workload = case.split("/")
+        prior = self.specs.prior.model_dump(mode="json") if self.specs.prior else {}
+        knobs = sorted(self.specs.study.knobs[dbms])
+        workload_class = self.specs.workloads[workload].class_
+        return {"prior": prior, "knobs": knobs, "class": workload_class, "top": self.specs.study.screening.top}
+
+    def tune_spec(self, case: str) -> Dump:
+        """What the tuners of a case depend on, beside its ranking."""
+        tune = self.specs.study.tune.model_dump(mode="json") if self.specs.study.tune else {}
+        return {**self.case_spec(case), **self.plan_spec(case), "tune": tune}
 
     @property
     def fit_spec(self) -> Dump:

@@ -16,7 +16,7 @@ from knobscope.select.models import MODELS, make_models
 from knobscope.select.parallel import add_jobs_argument, map_over_processes
 from knobscope.select.ranking import Ranking, rank_knobs
 from knobscope.select.stopping import Runs
-from knobscope.select.table import add_table_arguments, read_table
+from knobscope.select.table import Table, add_table_arguments, read_table
 from knobscope.tables import write_json
 
 __all__ = ["add_parser", "find_failure_code", "rank_table"]
@@ -25,6 +25,8 @@ TOP = 5
 #: Extremely randomised trees: with some hundred runs of twenty knobs they found more of the final five than random
 #: forests, boosting and rank correlations, and they need no levels.
 DEFAULT_MODEL = "extra_trees"
+#: What makes runs fail is not ranked from fewer failures than this.
+LEAST_FAILURES = 10
 #: An analysis of variance wants categories: a factor with more levels than this is cut ...
 MOST_LEVELS = 12
 #: ... into so many parts with equally many rows.
@@ -62,10 +64,29 @@ def find_failure_code(response: Floats) -> str | None:
 
 def _doubt(ranking: Ranking, response: Floats) -> Ranking:
     """Withdraw trust where the response seems to hold failure codes: the ranking would be of what makes runs fail."""
-    code = find_failure_code(response)
+    code = find_failure_code(response) if len(np.unique(response)) > 2 else None  # two values: failed or not
     if code is None:
         return ranking
     return Ranking(ranking.knobs, ranking.holdout_r2, False, f"{code} Name it with --failed-value")
+
+
+def rank_failures(table: Table, model: str, seed: int) -> dict[str, Any] | None:
+    """Rank what makes runs fail, apart from what makes them fast: the response is 1 for a failed row and 0 for others.
+
+    None without failed rows.
+    """
+    count = int(table.failed.sum())
+    if not count:
+        return None
+    found = {"rows": count, "share": count / len(table.failed), "knobs": []}
+    if min(count, len(table.failed) - count) < LEAST_FAILURES:
+        few = (
+            f"insufficient samples: {count} of {len(table.failed)} rows failed, {LEAST_FAILURES} of each are the least"
+        )
+        return {**found, "trustworthy": False, "reason": few}
+    ranking = rank_table(table.attempted, table.failed.astype(float), model, seed)
+    knobs = [asdict(knob) for knob in ranking.knobs]
+    return {**found, "knobs": knobs, "trustworthy": ranking.trustworthy, "reason": ranking.reason}
 
 
 def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int) -> Ranking:
@@ -144,7 +165,8 @@ def _run(args: argparse.Namespace) -> int:
         result = _as_json(ranking, args.model, len(table.response))
     else:
         result = rank_draws(table.settings, table.response, args.model, args.samples, args.draws, args.seed, args.jobs)
-    result = {"table": str(args.table), **result}
+    failures = rank_failures(table, args.model, args.seed)
+    result = {"table": str(args.table), **result, "failures": failures}
     if args.json:
         write_json(args.json, result)
         for knob in result["knobs"]:

@@ -4,17 +4,28 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from knobscope.errors import UserError
+from knobscope.plan import SAMPLERS, Draw
 from knobscope.select.design import Floats, Ints, Settings
-from knobscope.select.models import MODELS, explain_terms
+from knobscope.select.explained import list_terms
+from knobscope.select.models import MODELS
 from knobscope.select.parallel import add_jobs_argument, map_over_processes
-from knobscope.select.sampling import SAMPLERS, Draw
+from knobscope.select.selection import finite, important_points
+from knobscope.select.stability import (
+    STOP_RULES,
+    Conclusions,
+    StopRule,
+    conclude,
+    count_stable,
+    decide,
+    explain_stability,
+)
 from knobscope.select.stopping import Runs, Stop, decide_stop, r_squared
 from knobscope.select.table import add_table_arguments, read_table
 from knobscope.tables import write_json
@@ -26,13 +37,15 @@ __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 class Plan:
     """How to replay: model, sampling method, shares of the grid, and the stop rule."""
 
-    model: str = "anova"
-    sampling: str = "random"
+    model: str = "auto"
+    sampling: str = "active"
     start: float = 0.05
     step: float = 0.05
     threshold: float = 0.9
     splits: int = 10
     seed: int = 1
+    stop: StopRule = "r2"
+    stable_rounds: int = 3
 
     def check(self) -> None:
         """UserError: a share or number that makes no sense."""
@@ -43,6 +56,8 @@ class Plan:
             raise UserError(f"--threshold is {self.threshold:g}; expected an R2 between 0 and 1")
         if self.splits < 2:
             raise UserError(f"--splits is {self.splits}; expected at least 2")
+        if self.stable_rounds < 2:
+            raise UserError(f"--stable-rounds is {self.stable_rounds}; expected at least 2")
 
 
 def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> dict[str, Any]:
@@ -52,40 +67,52 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
     grid = settings.take(first)
     means = np.bincount(group, response) / np.bincount(group)
     rng = np.random.default_rng([plan.seed, trial])
+    levels = tuple(len(names) for names in grid.levels)
     taken: Ints = np.zeros(0, np.int64)
-    share = plan.start
+    share, history = plan.start, []
     while True:
         count = min(len(grid), max(1, round(share * len(grid)))) - len(taken)
-        draw = Draw(grid, taken, means[taken], count, rng)
+        draw = Draw(grid.codes, levels, taken, means[taken], count, rng)
         taken = np.concatenate([taken, SAMPLERS[plan.sampling](draw)])
         rows = np.isin(group, taken)
         runs = Runs.of(settings.take(rows), response[rows])
         stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, plan.seed + trial)
-        if stop.stopped or len(taken) == len(grid):
-            return _report(stop, runs, grid, means, taken, min(share, 1.0), int(rows.sum()))
+        history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
+        stable = count_stable(history)
+        stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
+        if stopped or len(taken) == len(grid):
+            reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
+            sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(taken)}
+            return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, taken)}
         share += plan.step
 
 
+def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:
+    if stop.model is None:
+        return None
+    explained = stop.model.explain(runs.settings, runs.response)
+    return conclude(explained, important_points(stop, runs, explained, {}))
+
+
 def _report(
-    stop: Stop, runs: Runs, grid: Settings, means: Floats, taken: Ints, share: float, rows: int
+    stop: Stop, stopped: bool, reason: str, runs: Runs, grid: Settings, means: Floats, taken: Ints
 ) -> dict[str, Any]:
-    """One trial as JSON; `r2_unsampled` is against the settings that were never looked at."""
+    """What a trial ends with; `r2_unsampled` is against the settings that were never looked at."""
     rest = np.setdiff1d(np.arange(len(grid)), taken)
     r2 = None
     if stop.model is not None and len(rest) > 1 and np.ptp(means[rest]) > 0:
         r2 = r_squared(means[rest], stop.model.predict(grid.take(rest)))
-    terms = explain_terms(stop.model, runs.settings) if stop.model is not None else []
-    reason = stop.reason if stop.stopped else f"every setting was taken and it did not stop: {stop.reason}"
+    explained = stop.model.explain(runs.settings, runs.response) if stop.model is not None else []
+    points = important_points(stop, runs, explained, {})
+    terms = list_terms(explained)
     return {
-        "stopped": stop.stopped,
-        "rate": round(share, 6),
-        "runs": rows,
-        "settings": len(taken),
+        "fitted": stop.model.name if stop.model is not None else None,
         "terms": [term["term"] for term in terms],
         "explained": terms,
+        "points": finite(points),
         "r2_splits": [score if np.isfinite(score) else None for score in stop.r2_splits],
         "r2_unsampled": r2,
-        "reason": reason,
+        "reason": reason if stopped else f"every setting was taken and it did not stop: {reason}",
     }
 
 
@@ -106,6 +133,7 @@ def replay(settings: Settings, response: Floats, plan: Plan, trials: int, jobs: 
         "sampling": plan.sampling,
         "seed": plan.seed,
         "threshold": plan.threshold,
+        "stop": plan.stop,
         "trials": found,
         "summary": _summarise(found),
     }
@@ -145,7 +173,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "replay",
         help="run the incremental loop on a table that holds every setting",
         description="Answers: with how many runs would screening have stopped, and would it have been right? "
-        "Rows with the same setting are replicates and are taken together.",
+        "Rows with the same setting are replicates and are taken together. `--model anova --sampling random` is the "
+        "method of Hui et al. (SIGMOD 2024); the default needs fewer runs.",
     )
     add_table_arguments(parser)
     plan = Plan()
@@ -155,6 +184,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--step", type=float, default=plan.step, help="share of the grid to add (%(default)s)")
     parser.add_argument("--threshold", type=float, default=plan.threshold, help="R2 on all splits (%(default)s)")
     parser.add_argument("--splits", type=int, default=plan.splits, help="random 80/20 splits (%(default)s)")
+    parser.add_argument(
+        "--stop",
+        choices=STOP_RULES,
+        default=plan.stop,
+        help="when R2 suffices, when conclusions have stayed the same, or both (%(default)s)",
+    )
+    parser.add_argument(
+        "--stable-rounds",
+        type=int,
+        default=plan.stable_rounds,
+        help="steps in which the conclusions have to be the same (%(default)s)",
+    )
     parser.add_argument("--trials", type=int, default=20, help="repetitions with other samples (%(default)s)")
     parser.add_argument("--seed", type=int, default=plan.seed, help="default: %(default)s")
     add_jobs_argument(parser)
@@ -163,7 +204,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
-    plan = Plan(args.model, args.sampling, args.start, args.step, args.threshold, args.splits, args.seed)
+    plan = Plan(**{field.name: getattr(args, field.name) for field in fields(Plan)})
     result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
     if args.json:
         write_json(args.json, result)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,28 @@ class Truth:
     depth_one: float = 0.0
 
 
+@dataclass(frozen=True)
+class Use:
+    """How a file is used in every run: requests, and what share of them is in order, as called and on the device."""
+
+    file: str
+    role: str
+    table: str | None = None
+    reads: int = 0
+    writes: int = 0
+    logical: float = 0.5
+    device: float = 0.5
+
+
+#: Orders are read and written, customers only read; the log's files have another name in every run.
+USES = (
+    Use("base/1", "data", "orders", reads=1500, writes=1000),
+    Use("base/2", "data", "customers", reads=2500),
+    Use("log/", "log", writes=4000, logical=0.95, device=0.9),
+    Use("journal", "journal", writes=900),
+)
+
+
 @dataclass
 class StudyMaker:
     """Makes the files of one study below `root`."""
@@ -80,23 +103,35 @@ class StudyMaker:
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
     tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
     knobs: Sequence[str] = tuple(KNOBS)
+    dbms: Sequence[str] = ("simdb",)
+    unswept: Sequence[str] = ()  # knobs that all DBMSs but the first have, and the study does not vary there
+    uses: Sequence[Use] = USES
+    calls: bool = True  # whether system calls were watched
+    interference: float = 0.0  # natural-log ratio of read latency, while writing against not
+    read_us: float = 200.0
+    pauses: bool = True  # whether there are moments without writes
+
+    def knobs_of(self, dbms: str) -> list[str]:
+        """Return the knobs that the study varies in a DBMS."""
+        return [name for name in self.knobs if dbms == self.dbms[0] or name not in self.unswept]
 
     def specs(self) -> StudySpecs:
         """Write the specs, and read them as every stage does."""
         knobs = {name: {"apply": "restart", "source": SOURCE, **KNOBS[name]} for name in self.knobs}
-        self._write(
-            "dbms/simdb",
-            {
-                "name": "simdb",
-                "description": "a model",
-                "version_sql": "select version()",
-                "writing": {"restart": {"sql": "set {knob} = {value}"}},
-                "readback": {"each": "show {knob}"},
-                "connection": {"binding": "knobscope.JdbcBinding", "properties": {"db.url": "jdbc:sim"}},
-                "loading": {"tables": ["create table t (a int)"]},
-                "knobs": knobs,
-            },
-        )
+        for name in self.dbms:
+            self._write(
+                f"dbms/{name}",
+                {
+                    "name": name,
+                    "description": "a model",
+                    "version_sql": "select version()",
+                    "writing": {"restart": {"sql": "set {knob} = {value}"}},
+                    "readback": {"each": "show {knob}"},
+                    "connection": {"binding": "knobscope.JdbcBinding", "properties": {"db.url": "jdbc:sim"}},
+                    "loading": {"tables": ["create table t (a int)"]},
+                    "knobs": knobs,
+                },
+            )
         for device in self.devices:
             spec = {"name": device, "description": device, "tier": TIERS[device][0], "path": "results"}
             self._write(f"devices/{device}", {**spec, "dedicated": self.dedicated})
@@ -107,10 +142,12 @@ class StudyMaker:
             {
                 "name": "sim",
                 "description": "a model",
-                "dbms": ["simdb"],
+                "dbms": list(self.dbms),
                 "devices": list(self.devices),
                 "workloads": {"ycsb-a": None},
-                "knobs": {"simdb": {name: CHOICES[name] for name in self.knobs}},
+                "knobs": {
+                    dbms: {name: deepcopy(CHOICES[name]) for name in self.knobs_of(dbms)} for dbms in self.dbms
+                },  # copies: YAML would write the second one as an alias
                 "sweep": {"repeats": self.repeats},
             },
         )
@@ -126,7 +163,7 @@ class StudyMaker:
         results, rng = self.root / "results" / "sim", np.random.default_rng(self.seed)
         runs, plans, devices = [], [], []
         for case in specs.cases:
-            rows = plan_sweep(specs, case, list(self.knobs))
+            rows = plan_sweep(specs, case, self.knobs_of(case.dbms))
             plans.append(results / str(case) / "plan" / "sweep-0.parquet")
             write_table(plans[-1], "plan", rows)
             for block_id in dict.fromkeys(row["block_id"] for row in rows):
@@ -155,14 +192,17 @@ class StudyMaker:
 
     def _write_block(self, block: Path, case: Case, plan: list[dict[str, Any]], rng: np.random.Generator) -> None:
         sentinel = json.loads(next(row["configuration"] for row in plan if row["is_sentinel"]))
-        tables: dict[str, list[dict[str, Any]]] = {"runs": [], "io_profile": [], "queue_depth": []}
+        tables: dict[str, list[dict[str, Any]]] = {
+            name: [] for name in ("runs", "io_profile", "queue_depth", "io_series", "files", "file_access")
+        }
         level = rng.normal(0, 0.1)  # blocks differ, and no effect may come from it
         for row in plan:
             values = json.loads(row["configuration"]).items()
             change = tuple((name, value_text(value)) for name, value in values if value != sentinel[name])
             truth = Truth()
             for knob, value in change:
-                truth = self.truth.get((case.device, knob, value), self.truth.get((knob, value), truth))
+                keys = ((case.dbms, knob, value), (case.device, knob, value), (knob, value))
+                truth = next((self.truth[key] for key in keys if key in self.truth), truth)
             run = self._run(row, case, truth, level, rng)
             if self.tweak:
                 self.tweak(run)
@@ -232,6 +272,41 @@ class StudyMaker:
             tables["queue_depth"].append({"run_id": run_id, "queue": -1, "depth": depth, "time_ns": int(part * 1e10)})
         for queue, load in enumerate(self.queue_loads):
             tables["queue_depth"].append({"run_id": run_id, "queue": queue, "depth": 1, "time_ns": int(load * 1e9)})
+        if run["is_sentinel"]:  # nobody asks for those of others
+            tables["io_series"] += self._series(run, rng)
+        for use in self.uses:
+            for op, requests in (("read", use.reads), ("write", use.writes)):
+                if requests:
+                    self._use(run, use, op, requests, tables, rng)
+
+    def _series(self, run: dict[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return the intervals of a run: reads in all, writes in every other one."""
+        rows = []
+        for step in range(1, 41):
+            writes = 80 if step % 2 else 0 if self.pauses else 60
+            latency = self.read_us * np.exp((self.interference if writes else 0) + rng.normal(0, 0.2))
+            row = {"run_id": run["run_id"], "t_s": step / 4, "bytes": 0, "depth": 1.0}
+            rows.append({**row, "op": "read", "requests": 100, "latency_mean_us": latency})
+            if writes:
+                rows.append({**row, "op": "write", "requests": writes, "latency_mean_us": 50.0})
+        return rows
+
+    def _use(
+        self,
+        run: dict[str, Any],
+        use: Use,
+        op: str,
+        requests: int,
+        tables: dict[str, list[dict[str, Any]]],
+        rng: np.random.Generator,
+    ) -> None:
+        file = use.file + (run["run_id"] if use.role == "log" else "")
+        about = {"run_id": run["run_id"], "file": file, "role": use.role, "table_name": use.table, "op": op}
+        for table, count, truth in (("files", "requests", use.device), ("file_access", "calls", use.logical)):
+            share = min(1.0, max(0.0, truth + rng.normal(0, 0.01)))
+            order = {"sequential_share": share, "strided_share": 0.0, "random_share": 1 - share}
+            if table == "files" or self.calls:
+                tables[table].append({**about, count: requests, "bytes": requests * 4096, **order})
 
 
 @dataclass
@@ -247,7 +322,8 @@ class Study:
         with duckdb.connect(str(self.database), read_only=True) as connection:
             return connection.execute(sql).df()
 
-    def judge(self, rule: str) -> pd.DataFrame:
-        """Return the findings of one rule."""
+    def judge(self, rule: str, *before: str) -> pd.DataFrame:
+        """Return the findings of one rule, after others whose findings it may ask for."""
         with duckdb.connect(str(self.database), read_only=True) as connection:
-            return run_rules(connection, RULES_DIR, self.specs.study.thresholds, [rule])
+            found = run_rules(connection, RULES_DIR, self.specs.study.thresholds, [*before, rule])
+        return found[found["rule"] == rule]

@@ -1,17 +1,23 @@
 """Plans: reproducible, within constraints, never one configuration twice, sentinels where they belong."""
 
 import json
+import math
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from knobscope.errors import UserError
 from knobscope.plan import plan_screening, plan_sweep, screening_blocks
+from knobscope.plan.earlier import read_earlier
 from knobscope.plan.levels import screening_levels, sweep_values
 from knobscope.plan.rounds import case_space
 from knobscope.plan.sampling import draw_configurations
 from knobscope.specs import Case, Dbms, Device, Knob, KnobChoice, Study, StudySpecs, Workload
+from knobscope.tables import write_table
 
 CASE = Case("toy", "disk", "load")
 
@@ -150,3 +156,29 @@ def test_load_time_knobs_decide_on_the_snapshot(specs: StudySpecs) -> None:
         by_page.setdefault(json.loads(row["configuration"])["page"], set()).add(row["load_id"])
     assert all(len(ids) == 1 for ids in by_page.values())
     assert len({next(iter(ids)) for ids in by_page.values()}) == len(by_page)
+
+
+def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, tmp_path: Path) -> None:
+    sampling = specs.study.sampling.model_copy(update={"method": "active"})
+    specs = replace(specs, study=specs.study.model_copy(update={"sampling": sampling}))
+    space = case_space(specs, CASE)
+    with pytest.raises(UserError, match="--plans and --runs"):
+        plan_screening(specs, CASE, 1)
+    first = plan_screening(specs, CASE, 0)
+    write_table(tmp_path / "screen-0.parquet", "plan", first)
+    runs = [
+        {
+            "config_id": row["config_id"],
+            "status": "ok",
+            "throughput_ops": 100.0 + 50 * (json.loads(row["configuration"])["mode"] == "a"),
+        }
+        for row in first
+    ]
+    runs[1] = {**runs[1], "status": "timeout", "throughput_ops": None}
+    write_table(tmp_path / "block/runs.parquet", "runs", runs)
+    earlier = read_earlier(space, [tmp_path / "screen-0.parquet"], [tmp_path / "block"])
+    assert len(earlier) == 26  # 25 and the sentinel
+    assert sum(map(math.isnan, earlier.values())) == 1
+    second = configurations_of(plan_screening(specs, CASE, 1, earlier))
+    assert second == configurations_of(plan_screening(specs, CASE, 1, earlier))
+    assert len(second) == 25 and not {space.key(one) for one in second} & earlier.keys()

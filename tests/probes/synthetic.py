@@ -12,6 +12,7 @@ import platform
 import re
 import struct
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,9 +45,11 @@ int find(struct bpf_raw_tracepoint_args *ctx)
 class Machine:
     """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
 
-    def __init__(self, queues: int, scope: str) -> None:
+    def __init__(self, queues: int, scope: str, directory: Path) -> None:
         self.kernel = describe_kernel(BLOCK_NEEDS)
-        disk = Disk("4095:1", Path(), 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
+        self._in_flight = directory / "inflight"
+        self.set_idle(False)
+        disk = Disk("4095:1", directory, 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
             run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)
@@ -57,6 +60,10 @@ class Machine:
         self._write(_DISK, "gendisk__major", "<I", 4095)
         self._write(_DISK, "gendisk__first_minor", "<I", 1)
         self._write(_QUEUE, "request_queue__disk", "<Q", self._address + _DISK)
+
+    def set_idle(self, is_idle: bool) -> None:
+        """Let sysfs say that nothing is in flight, or that something may be."""
+        self._in_flight.write_text(f"       0 {int(not is_idle):8}\n")
 
     def offset(self, name: str) -> int:
         found = re.search(rf"^#define {name} (\d+)$", self.kernel.prelude, re.MULTILINE)
@@ -191,8 +198,13 @@ def sequential_runs(machine: Machine) -> None:
 
 
 def main() -> None:
+    """Print a profile per scenario."""
+    with tempfile.TemporaryDirectory() as directory:
+        _run_scenarios(Machine(queues=4, scope="device", directory=Path(directory)))
+
+
+def _run_scenarios(machine: Machine) -> None:
     """Run all scenarios; `across` reaches over two runs."""
-    machine = Machine(queues=4, scope="device")
     scenarios: list[Callable[[Machine], None]] = [
         partial_completion,
         requeue,
@@ -210,6 +222,13 @@ def main() -> None:
         machine.request()
         machine.event("issue")
     with machine.run("across_end"):
+        machine.event("complete", finished=4096)
+    with machine.run("hidden_completion"):
+        machine.event("issue")
+    machine.set_idle(True)
+    with machine.run("after_hidden_completion"):
+        machine.request(tag=7)
+        machine.event("issue")
         machine.event("complete", finished=4096)
     machine.counters.close()
 

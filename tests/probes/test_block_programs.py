@@ -107,6 +107,13 @@ def test_a_request_belongs_to_the_run_that_it_began_in(scenarios: dict[str, Row]
     assert count_completed(before) == count_completed(after) == 0
 
 
+def test_a_hidden_completion_does_not_raise_the_depth_of_later_runs(scenarios: dict[str, Row]) -> None:
+    before, after = scenarios["hidden_completion"], scenarios["after_hidden_completion"]
+    assert before["starts_without_completion"] == 1
+    assert depths_of(after, -1) == {0, 1}
+    assert (after["starts_without_completion"], after["completions_without_start"]) == (0, 0)
+
+
 def test_parts_add_up(scenarios: dict[str, Row]) -> None:
     total: Callable[[Row], int] = lambda row: sum(  # noqa: E731
         row[f"{part}_requests"] for part in ("own", "inode", "journal", "flush", "foreign")

@@ -192,7 +192,7 @@ def _measure(
     return clock + timedelta(minutes=4)
 
 
-_IO = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series")
+_IO = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files")
 _MEASURED = ("window_s", "operations", "throughput_ops", "latency_mean_us", "latency_p50_us", "latency_p95_us",
              "latency_p99_us", "cpu_s", "cpu_share")  # fmt: skip
 
@@ -278,6 +278,7 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
         "io_sizes": [{"op": "write", "bytes": size, "requests": count} for size, count in counts.items()]
         + [{"op": "read", "bytes": 4096, "requests": 880}, {"op": "read", "bytes": 16384, "requests": 20}],
         "queue_depth": depths + idle,
+        "files": _files_of(run, total, written),
         "io_latency": [
             {"op": op, "low_us": edge, "high_us": edge * 2**0.25,
              "requests": round(800 * math.exp(-((k - 8) ** 2) / shape))}
@@ -299,11 +300,51 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
     }  # fmt: skip
 
 
+#: Part of the writes -> file, role, table, share of them, share in order.
+_WRITTEN = (
+    ("ycsb.db", "data", None, 0.30, 0.04),
+    ("ycsb.db-wal", "log", None, 0.09, 0.93),
+    ("journal", "journal", None, 0.61, 0.98),
+)
+
+
+def _files_of(run: Row, writes: int, written: int) -> list[Row]:
+    """Return rows of `files` that add up to the writes and reads of the run."""
+    rows = []
+    for file, role, table, share, order in _WRITTEN:
+        rows.append({"file": file, "role": role, "table_name": table, "op": "write", "requests": round(writes * share),
+                     "bytes": round(written * share), "address_requests": 0, "sequential_share": order,
+                     "pattern": "sequential" if order > 0.8 else "random"})  # fmt: skip
+    return [*rows, {"file": "ycsb.db", "role": "data", "op": "read", "requests": 900, "bytes": 900 * 4096,
+                    "address_requests": 900}] if run["is_sentinel"] else rows  # fmt: skip
+
+
+def write_trace(folder: Path, run_id: str, requests: int = 2000) -> Path:
+    """Write a trace of a run: one file is read at random and written in order, another one has no offsets."""
+    path = folder / run_id / "events.parquet"
+    path.parent.mkdir(parents=True)
+    query = """
+        CREATE TABLE events AS
+        SELECT (i * 2_500_000)::BIGINT AS ts_ns, (hash(i) % 400_000)::BIGINT AS lba, 4096::BIGINT AS bytes,
+            CASE WHEN i % 3 = 0 THEN 'read' ELSE 'write' END AS op,
+            CASE WHEN i % 10 < 8 THEN 'ycsb.db' END AS file,
+            CASE WHEN i % 10 < 8 THEN CASE WHEN i % 3 = 0 THEN (hash(i) % 20_000) * 4096 ELSE i * 8192 END END::BIGINT
+                AS "offset",
+            90_000::BIGINT AS lat_ns
+        FROM range(?) t(i)
+    """
+    with duckdb.connect() as connection:
+        connection.execute(query, [requests])
+        connection.execute("COPY events TO ? (FORMAT parquet)", [str(path)])
+    return path
+
+
 def _write_fits(root: Path, case: Case) -> list[Path]:
     ranked = [("synchronous", 1.21, 0.83), ("wal_autocheckpoint", 0.21, 0.09), ("page_size", 0.12, 0.05),
               ("cache_size", 0.011, 0.004), ("mmap_size", 0.004, 0.001), ("temp_store", -0.002, 0.0)]  # fmt: skip
     importance = [
-        {"knob": knob, "rank": rank + 1, "importance": share, "permutation": permutation, "above_noise": rank < 3,
+        {"knob": knob, "rank": rank + 1, "rank_low": rank + 1, "rank_high": min(rank + 2, 6),
+         "importance": share, "permutation": permutation, "above_noise": rank < 3,
          "selected": rank < 3}
         for rank, (knob, permutation, share) in enumerate(ranked)
     ]  # fmt: skip

@@ -195,8 +195,9 @@ def test_insufficient_verdicts_appear_with_their_reason(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     database = changed_study(
+        "DELETE FROM findings WHERE verdict = 'insufficient'",
         "UPDATE findings SET verdict = 'insufficient', sentence = 'Cannot be judged: one block only.', penalty = NULL "
-        "WHERE rule = 'intuition'"
+        "WHERE rule = 'intuition'",
     )
     page = render(database, specs, tmp_path)
     assert "10 questions could not be judged, for example: Cannot be judged: one block only." in page.text

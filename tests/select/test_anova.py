@@ -25,6 +25,9 @@ def check_against_statsmodels(frame: pd.DataFrame, factors: list[str], response:
     own = Anova().fit_terms(settings, values, pairwise_terms(factors))
     fitted, table = reference(frame, factors, response)
     np.testing.assert_allclose(own.predict(settings), fitted.fittedvalues, rtol=1e-8)
+    # In an interaction patsy's first factor runs fastest.
+    coefficients = np.concatenate([block.ravel(order="F") for block in own.coefficients.values()])
+    np.testing.assert_allclose(coefficients, fitted.params, rtol=1e-8, atol=1e-8)
     tests = own.tests()
     np.testing.assert_allclose([t.sum_of_squares for t in tests], table["sum_sq"][:-1], rtol=1e-8)
     np.testing.assert_allclose([t.p_value for t in tests], table["PR(>F)"][:-1], rtol=1e-7, atol=1e-12)
@@ -87,6 +90,16 @@ def test_unseen_level_counts_as_average_not_as_base() -> None:
     model = Anova().fit_terms(settings.take(seen), values[seen], single_terms(["a", "b"]))
     missing = model.predict(settings.take(~seen))
     np.testing.assert_allclose(missing, [3.0, 13.0, 23.0])  # b is 3 on average over 2, 3 and 4
+
+
+def test_factor_of_which_one_level_was_seen_explains_nothing() -> None:
+    frame = known_grid()
+    sample = frame[frame.page == 4].sample(60, random_state=1)
+    settings = Settings.from_frame(pd.concat([sample, frame]), ["page", "flush", "cache"]).take(slice(len(sample)))
+    tests = Anova().fit_terms(settings, sample.y.to_numpy(), single_terms(["page", "flush", "cache"])).tests()
+    assert [(test.degrees, test.sum_of_squares) for test in tests if test.term.name == "page"] == [(0, 0.0)]
+    kept = {term.name for term in Anova(1).fit(settings, sample.y.to_numpy()).terms}
+    assert "page" not in kept and "flush" in kept
 
 
 def test_explained_shares_of_a_full_grid_add_up() -> None:

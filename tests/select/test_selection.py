@@ -13,7 +13,7 @@ from knobscope.select import MODELS, select_knobs
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 KEYS = {
     *("stopped", "reason", "runs", "model", "terms", "r2_splits", "importance", "points"),
-    *("holdout_r2", "trustworthy", "reason_trust"),
+    *("holdout_r2", "trustworthy", "reason_trust", "fitted", "stable_rounds"),
 }
 
 

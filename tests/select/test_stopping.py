@@ -110,3 +110,30 @@ def test_no_false_stop_with_a_rare_but_strong_cell() -> None:
             rest = Settings.from_frame(full, ["a", "b", "c", "d", "e"]).take(~full.index.isin(sample.index))
             false += r_squared(full.drop(sample.index).y.to_numpy(), stop.model.predict(rest)) < 0.85
     assert false == 0
+
+
+def test_a_handful_of_runs_never_stops() -> None:
+    full = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2])
+    full["y"] = 10.0 * full.a  # perfectly predictable
+    stop = decide(full.sample(25, random_state=1), full, ["a", "b", "c", "d"])
+    assert not stop.stopped and min(stop.r2_splits) > 0.99
+    assert "30 are the least" in stop.reason
+    assert decide(full.sample(40, random_state=1), full, ["a", "b", "c", "d"]).stopped
+
+
+def test_predictions_beyond_all_that_was_measured_are_not_believed() -> None:
+    # Parity of three switches, and the one cell of them that nobody has seen: pairs of switches fit all others exactly.
+    full = grid(a=[0, 1], b=[0, 1], c=[0, 1, 2, 3, 4], d=[1, 2, 3], e=[1, 2, 3])
+    full["y"] = 4.0 * ((full.a + full.b + (full.c > 0)) % 2) + 0.1 * full.d
+    seen = full[~((full.a == 1) & (full.b == 1) & (full.c == 0))]
+    stop = decide(seen.sample(120, random_state=1), full, ["a", "b", "c", "d", "e"])
+    assert not stop.stopped and min(stop.r2_splits) > 0.9
+    assert "predictions of" in stop.reason
+
+
+def test_large_cells_of_three_switches_have_to_be_seen() -> None:
+    full = grid(a=[0, 1], b=[0, 1], c=[0, 1], d=[1, 2, 3, 4], e=[1, 2, 3, 4])
+    full["y"] = 5.0 * full.a + 3 * full.b + full.d
+    seen = full[~((full.a == 1) & (full.b == 1) & (full.c == 0))]
+    stop = decide(seen, full, ["a", "b", "c", "d", "e"])
+    assert not stop.stopped and "cells of a:b:c not seen" in stop.reason

@@ -28,6 +28,10 @@ def test_effective_values_are_compared_by_meaning(postgresql: Dbms, sqlite: Dbms
     rows, differing = compare_effective(sqlite, {"synchronous": "normal"}, {"synchronous": "1"})
     assert rows == [{"knob": "synchronous", "requested": "normal", "effective": "1"}]
     assert differing == []
+    silent = sqlite.knobs["synchronous"].model_copy(update={"readable": False})
+    trusting = sqlite.model_copy(update={"knobs": {"synchronous": silent}})
+    assert compare_effective(trusting, {"synchronous": "normal"}, {})[1] == []
+    assert compare_effective(trusting, {"synchronous": "normal"}, {"synchronous": "2"})[1] == ["synchronous"]
 
 
 def test_readback_is_a_query_or_a_question_per_knob(postgresql: Dbms, sqlite: Dbms) -> None:
@@ -39,7 +43,7 @@ def test_knobs_reach_the_command_as_arguments_of_their_own(postgresql: Dbms, ope
     assert postgresql.lifecycle is not None
     with open_instance(postgresql, open_directory / "data") as instance:
         hostile = {"wal_compression": "$(touch owned); off"}
-        command = instance.fill_command(postgresql.lifecycle.start, hostile, load=False)
+        command = instance.fill_command(postgresql.lifecycle.start, hostile, "start")
         assert "wal_compression=$(touch owned); off" in command
         assert instance.runtime.exists()
     assert not instance.runtime.exists()
@@ -48,8 +52,8 @@ def test_knobs_reach_the_command_as_arguments_of_their_own(postgresql: Dbms, ope
 def test_sqlite_knobs_are_statements_by_time_of_effect(sqlite: Dbms, tmp_path: Path) -> None:
     configuration: dict[str, Value] = {"page_size": 8192, "journal_mode": "wal"}
     with open_instance(sqlite, tmp_path) as instance:
-        assert instance.session_statements(configuration, load=True) == ["PRAGMA page_size=8192"]
-        assert instance.session_statements(configuration, load=False) == ["PRAGMA journal_mode=wal"]
+        assert instance.session_statements(configuration, "init") == ["PRAGMA page_size=8192"]
+        assert instance.session_statements(configuration, "start") == ["PRAGMA journal_mode=wal"]
 
 
 @pytest.mark.real

@@ -13,7 +13,13 @@ from knobscope.specs.source import load_document
 
 ROOT = Path(__file__).parents[2]
 SPECS = find_specs([ROOT / "specs"])
-KIND = {"dbms": "dbms", "devices": "device", "workloads": "workload", "studies": "study"}
+KIND = {
+    "dbms": "dbms",
+    "devices": "device",
+    "workloads": "workload",
+    "generators": "generator",
+    "studies": "study",
+}
 
 
 @pytest.mark.parametrize("name", sorted(render_schemas()))

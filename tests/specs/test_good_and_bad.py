@@ -80,7 +80,7 @@ def test_what_is_no_spec_is_a_problem(shelf: Path) -> None:
     assert check_with_good(shelf) == [
         "dbms/x.yml:1: file: found the extension '.yml'; expected '.yaml', the only one that studies look for",
         "other/x.yaml:1: file: found folder 'other'; "
-        "expected a file in a folder named dbms, devices, workloads, studies",
+        "expected a file in a folder named dbms, devices, workloads, generators, studies, models",
     ]
 
 
@@ -91,7 +91,7 @@ def test_links_are_followed_and_shown_as_written(shelf: Path) -> None:
     (shelf / "elsewhere/server.yaml").write_text("name: server\n")
     with pytest.raises(SpecErrors) as caught:
         validate_files([*find_specs([shelf / "dbms"]), shelf / "studies/small.yaml"], shelf)
-    assert {problem.file for problem in caught.value.problems} == {"dbms/server.yaml"}
+    assert {problem.file for problem in caught.value.problems} == {"dbms/fork.yaml", "dbms/server.yaml"}
 
 
 def test_study_changes_its_workloads_and_lists_its_cases(shelf: Path) -> None:

@@ -42,13 +42,14 @@ class Loop:
 
 
 @contextlib.contextmanager
-def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4"] | None = None) -> Iterator[Loop]:
+def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4", "xfs"] | None = None) -> Iterator[Loop]:
     with ExitStack() as stack:
         image.touch()
         os.truncate(image, size_mib << 20)
         stack.callback(image.unlink)
         if filesystem:
-            run(f"mkfs.{filesystem}", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+            options = ["-E", "lazy_itable_init=0,lazy_journal_init=0"] if filesystem == "ext4" else []
+            run(f"mkfs.{filesystem}", "-q", *options, image)
         node = run("losetup", "--find", "--show", "--partscan", "--direct-io=on", image)
         stack.callback(run, "losetup", "--detach", node)
         mount = None

@@ -85,15 +85,3 @@ def test_a_run_that_ends_early_counts_what_is_still_in_flight(freezable: Freezab
     assert again["completions_without_start"] == 0
     assert set(times_of(again)) <= {0, 1}
     assert row_of(again, "read")["requests"] == 11
-
-
-def test_mean_depth_is_rate_times_latency(loop: Loop, direct: Fio) -> None:
-    """Little's law, with the kernel's own sum of latencies (in ms) for the other side."""
-    job = direct(loop.node, rw="randread", bs="64k", size="128m", runtime="700ms", time_based=1, iodepth=8)
-    with open_watch(loop.block, 4096, "device") as watch:
-        before = loop.read_stat()
-        profile = watch_jobs(watch, job)
-        after = loop.read_stat()
-    area_ms = sum(depth * time_ns for depth, time_ns in times_of(profile).items()) / 1e6
-    waited_ms = sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in profile["queue_wait"]) / 1e3
-    assert area_ms + waited_ms == pytest.approx(after[3] - before[3], rel=0.07)

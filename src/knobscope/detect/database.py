@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from knobscope.detect.effects import add_effects
+from knobscope.detect.access import contrast_access
+from knobscope.detect.effects import add_effects, add_frame
+from knobscope.detect.interference import measure_interference
+from knobscope.detect.io_related import add_io_related
 from knobscope.detect.order import level_text
+from knobscope.detect.tuning import add_tuned
 from knobscope.detect.views import MACROS, VIEWS
 from knobscope.errors import UserError
+from knobscope.select.drift import rank_drift
 from knobscope.specs import StudySpecs
 from knobscope.tables import TABLES
 
@@ -26,7 +31,11 @@ _RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns
 
 @dataclass(frozen=True)
 class StudyFiles:
-    """What earlier stages wrote. Fits lie at `<dbms>/<device>/<workload>/fit/<round>.json`, which names their case."""
+    """What earlier stages wrote.
+
+    Fits lie at `<dbms>/<device>/<workload>/fit/<round>.json`, which names their case; `prior.json` where a model took
+    the place of screening.
+    """
 
     runs: Sequence[Path]  # block directories
     plans: Sequence[Path]
@@ -53,11 +62,16 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         _add_fits(connection, files.fits, specs)
         _add_devices(connection, files.devices)
         _insert(connection, "cases", _case_rows(specs))
+        _insert(connection, "knobs", _knob_rows(specs))
         for signature, body in MACROS.items():
             connection.execute(f"CREATE MACRO {signature} AS ({body})")
         for name, query in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {query}")
         add_effects(connection, specs)
+        add_io_related(connection, specs.study.thresholds.fdr)
+        add_tuned(connection)
+        add_frame(connection, "interference", measure_interference(connection))
+        add_frame(connection, "access_contrasts", contrast_access(connection))
     part.replace(out)
 
 
@@ -102,20 +116,26 @@ def _add_parquet(connection: "duckdb.DuckDBPyConnection", table: str, paths: Seq
 
 
 def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
-    last: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
-    for path in paths:
-        case, round_ = path.resolve().parts[-5:-2], int(path.stem)
+    last: dict[tuple[str, str, str], tuple[int | None, dict[str, Any]]] = {}
+    for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
+        dbms, device, workload = path.resolve().parts[-5:-2]
+        case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
         fit: dict[str, Any] = json.loads(path.read_text())
         row = {**fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
         _insert(connection, "fits", [_of_case(case, row)])
-        if case not in last or round_ > last[case][0]:
-            last[case] = round_, fit
+        last[case] = round_, fit
     for case, (round_, fit) in last.items():
         common = {"round": round_, "model": fit["model"]}
         _insert(connection, "importance", [_of_case(case, {**common, **row}) for row in fit["importance"]])
         knobs = specs.dbms[case[0]].knobs
         points = [{**row, "value": level_text(knobs.get(row["knob"]), row["value"])} for row in fit["points"]]
         _insert(connection, "important_points", [_of_case(case, row) for row in points])
+    measured = {
+        case: fit for case, (round_, fit) in last.items() if round_ is not None
+    }  # a prior ranks all cases alike
+    drift, overlap = rank_drift(measured)
+    _insert(connection, "rank_drift", drift)
+    _insert(connection, "rank_overlap", overlap)
 
 
 def _summarise_scores(scores: list[float | None]) -> dict[str, float | None]:
@@ -149,6 +169,14 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
             "dedicated": specs.devices[case.device].is_dedicated,
         }
         for case in specs.cases
+    ]
+
+
+def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
+    return [
+        {"dbms": name, "knob": knob, "mechanism": spec.mechanism, "in_study": knob in specs.study.knobs.get(name, {})}
+        for name, dbms in specs.dbms.items()
+        for knob, spec in dbms.knobs.items()
     ]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["add_effects", "effects_of_case"]
+__all__ = ["add_effects", "add_frame", "effects_of_case"]
 
 _LEAST_DEGREES = 2
 _LEAST_BLOCKS = 2
@@ -50,9 +50,9 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
     effects = _describe_knobs(effects, specs)
     devices = connection.execute("FROM device_tiers").df()
     effects = effects.merge(devices, how="left", on="device")
-    _insert(connection, "effects", effects)
-    _insert(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
-    _insert(connection, "tier_contrasts", contrast_tiers(effects))
+    add_frame(connection, "effects", effects)
+    add_frame(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
+    add_frame(connection, "tier_contrasts", contrast_tiers(effects))
 
 
 def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFrame", "pd.DataFrame"]:
@@ -109,18 +109,22 @@ def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame
     import pandas as pd
 
     rows = []
-    for (dbms, name, baseline), group in effects.groupby(["dbms", "knob", "baseline"], dropna=False):
+    for (dbms, name, known), group in effects.groupby(["dbms", "knob", "baseline"], dropna=False):
+        baseline = None if pd.isna(known) else known  # runs that were measured elsewhere may not tell their default
         knob: Knob | None = specs.dbms[dbms].knobs.get(name)
         about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism")}
         key = {"dbms": dbms, "knob": name, "baseline": baseline}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
             risky = knob is not None and knob.risks(value)
             rows.append({**key, "value": value, "step": step, "durability": risky, **about})
-    described = pd.DataFrame(rows).astype({"step": "Int64"})
+    described = pd.DataFrame(rows).astype({"step": "Int64", "baseline": effects["baseline"].dtype})
     return effects.merge(described, how="left", on=["dbms", "knob", "baseline", "value"])
 
 
-def _insert(connection: "duckdb.DuckDBPyConnection", table: str, frame: "pd.DataFrame") -> None:
+def add_frame(connection: "duckdb.DuckDBPyConnection", table: str, frame: "pd.DataFrame") -> None:
+    """Insert the columns of a table of the study's database that a frame must have; an empty one may have none."""
+    if frame.empty:
+        return
     connection.register("frame", frame)
     names = ", ".join(f'"{name}"' for name in TABLES[table])
     connection.execute(f"INSERT INTO {table} SELECT {names} FROM frame")  # noqa: S608

@@ -1,7 +1,8 @@
 """Runs mismatch rules: one SQL file each, one query, whose rows are findings.
 
 A rule reads the study's database and the thresholds of the study as variables: getvariable('fdr'), 'min_effect',
-'busy_share' and 'tier_gap'. It returns the columns of table `findings` without confirmed and confirmation.
+'busy_share' and 'tier_gap'. What the rules before it found is its table `earlier_findings`. It returns the columns of
+table `findings` without confirmed and confirmation.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FINDING_COLUMNS", "VERDICTS", "run_rules"]
 
 VERDICTS = ("mismatch", "none", "insufficient")
+_ABOUT_OTHERS = ("cross_check",)
 #: What a rule returns.
 FINDING_COLUMNS = [name for name in TABLES["findings"] if name not in ("confirmed", "confirmation")]
 
@@ -28,14 +30,23 @@ def run_rules(
 ) -> "pd.DataFrame":
     """Return the findings of the named rules, in this order; mismatches of a rule come first, the costliest on top.
 
+    A rule about the findings of others (`cross_check`) is run after them, whatever its place.
     Raises UserError for a rule that is missing, is no valid query, or returns something else than findings.
     """
     import pandas as pd
 
     for name, value in settings.model_dump().items():
         connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
-    findings = [_run_rule(connection, rules_dir, name) for name in names]
-    return pd.concat(findings, ignore_index=True) if findings else pd.DataFrame(columns=FINDING_COLUMNS)
+    columns = ", ".join(f'"{name}" {TABLES["findings"][name]}' for name in FINDING_COLUMNS)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE earlier_findings ({columns})")
+    findings = {}
+    for name in sorted(names, key=lambda name: name in _ABOUT_OTHERS):
+        findings[name] = _run_rule(connection, rules_dir, name)
+        connection.register("found", findings[name])
+        connection.execute("INSERT INTO earlier_findings BY NAME FROM found")
+        connection.unregister("found")
+    ordered = [findings[name] for name in names]
+    return pd.concat(ordered, ignore_index=True) if ordered else pd.DataFrame(columns=FINDING_COLUMNS)
 
 
 def _run_rule(connection: "duckdb.DuckDBPyConnection", rules_dir: Path, name: str) -> "pd.DataFrame":

@@ -93,6 +93,26 @@ VIEWS: dict[str, str] = {
             s.knob, s.value, s.baseline, m.* EXCLUDE (run_id)
         FROM sweep_runs s LEFT JOIN run_metrics m USING (run_id)
     """,
+    # Requests by file, of runs whose events were not lost; `judged` are those whose order is known.
+    "run_files": """
+        SELECT f.* EXCLUDE (device, inode), requests - coalesce(address_requests, 0) AS judged,
+            group_of_files(file, role, table_name) AS file_group
+        FROM files f JOIN watched_runs USING (run_id)
+    """,
+    # Trials in the order of each tuner, against the default configuration of the same block; best so far, from 1 on.
+    "tuning": """
+        WITH defaults AS (
+            SELECT block_id, exp(avg(ln(throughput_ops))) AS default_ops
+            FROM ok_runs WHERE phase = 'tune' AND is_sentinel GROUP BY block_id
+        ), judged AS (
+            SELECT t.*, r.status, r.throughput_ops,
+                CASE WHEN r.status = 'ok' THEN r.throughput_ops / default_ops END AS ratio
+            FROM trials t JOIN runs r USING (run_id) LEFT JOIN defaults USING (block_id)
+        )
+        SELECT *, greatest(1, coalesce(max(ratio) OVER (
+            PARTITION BY dbms, device, workload, space, seed ORDER BY trial), 1)) AS best_ratio
+        FROM judged
+    """,
     # What the block layer can tell of a case: `obstacle` says why nothing, `caveat` what is missing; else NULL.
     "visibility": """
         WITH counted AS (
@@ -135,6 +155,16 @@ MACROS: dict[str, str] = {
     "is_significant_share(estimate, q)": """
         q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
     """,
+    # A table by its name, logs and temporary files (whose names change from run to run) together, other files apart.
+    "group_of_files(file, role, table_name)": """
+        CASE WHEN table_name IS NOT NULL THEN table_name
+             WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END
+    """,
+    # The definition of the probes: a share of 0.8 or more gives its name, fewer than ten requests tell nothing.
+    "pattern_of(requests, sequential, strided)": """
+        CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN strided >= 0.8 THEN 'strided'
+             WHEN 1 - sequential - strided >= 0.8 THEN 'random' ELSE 'mixed' END
+    """,
     "is_large(estimate)": "abs(estimate) >= ln(1.5)",  # percents of more than that mislead
     "as_fold(estimate)": """
         CASE WHEN estimate >= ln(10) THEN format('{:.0f}x', exp(estimate))
@@ -166,6 +196,12 @@ MACROS: dict[str, str] = {
     "effect_in_words(workload, device, estimate, low, high)": """
         format('makes {} on {} {} {}', workload, device, faster_or_slower(estimate),
                interval_in_words(estimate, low, high))
+    """,
+    # Names as a person lists them, the first few of many.
+    "in_words(names)": """
+        CASE WHEN len(names) = 1 THEN names[1]
+             WHEN len(names) <= 4 THEN array_to_string(names[:-2], ', ') || ' and ' || names[-1]
+             ELSE array_to_string(names[:3], ', ') || format(' and {} more', len(names) - 3) END
     """,
     "too_little(runs, blocks)": """
         CASE WHEN runs = 0 THEN 'it has no comparable run'

@@ -52,15 +52,23 @@ def find_java() -> str:
     return program
 
 
-def java_command(directory: Path, extra_options: tuple[str, ...]) -> list[str]:
+def java_command(directory: Path, extra_options: tuple[str, ...], library: str | None = None) -> list[str]:
     """Return the command line that starts the client's JVM, up to the main class.
 
-    `directory` takes what a driver writes to disk for itself; `extra_options` win over the standard ones.
+    `directory` takes what a driver writes to disk for itself; `extra_options` win over the standard ones; `library` is
+    a folder of `bindings/` whose jars are added. UserError when it is not there.
     """
     clients = find_clients()
     native = clients / "native" / "org" / "sqlite" / "native" / "Linux" / platform.machine()
     options = [*_OPTIONS, f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
     if native.is_dir():
         options += [f"-Dorg.sqlite.lib.path={native}", "-Dorg.sqlite.lib.name=libsqlitejdbc.so"]
-    # the jar's manifest names lib/*.jar: one fixed class path, for which the class archive is valid
-    return [find_java(), *options, *extra_options, "-cp", str(clients / _JAR)]
+    # the jar's manifest names lib/*.jar: one fixed class path, for which the class archive is valid, also when more
+    # follows; jars that most runs do not need stay out of it
+    class_path = [clients / _JAR]
+    if library is not None:
+        folder = clients / "bindings" / library
+        if not folder.is_dir():
+            raise UserError(f"no jars for the binding: {folder} is missing; run `make setup` in the checkout")
+        class_path += sorted(folder.glob("*.jar"))
+    return [find_java(), *options, *extra_options, "-cp", ":".join(map(str, class_path))]

@@ -5,7 +5,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -29,6 +29,7 @@ class Supervise(Protocol):
         stdout: IO[Any] | int | None,
         stderr: IO[Any] | int | None,
         cwd: str | Path | None,
+        env: dict[str, str] | None,
     ) -> "subprocess.Popen[bytes]":
         """Start `command`."""
 
@@ -36,14 +37,26 @@ class Supervise(Protocol):
 class Client:
     """A running client: its events in order, its words on standard error, its end."""
 
-    def __init__(self, command: Sequence[str], directory: Path, supervise: Supervise) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: Path,
+        supervise: Supervise,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._log = directory / "client.log"
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._seen: dict[str, dict[str, Any]] = {}
         with self._log.open("wb") as log:
-            self._process = supervise(list(command), stdout=subprocess.PIPE, stderr=log, cwd=directory)
+            variables = None if environment is None else dict(environment)
+            self._process = supervise(list(command), stdout=subprocess.PIPE, stderr=log, cwd=directory, env=variables)
         self._listener = threading.Thread(target=self._listen, name="client-events", daemon=True)
         self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the client, or of the keeper around it."""
+        return self._process.pid
 
     def _listen(self) -> None:
         assert self._process.stdout is not None  # noqa: S101

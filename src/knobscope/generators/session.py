@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 __all__ = ["Session", "write_properties", "write_statements"]
@@ -24,6 +24,12 @@ class Session:
     directory: Path  # private to this call; made if need be
     threads: int = 1
     java_options: tuple[str, ...] = field(default=())
+    library: str | None = None  # folder of jars that the binding needs beside the usual ones
+    environment: Mapping[str, str] | None = None  # of the client; ours when absent
+
+    def with_connection(self, more: Mapping[str, str]) -> "Session":
+        """Return the same session with further properties of the binding."""
+        return replace(self, connection={**self.connection, **more})
 
     def write_files(self, own: Mapping[str, str], schema: Sequence[str] = ()) -> Path:
         """Write everything the client reads into `directory`; `own` are knobscope's properties of this call.

@@ -77,6 +77,11 @@ class YcsbRun:
         """Process id of the JVM (not of the keeper around it); waits for its first word, at most 30 s."""
         return int(self._client.wait_for("started", 30)["pid"])
 
+    @property
+    def root_pid(self) -> int:
+        """Root of the client's process tree: what it used can be read until `stop`, ended or not."""
+        return self._client.pid
+
     def wait_connected(self, timeout: float) -> Connected:
         """Wait until all connections are up and asked; the warm-up begins at this moment."""
         return _connected(self._client.wait_for("connected", timeout))
@@ -114,11 +119,13 @@ class YcsbRun:
 
 def _start(session: Session, phase: str, own: Mapping[str, str], schema: Sequence[str], supervise: Supervise) -> Client:
     directory = session.directory.absolute()
-    java = java_command(directory, session.java_options)  # first: it may have to say that nothing is built
+    java = java_command(
+        directory, session.java_options, session.library
+    )  # first: it may have to say that nothing is built
     properties = session.write_files(own, schema)
     for leftover in ("summary.json", "intervals.csv"):
         (directory / leftover).unlink(missing_ok=True)
-    return Client([*java, "site.ycsb.Client", phase, "-P", str(properties)], directory, supervise)
+    return Client([*java, "site.ycsb.Client", phase, "-P", str(properties)], directory, supervise, session.environment)
 
 
 def _connected(event: Mapping[str, Any]) -> Connected:

@@ -3,7 +3,8 @@
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from knobscope.tables import write_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BLOCK_TABLES", "measure_block", "write_block"]
+__all__ = ["BLOCK_TABLES", "Measurer", "measure_block", "write_block"]
 
 #: Tables of a block directory, beside `runs`.
 BLOCK_TABLES = (
@@ -33,52 +34,59 @@ BLOCK_TABLES = (
     "io_latency",
     "io_series",
     "files",
+    "file_access",
+    "syscalls",
+    "io_modes",
+    "faults",
 )
 
 
-def measure_block(
-    specs: StudySpecs,
-    case: Case,
-    plan: "pd.DataFrame",
-    bench: Bench,
-    tier: str,
-    store: RunStore,
-    progress: BlockProgress,
-) -> list[dict[str, Any]]:
+def measure_block(plan: "pd.DataFrame", measurer: "Measurer") -> list[dict[str, Any]]:
     """Measure what is missing of a block; returns one record per planned run, in order.
 
     A configuration that fails is recorded, and the block goes on; when the default configuration itself fails twice at
     the beginning, there is nothing to compare with, and UserError says why.
     """
-    shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
-    session = datetime.now(UTC).isoformat(timespec="seconds")
-    snapshots = _snapshot_finder(bench)
-    records: list[dict[str, Any]] = []
-    sentinels = 0
-    for row in plan.sort_values("position").to_dict("records"):
+    return [measurer.measure(row) for row in plan.sort_values("position").to_dict("records")]
+
+
+class Measurer:
+    """Measures planned runs of a case, rows of table `plan`, one after another; what the store has is not repeated."""
+
+    def __init__(
+        self, specs: StudySpecs, case: Case, bench: Bench, tier: str, store: RunStore, progress: BlockProgress
+    ) -> None:
+        shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
+        self.specs, self.case, self.bench, self.tier = specs, case, bench, tier
+        self.store, self.progress = store, progress
+        self.session = datetime.now(UTC).isoformat(timespec="seconds")
+        self._snapshots = _snapshot_finder(bench)
+        self._sentinels: Counter[str] = Counter()  # by block
+
+    def measure(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the record of a planned run. Errors as in measure_block."""
         configuration: dict[str, Value] = json.loads(row["configuration"])
-        snapshot, failure = snapshots(configuration)
-        sentinel = sentinels if row["is_sentinel"] else None
-        sentinels += int(row["is_sentinel"])
+        snapshot, failure = self._snapshots(configuration)
+        sentinel = self._sentinels[row["block_id"]] if row["is_sentinel"] else None
+        self._sentinels[row["block_id"]] += int(row["is_sentinel"])
         version = snapshot.version if snapshot else ""
-        run_id = run_id_of(specs, case, configuration, version, row["block_id"], sentinel, row["repeat"])
-        record = store.load(run_id)
-        if record is None:
-            begin = time.monotonic()
-            if snapshot is None:
-                record = {"run": failure}
-            else:
-                record = measure_run(bench, run_id, configuration, snapshot)
-                if row["is_sentinel"] and record["run"]["status"] != "ok":
-                    record = measure_run(bench, run_id, configuration, snapshot)
-            record["run"] |= _identity(specs, case, row, run_id, version, tier, session)
-            _require_sentinel(record, sentinel)
-            store.save(run_id, record)
-            progress.report(record["run"], configuration, time.monotonic() - begin)
+        run_id = run_id_of(self.specs, self.case, configuration, version, row["block_id"], sentinel, row["repeat"])
+        record = self.store.load(run_id)
+        if record is not None:
+            self.progress.skip()
+            return record
+        begin = time.monotonic()
+        if snapshot is None:
+            record = {"run": failure}
         else:
-            progress.skip()
-        records.append(record)
-    return records
+            record = measure_run(self.bench, run_id, configuration, snapshot)
+            if row["is_sentinel"] and record["run"]["status"] != "ok":
+                record = measure_run(self.bench, run_id, configuration, snapshot)
+        record["run"] |= _identity(self.specs, self.case, row, run_id, version, self.tier, self.session)
+        _require_sentinel(record, sentinel)
+        self.store.save(run_id, record)
+        self.progress.report(record["run"], configuration, time.monotonic() - begin)
+        return record
 
 
 def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapshot | None, dict[str, Any]]]:
@@ -90,7 +98,7 @@ def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapsho
         key = json.dumps(values, sort_keys=True)
         if key not in found:
             try:
-                found[key] = prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch), {}
+                found[key] = prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch, bench.generator), {}
             except SnapshotFailedError as error:
                 found[key] = (
                     None,
@@ -129,13 +137,17 @@ def _require_sentinel(record: dict[str, Any], sentinel: int | None) -> None:
         )
 
 
-def write_block(records: list[dict[str, Any]], directory: Path) -> None:
-    """Write the tables of a block into a directory, which appears whole."""
+def write_block(
+    records: list[dict[str, Any]], directory: Path, more: Mapping[str, list[dict[str, Any]]] | None = None
+) -> None:
+    """Write the tables of a block, and `more` tables by name, into a directory, which appears whole."""
     part = directory.with_name(directory.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     write_table(part / "runs.parquet", "runs", (record["run"] for record in records))
     for table in BLOCK_TABLES:
         rows = ({"run_id": record["run"]["run_id"], **row} for record in records for row in record.get(table, []))
         write_table(part / f"{table}.parquet", table, rows)
+    for table, own in (more or {}).items():
+        write_table(part / f"{table}.parquet", table, own)
     shutil.rmtree(directory, ignore_errors=True)
     part.rename(directory)

@@ -1,22 +1,16 @@
 """`knobscope measure`: carries out one block of runs."""
 
 import argparse
-import json
-import sys
 from pathlib import Path
-from typing import Literal
 
-from knobscope.devices import device_lock, open_device
 from knobscope.measure.block import measure_block, write_block
+from knobscope.measure.opening import open_measurer
 from knobscope.measure.progress import BlockProgress
-from knobscope.measure.run import Bench
-from knobscope.measure.store import RunStore
 from knobscope.plan import case_space, parse_case
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import read_table
-from knobscope.watch import open_watch
 
 __all__ = ["add_parser"]
 
@@ -24,20 +18,13 @@ __all__ = ["add_parser"]
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     specs, case = load_study(args.study, args.root), parse_case(args.case)
-    study = specs.study
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
-    profile = json.loads(args.profile.read_text())
     progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).baseline)
-    with open_device(specs.devices[case.device], args.root, study.name) as device, device_lock(device.block):
-        scope: Literal["device", "process"] = "device" if device.dedicated else "process"
-        unit = int(profile["preferred_write_bytes"])
-        with open_watch(device.block, unit=unit, scope=scope, prefer=study.monitor) as watch:
-            bench = Bench(specs.dbms[case.dbms], specs.workloads[case.workload], device.directory, watch)
-            store = RunStore(args.store)
-            if watch.reason is not None and not store.knows("monitor_reason", watch.reason):
-                print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
-            records = measure_block(specs, case, plan, bench, profile["tier"], store, progress)
+    is_traced = specs.study.trace and args.block.startswith("sweep-")
+    traces = args.store.parent / "traces" if is_traced else None
+    with open_measurer(specs, case, args.root, args.profile, args.store, progress, traces) as measurer:
+        records = measure_block(plan, measurer)
     write_block(records, args.out)
     progress.finish()
     return 0

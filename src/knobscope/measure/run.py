@@ -11,20 +11,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from knobscope.generators import GeneratorError, LoadResult, YcsbRun
+from knobscope.generators import CommandRun, GeneratorError, LoadResult, YcsbRun
+from knobscope.measure.files import describe_files, describe_named
+from knobscope.measure.load import start_load
 from knobscope.measure.validity import RunFailedError, check_result
-from knobscope.prepare import Snapshot, copy_snapshot, load_session
-from knobscope.processes import supervise
-from knobscope.servers import Instance, Server, ServerFailedError, compare_effective, open_instance, read_tail
-from knobscope.specs import Dbms, Value, Workload
-from knobscope.watch import Watch
+from knobscope.prepare import Snapshot, copy_snapshot
+from knobscope.servers import (
+    Instance,
+    Server,
+    ServerFailedError,
+    ask_instance,
+    compare_effective,
+    limit_memory,
+    open_instance,
+    read_tail,
+)
+from knobscope.specs import Dbms, Generator, Value, Workload
+from knobscope.watch import FileTree, Watch, read_tree
 
 __all__ = ["Bench", "measure_run"]
 
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
 _MONITOR_COUNTS = ("lost_events", "starts_without_completion", "completions_without_start", "unattributed_share")
-_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency", "files")
+_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency")
+_CALL_TABLES = ("syscalls", "io_modes")  # filled when the study asks for it, as are those by file
+_FILE_TABLES = ("file_access", "faults")
 
 
 @dataclass
@@ -35,7 +47,14 @@ class Bench:
     workload: Workload
     scratch: Path
     watch: Watch
+    generator: Generator | None = None  # of the workload, unless it is YCSB
+    traces: Path | None = None  # where each run's requests are written, in a directory of its own
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
+
+    @property
+    def begins_cold(self) -> bool:
+        """Whether data leaves the page cache first: pages in memory already would not count for the limit."""
+        return self.workload.cold or self.workload.memory_mib is not None
 
     @property
     def interval_ms(self) -> int:
@@ -52,10 +71,12 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
     begin = time.monotonic()
     try:
         with (
-            copied_data(snapshot, bench.scratch / "runs" / run_id) as data,
+            copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
             open_instance(bench.dbms, data, snapshot.password) as instance,
         ):
-            _carry_out(bench, instance, configuration, record)
+            trees = _carry_out(bench, instance, configuration, snapshot.tables, record)
+        if bench.traces:
+            bench.watch.write_trace(bench.traces / run_id, trees)
         record["run"]["status"] = "ok"
     except RunFailedError as error:
         record["run"] |= {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
@@ -73,49 +94,56 @@ def _status_of(error: GeneratorError) -> str:
 
 
 @contextlib.contextmanager
-def copied_data(snapshot: Snapshot, directory: Path) -> Iterator[Path]:
+def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[Path]:
     """Yield a copy of the snapshot that is on the device already; it is removed at the end."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True, mode=0o711)
     try:
-        copy_snapshot(snapshot, directory / "data")
+        copy_snapshot(snapshot, directory / "data", cold=cold)
         yield directory / "data"
     finally:
         shutil.rmtree(directory)
 
 
-def _carry_out(bench: Bench, instance: Instance, configuration: Mapping[str, Value], record: dict[str, Any]) -> None:
+def _carry_out(
+    bench: Bench,
+    instance: Instance,
+    configuration: Mapping[str, Value],
+    tables: Mapping[str, str],
+    record: dict[str, Any],
+) -> list[FileTree]:
+    """Fill the record; return the files of the data directory before and after."""
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
-    statements = instance.session_statements(configuration, load=False)
-    session = load_session(instance, workload, statements, list(configuration), workload.threads)
     with ExitStack() as stack:
-        server = None
+        server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
         if dbms.lifecycle is not None:
             server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
+            limit.add(server.pid)
             server.wait_ready()
-        client = stack.enter_context(
-            YcsbRun(
-                session,
-                warmup_s=workload.warmup_s,
-                measure_s=workload.measure_s,
-                interval_ms=bench.interval_ms,
-                supervise=supervise,
-            )
-        )
-        _check_knobs(bench, configuration, client, record)
-        bench.watch.follow([server.pid if server else client.pid])
+        client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit)
+        stack.enter_context(client)
+        _check_knobs(instance, configuration, client, record)
+        bench.watch.follow([server.pid if server else client.root_pid])
+        trees = [read_tree(instance.data)]  # during the warm-up: it costs the measured window nothing
         client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
         client.wait_measured(workload.measure_s + _GRACE_S)
         profile = bench.watch.end()
+        trees.append(read_tree(instance.data))
+        record["files"] = describe_files(profile, trees, dbms, tables)
+        record |= {table: describe_named(profile.get(table, []), trees, dbms, tables) for table in _FILE_TABLES}
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
+    return trees
 
 
-def _check_knobs(bench: Bench, configuration: Mapping[str, Value], client: YcsbRun, record: dict[str, Any]) -> None:
+def _check_knobs(
+    instance: Instance, configuration: Mapping[str, Value], client: YcsbRun | CommandRun, record: dict[str, Any]
+) -> None:
     connected = client.wait_connected(_GRACE_S * 2)
-    rows, differing = compare_effective(bench.dbms, configuration, connected.effective)
+    effective = {**connected.effective, **ask_instance(instance)}
+    rows, differing = compare_effective(instance.dbms, configuration, effective)
     record["effective_values"] = rows
     if differing or connected.disagree:
         asked = {row["knob"]: row for row in rows}
@@ -162,6 +190,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
         if row["op"] == "ALL" and row["t_s"] > 0
     ]
     record |= {table: profile[table] for table in _TABLES}
+    record |= {table: profile[table] for table in _CALL_TABLES if table in profile}
     record["io_series"] = profile["series"]
-    expected = round(bench.workload.measure_s * 1000 / bench.interval_ms)
+    expected = round(window_s * 1000 / bench.interval_ms)
     check_result(totals, record["intervals"], expected, bench.series)

@@ -14,6 +14,20 @@ __all__ = ["MEASURE_VERSION", "RunStore", "run_id_of"]
 #: Raised whenever a change of this stage makes earlier runs incomparable.
 MEASURE_VERSION = 1
 
+#: What of a DBMS spec decides how a run goes.
+_RUN_KEYS = {
+    "name",
+    "environment",
+    "lifecycle",
+    "config_files",
+    "writing",
+    "booleans",
+    "readback",
+    "connection",
+    "loading",
+    "generators",
+}
+
 
 def run_id_of(
     specs: StudySpecs,
@@ -30,12 +44,14 @@ def run_id_of(
     so that the second and third are measured too.
     """
     dbms = specs.dbms[case.dbms]
+    generator = specs.generators.get(specs.workloads[case.workload].generator)
     what = {
         "measure": MEASURE_VERSION,
         "dbms": dbms.model_dump(
             mode="json",
-            include={"name", "lifecycle", "writing", "booleans", "readback", "connection", "loading"},
+            include=_RUN_KEYS,
         ),
+        "generator": generator.model_dump(mode="json", exclude={"description"}) if generator else None,
         "version": version,
         "device": specs.devices[case.device].model_dump(mode="json", include={"name", "path", "emulate", "dedicated"}),
         "workload": specs.workloads[case.workload].model_dump(mode="json", exclude={"description", "source"}),
@@ -44,6 +60,8 @@ def run_id_of(
         "sentinel": sentinel,
         "repeat": repeat,
         "seed": specs.study.seed,
+        **({"watch": sorted(specs.study.watch)} if specs.study.watch else {}),
+        **({"trace": True} if specs.study.trace and "/sweep-" in block_id else {}),
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 

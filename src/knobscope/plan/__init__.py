@@ -1,10 +1,14 @@
 """Stage 1, plan: specs become blocks of runs."""
 
 from knobscope.plan.command import parse_case
+from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw
 from knobscope.plan.rounds import case_space, plan_screening, plan_sweep, screening_blocks
 from knobscope.plan.sampling import Space, draw_configurations
 
 __all__ = [
+    "RESPONSIVE",
+    "SAMPLERS",
+    "Draw",
     "Space",
     "case_space",
     "draw_configurations",

@@ -5,7 +5,8 @@ import json
 import sys
 from pathlib import Path
 
-from knobscope.plan.rounds import plan_screening, plan_sweep
+from knobscope.plan.earlier import read_earlier
+from knobscope.plan.rounds import case_space, plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.tables import write_table
@@ -35,7 +36,8 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
     case = parse_case(args.case)
     if args.phase == "screen":
-        rows = plan_screening(specs, case, args.round)
+        earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
+        rows = plan_screening(specs, case, args.round, earlier)
     else:
         knobs = selected_knobs(specs, case, args.fits)
         rows = plan_sweep(specs, case, knobs)
@@ -58,6 +60,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_case_argument(parser)
     parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
     parser.add_argument("--round", type=int, default=0, help="screening round, from 0")
+    parser.add_argument(
+        "--plans", type=Path, nargs="*", default=[], help="plans of earlier rounds, for methods that go by them"
+    )
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="block directories of earlier rounds")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")
     parser.add_argument("--out", type=Path, required=True, help="parquet file to write")
     parser.set_defaults(run=_run)

@@ -1,13 +1,16 @@
 """The two kinds of rounds: screening (many knobs at once, round by round) and the one-at-a-time sweep."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from knobscope.errors import UserError
 from knobscope.plan.blocks import build_block, seed_of, split_into_blocks
 from knobscope.plan.levels import baseline_of, screening_levels, sweep_values
-from knobscope.plan.sampling import Configuration, Space, draw_configurations
+from knobscope.plan.picking import RESPONSIVE
+from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
 from knobscope.specs import Case, StudySpecs
 
 __all__ = ["case_space", "plan_screening", "plan_sweep", "screening_blocks"]
@@ -31,19 +34,27 @@ def screening_blocks(specs: StudySpecs) -> int:
     return math.ceil(sampling.runs_per_round / sampling.block_runs)
 
 
-def plan_screening(specs: StudySpecs, case: Case, round_: int) -> list[dict[str, Any]]:
+def plan_screening(
+    specs: StudySpecs, case: Case, round_: int, earlier: Mapping[Key, float] | None = None
+) -> list[dict[str, Any]]:
     """Return table `plan` for one screening round.
 
-    The draw depends on study seed, DBMS and round only: all devices and workloads measure the same configurations.
-    Earlier rounds are drawn again first, so that no configuration comes twice.
+    Unless the sampling method looks at responses, the draw depends on study seed, DBMS and round only: all devices and
+    workloads measure the same configurations, and earlier rounds are drawn again first, so that none comes twice. A
+    method that does look (`RESPONSIVE`) goes by `earlier`, what earlier rounds of this case have planned and measured.
+    UserError: it is missing.
     """
     study, sampling = specs.study, specs.study.sampling
     space = case_space(specs, case)
-    seen = {tuple(space.baseline[name] for name in space.levels)}
+    seen = {space.key(space.baseline)}
+    if sampling.method in RESPONSIVE:
+        if round_ and not earlier:
+            raise UserError(f"sampling {sampling.method!r} goes by earlier rounds: name them with --plans and --runs")
+        seen |= set(earlier or {})
     configurations: list[Configuration] = []
-    for index in range(round_ + 1):
+    for index in [round_] if sampling.method in RESPONSIVE else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
-        configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen)
+        configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen, earlier)
     rows: list[dict[str, Any]] = []
     for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):
         rows += build_block(case, space.dbms, "screen", round_, index, part, space.baseline, study.seed, repeat=index)

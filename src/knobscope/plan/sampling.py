@@ -1,22 +1,28 @@
-"""Draws screening configurations: Latin hypercube or random, over levels, under constraints, never one twice."""
+"""Draws screening configurations over levels, under constraints, never one twice."""
 
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from knobscope.plan.picking import SAMPLERS, Draw
 from knobscope.specs import Dbms, Value
 
-__all__ = ["Space", "draw_configurations"]
+__all__ = ["Configuration", "Key", "Space", "draw_configurations"]
 
 Configuration = dict[str, Value]
+#: A configuration as a tuple: the values of the varied knobs, in the order of `Space.levels`.
+Key = tuple[Value, ...]
 
-#: Fresh draws before a round ends short: the space is (nearly) used up.
+#: Fresh draws before the rest is picked from what is left: the space is nearly used up.
 _ATTEMPTS = 20
 #: Repairs of one knob may break another; more passes than this mean that the levels hardly allow anything.
 _PASSES = 4
+#: Methods that choose among possible configurations see all of a space up to this size, else as many random ones.
+_POOL = 4096
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,10 @@ class Space:
     levels: Mapping[str, list[Value]]
     baseline: Mapping[str, Value]
     facts: Mapping[str, Value]  # threads and records of the workload, for `requires`
+
+    def key(self, configuration: Mapping[str, Value]) -> Key:
+        """Return the values of the varied knobs; equal settings have equal keys."""
+        return tuple(configuration[name] for name in self.levels)
 
     def allows(self, configuration: Mapping[str, Value]) -> bool:
         """Whether every `requires` of the knobs in the configuration holds."""
@@ -70,26 +80,87 @@ class Space:
 
 
 def draw_configurations(
-    space: Space, method: str, count: int, rng: np.random.RandomState, seen: set[tuple[Value, ...]]
+    space: Space,
+    method: str,
+    count: int,
+    rng: np.random.RandomState,
+    seen: set[Key],
+    responses: Mapping[Key, float] | None = None,
 ) -> list[Configuration]:
     """Return up to `count` configurations that are allowed and not in `seen`, which grows by them.
 
     `lhs` takes a Latin hypercube of pyDOE2 and cuts each axis into the knob's levels, so that every level comes equally
-    often; `random` draws levels independently ("On the Feasibility and Benefits of Extensive Evaluation", SIGMOD 2024,
-    section 4). Fewer than `count` come back only when the space is nearly used up.
+    often; `random` draws levels independently. The other methods (see `picking`) choose among all allowed
+    configurations, or among some thousand random ones of a large space; those that look at the response use
+    `responses`, what is known of configurations in `seen`. Fewer than `count` come back only when the space is used up.
     """
+    if method not in ("lhs", "random"):
+        return _pick_from_pool(space, method, count, rng, seen, responses or {})
     found: list[Configuration] = []
     for _ in range(_ATTEMPTS):
         points = _unit_points(method, len(space.levels), count - len(found), rng)
-        for point in points:
-            configuration = space.repair(_at_point(space, point))
-            key = None if configuration is None else tuple(configuration[name] for name in space.levels)
-            if configuration is not None and key is not None and key not in seen:
-                seen.add(key)
-                found.append(configuration)
+        found += _new_ones(space, (_at_point(space, point) for point in points), seen)
         if len(found) == count:
-            break
+            return found
+    return found + _pick_from_pool(space, "random", count - len(found), rng, seen, {})
+
+
+def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
+    """Return the drawn configurations, repaired, that are not in `seen`, which grows by them."""
+    found = []
+    for configuration in drawn:
+        repaired = space.repair(configuration)
+        if repaired is not None and (key := space.key(repaired)) not in seen:
+            seen.add(key)
+            found.append(repaired)
     return found
+
+
+def _pick_from_pool(
+    space: Space,
+    method: str,
+    count: int,
+    rng: np.random.RandomState,
+    seen: set[Key],
+    responses: Mapping[Key, float],
+) -> list[Configuration]:
+    """Let a method of `picking` choose among configurations that are possible."""
+    taken = [key for key in sorted(seen, key=repr) if all(map(_is_level, space.levels.values(), key))]
+    pool = [*taken, *(space.key(one) for one in _pool(space, rng, set(seen)))]
+    draw = Draw(
+        codes=np.array([_codes(space, key) for key in pool]).reshape(len(pool), len(space.levels)),
+        levels=tuple(len(levels) for levels in space.levels.values()),
+        taken=np.arange(len(taken)),
+        response=np.array([responses.get(key, math.nan) for key in taken]),
+        count=count,
+        rng=np.random.default_rng(rng.randint(2**31)),
+    )
+    chosen = [pool[row] for row in SAMPLERS[method](draw)]
+    seen.update(chosen)
+    return [{**space.baseline, **dict(zip(space.levels, key, strict=True))} for key in chosen]
+
+
+def _pool(space: Space, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
+    """Return allowed configurations that are not in `seen`: all of a small space, random ones of a large one."""
+    if math.prod(len(levels) for levels in space.levels.values()) > _POOL:
+        points = rng.random_sample((_POOL, len(space.levels)))
+        return _new_ones(space, (_at_point(space, point) for point in points), seen)
+    everything = (dict(zip(space.levels, values, strict=True)) for values in product(*space.levels.values()))
+    return [
+        configuration
+        for values in everything
+        if (configuration := {**space.baseline, **values})
+        and space.key(configuration) not in seen
+        and space.allows(configuration)
+    ]
+
+
+def _is_level(levels: list[Value], value: Value) -> bool:
+    return value in levels
+
+
+def _codes(space: Space, key: Key) -> list[int]:
+    return [levels.index(value) for levels, value in zip(space.levels.values(), key, strict=True)]
 
 
 def _at_point(space: Space, point: np.ndarray) -> Configuration:

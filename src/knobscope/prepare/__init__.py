@@ -8,11 +8,13 @@ from knobscope.prepare.snapshot import (
     load_session,
     prepare_snapshot,
 )
+from knobscope.prepare.version import find_version
 
 __all__ = [
     "Snapshot",
     "SnapshotFailedError",
     "copy_snapshot",
+    "find_version",
     "load_session",
     "load_values_of",
     "prepare_snapshot",

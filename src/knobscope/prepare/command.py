@@ -37,7 +37,9 @@ def _run(args: argparse.Namespace) -> int:
             shown = " ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
             begin = time.monotonic()
             try:
-                snapshot = prepare_snapshot(dbms, workload, values, device.directory)
+                snapshot = prepare_snapshot(
+                    dbms, workload, values, device.directory, specs.generators.get(workload.generator)
+                )
                 done[str(row.load_id)] = {"directory": str(snapshot.directory), "version": snapshot.version}
                 outcome = f"ready ({time.monotonic() - begin:.1f} s)"
             except SnapshotFailedError as error:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -9,19 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.generators import GeneratorError, Session, load_records, read_back
+from knobscope.generators import GeneratorCall, GeneratorError, Session, load_data, load_records, read_back
+from knobscope.prepare.tables import keep_tables, read_tables, table_question
 from knobscope.processes import supervise
 from knobscope.servers import (
     Instance,
     Server,
     ServerFailedError,
+    ask_instance,
     compare_effective,
     initialise_data,
     open_instance,
     read_version,
     readback_request,
 )
-from knobscope.specs import Dbms, Value, Workload
+from knobscope.specs import Dbms, Generator, Value, Workload
 from knobscope.tables import write_json
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
@@ -31,6 +34,20 @@ _SPACE_FACTOR = 8
 _RECORD_BYTES = 1024
 #: Generator parameters that shape the data; the others only shape what is done with it.
 _DATA_PARAMETERS = ("field", "insert", "zeropadding", "table")
+
+
+#: What of a DBMS spec decides how a data directory is made.
+_DATA_KEYS = {
+    "name",
+    "programs",
+    "paths",
+    "environment",
+    "lifecycle",
+    "config_files",
+    "connection",
+    "loading",
+    "generators",
+}
 
 
 class SnapshotFailedError(Exception):
@@ -54,44 +71,61 @@ class Snapshot:
         """The data directory itself."""
         return self.directory / "data"
 
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """File below the data directory -> table in it, as the DBMS answered after loading."""
+        return read_tables(self.directory)
 
-def prepare_snapshot(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], scratch: Path) -> Snapshot:
+
+def prepare_snapshot(
+    dbms: Dbms,
+    workload: Workload,
+    load_values: Mapping[str, Value],
+    scratch: Path,
+    generator: Generator | None = None,
+) -> Snapshot:
     """Return the snapshot for these load-time knobs, made now unless it is there already.
 
+    `generator` is the workload's, unless that is YCSB.
     It appears whole or not at all. Raises SnapshotFailedError when the DBMS refuses, UserError when the disk is full.
     """
-    target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values)
+    target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not (target / "snapshot.json").exists():
-        _check_space(scratch, workload)
+        _check_space(scratch, workload, generator.record_bytes if generator else _RECORD_BYTES)
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
         part.mkdir(parents=True, mode=0o711)
-        made = _make(dbms, workload, load_values, part)
+        made = _make(dbms, workload, load_values, part, generator)
         write_json(part / "snapshot.json", {**asdict(made), "directory": str(target)})
         part.rename(target)
     content = json.loads((target / "snapshot.json").read_text())
     return Snapshot(target, content["version"], content["password"])
 
 
-def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value]) -> str:
+def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], generator: Generator | None) -> str:
+    shaping = _DATA_PARAMETERS if generator is None else ("",)
     what = {
-        "dbms": dbms.model_dump(mode="json", include={"name", "programs", "lifecycle", "connection", "loading"}),
+        "dbms": dbms.model_dump(mode="json", include=_DATA_KEYS),
         "records": workload.records,
-        "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(_DATA_PARAMETERS)},
+        "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(shaping)},
+        **({"generator": generator.model_dump(mode="json", exclude={"description", "run"})} if generator else {}),
         "load": dict(load_values),
+        **({"tables": question} if (question := table_question(dbms)) else {}),
     }
     return f"{dbms.name}-{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def _check_space(scratch: Path, workload: Workload) -> None:
-    need = workload.records * _RECORD_BYTES * _SPACE_FACTOR
+def _check_space(scratch: Path, workload: Workload, record_bytes: int) -> None:
+    need = workload.records * record_bytes * _SPACE_FACTOR
     free = shutil.disk_usage(scratch).free
     if free < need:
         raise UserError(f"{scratch} has {free >> 20} MiB free; {workload.records} records need about {need >> 20} MiB")
 
 
-def _make(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], part: Path) -> Snapshot:
+def _make(
+    dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], part: Path, generator: Generator | None
+) -> Snapshot:
     data, log = part / "data", part / "load.log"
     data.mkdir(mode=0o700)
     try:
@@ -100,34 +134,46 @@ def _make(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], part
                 shutil.chown(data, instance.user, instance.user)
             initialise_data(instance, load_values, log)
             version = read_version(instance)
-            answered = _load(instance, workload, load_values, log)
+            call = GeneratorCall(generator, instance, workload, load_values) if generator else None
+            answered = _load(instance, workload, load_values, log, call)
             return Snapshot(part, version or answered, instance.password)
     except (ServerFailedError, GeneratorError) as error:
         raise SnapshotFailedError(str(error), error.log_tail) from error
 
 
-def _load(instance: Instance, workload: Workload, load_values: Mapping[str, Value], log: Path) -> str:
+def _load(
+    instance: Instance, workload: Workload, load_values: Mapping[str, Value], log: Path, call: GeneratorCall | None
+) -> str:
     """Load all records and verify them through a fresh connection; returns the version the DBMS answers, if asked."""
     dbms = instance.dbms
     if dbms.lifecycle is None:
-        return _fill_and_verify(instance, workload, load_values)
-    with Server(instance, dbms.lifecycle, {}, log) as server:
+        return _fill_and_verify(instance, workload, load_values, call)
+    with Server(instance, dbms.lifecycle, load_values, log) as server:
         server.wait_ready()
-        version = _fill_and_verify(instance, workload, load_values)
+        server.set_up()
+        version = _fill_and_verify(instance, workload, load_values, call)
         server.stop()
     return version
 
 
-def _fill_and_verify(instance: Instance, workload: Workload, load_values: Mapping[str, Value]) -> str:
+def _fill_and_verify(
+    instance: Instance, workload: Workload, load_values: Mapping[str, Value], call: GeneratorCall | None
+) -> str:
     dbms = instance.dbms
-    settings = instance.session_statements(load_values, load=True)
-    load_records(
-        load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1),
-        dbms.loading.tables,
-        supervise,
-    )
-    check = load_session(instance, workload, dbms.loading.finish, list(load_values), threads=1)
-    effective = read_back(check, supervise).effective
+    if call is not None:
+        load_data(call, supervise)
+    else:
+        settings = instance.session_statements(load_values, "init")
+        session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1)
+        handed_over = instance.knob_properties(load_values, "init")
+        load_records(session.with_connection(handed_over), dbms.loading.tables, supervise)
+    effective = ask_instance(instance)
+    if dbms.connection is not None and (call is None or dbms.readback.by_client):
+        finish = [] if call is not None else dbms.loading.finish
+        check = load_session(instance, workload, finish, list(load_values), threads=1)
+        check = check.with_connection(instance.knob_properties(load_values, "start"))
+        effective |= read_back(check, supervise).effective
+        keep_tables(dbms, check, instance.data.parent)
     _, differing = compare_effective(dbms, load_values, effective)
     if differing:
         raise SnapshotFailedError(f"not in force after loading: {', '.join(differing)}", json.dumps(effective))
@@ -139,24 +185,36 @@ def load_session(
 ) -> Session:
     """Return a session of the load client on an instance: fixed statements of the spec, then the given ones."""
     dbms = instance.dbms
+    connection = dbms.connection
+    assert connection is not None, dbms.name  # noqa: S101 - the checks of the study saw to it
     request = readback_request(dbms, knobs)
-    if dbms.version_sql is not None and "each" in request:
-        request["each"]["version"] = dbms.version_sql
+    if dbms.version_sql is not None:
+        request.setdefault("each", {})["version"] = dbms.version_sql
     return Session(
         properties={
             "recordcount": str(workload.records),
             **{name: str(value) for name, value in workload.parameters.items()},
         },
-        binding=dbms.connection.binding,
+        binding=connection.binding,
         connection=instance.connection_properties(),
-        init=[*dbms.connection.session, *statements],
+        init=[*connection.session, *statements],
         readback=request,
         directory=instance.runtime / "client",
+        library=connection.library,
+        environment=instance.environment,
         threads=threads,
     )
 
 
-def copy_snapshot(snapshot: Snapshot, target: Path) -> None:
-    """Copy the data for one run, as a reflink where the file system can, and wait until it is on the device."""
+def copy_snapshot(snapshot: Snapshot, target: Path, *, cold: bool = False) -> None:
+    """Copy the data for one run, as a reflink where the file system can, and wait until it is on the device.
+
+    With `cold` the page cache forgets it, file by file: the rest of the machine keeps its pages, nobody needs root.
+    """
     subprocess.run(["cp", "-a", "--reflink=auto", str(snapshot.data), str(target)], check=True)
     subprocess.run(["sync", "-f", str(target)], check=True)
+    if cold:
+        for path in target.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                with path.open("rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

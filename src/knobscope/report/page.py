@@ -11,15 +11,19 @@ from knobscope.report.figures import Figure, figure_style, write_figures
 from knobscope.report.sections import (
     DevicesSection,
     EffectsSection,
+    FilesSection,
     FindingsSection,
     RankingSection,
     RunsSection,
     build_devices,
     build_effects,
+    build_files,
     build_findings,
     build_head,
+    build_io_related,
     build_ranking,
     build_runs,
+    build_tuning,
 )
 from knobscope.report.study_data import StudyData
 from knobscope.specs import StudySpecs
@@ -40,17 +44,26 @@ class Rendered:
 
 
 def render_report(
-    database: Path, specs: StudySpecs, out: Path, *, findings: Path | None = None, figures: Path | None = None
+    database: Path,
+    specs: StudySpecs,
+    out: Path,
+    *,
+    findings: Path | None = None,
+    figures: Path | None = None,
+    traces: Path | None = None,
 ) -> Rendered:
     """Write the report of a study's DuckDB file, which is only read.
 
     `findings` (parquet) replaces the table of that name; with `figures` every figure is also written to that folder, as
-    SVG with a CSV of its data. UserError: the database is missing or no study's database.
+    SVG with a CSV of its data. `traces` has a folder for each run that left one; beside the database if not named.
+    UserError: the database is missing or no study's database.
     """
     with StudyData.open(database, specs, findings) as data:
         found = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
+        places = build_files(data, traces or database.parent / "traces")
+        tuning = build_tuning(data)
         html = (
             _environment()
             .get_template("template.html.j2")
@@ -59,7 +72,10 @@ def render_report(
                 findings=found,
                 effects=effects,
                 ranking=ranking,
+                io_related=build_io_related(data),
+                tuning=tuning,
                 devices=devices,
+                places=places,
                 runs=runs,
                 database=database.name,
                 tables=_count_rows(data),
@@ -72,7 +88,8 @@ def render_report(
     part = out.with_name(out.name + ".part")
     part.write_text(html, encoding="utf-8")
     part.replace(out)
-    shown = list(_all_figures(found, effects, ranking, devices, runs))
+    shown = [case.figure for case in tuning.cases]
+    shown += list(_all_figures(found, effects, ranking, places, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
     return Rendered(len(html.encode()), len(shown))
@@ -129,6 +146,7 @@ def _all_figures(
     findings: FindingsSection,
     effects: EffectsSection,
     ranking: RankingSection,
+    places: FilesSection,
     devices: DevicesSection,
     runs: RunsSection,
 ) -> Iterator[Figure]:
@@ -138,6 +156,7 @@ def _all_figures(
         yield case.figure
     for ranked in ranking.cases:
         yield from ranked.pictures
+    yield from places.figures
     for device in devices.devices:
         yield from device.pictures
     for measured in runs.cases:

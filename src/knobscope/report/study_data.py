@@ -56,6 +56,11 @@ class StudyData:
         return _without_nan(found[0]) if found else None
 
     @property
+    def connection(self) -> "duckdb.DuckDBPyConnection":
+        """The database itself, for questions that other stages ask of it."""
+        return self._connection
+
+    @property
     def measured_cases(self) -> list[Case]:
         """The cases that have a run: in the order of the study, then those that only the runs know."""
         rows = self.rows("SELECT DISTINCT dbms, device, workload FROM runs")

@@ -1,12 +1,23 @@
 """Analysis of variance with categorical factors: main effects, two-way interactions, backward elimination."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from knobscope.select.design import DesignMatrix, Floats, Settings, Term, design_matrix, pairwise_terms, single_terms
+from knobscope.select.design import (
+    DesignMatrix,
+    Floats,
+    Settings,
+    Term,
+    contained_terms,
+    design_matrix,
+    pairwise_terms,
+    single_terms,
+)
+from knobscope.select.explained import ExplainedTerm
 from knobscope.select.least_squares import Products, upper_tail
 
 __all__ = ["SIGNIFICANCE", "Anova", "InsufficientSamplesError", "TermTest", "find_weakest", "multiply"]
@@ -78,6 +89,21 @@ class Anova:
         return np.asarray(matrix @ self._solution.coefficients + self._mean)
 
     @property
+    def coefficients(self) -> dict[Term, Floats]:
+        """Coefficients per kept term, on sum-to-zero contrasts: an axis per factor, its last seen level left out.
+
+        The intercept is under the term without factors.
+        """
+        if self._design is None:
+            raise RuntimeError("coefficients before fit")
+        found, end = {Term(()): self._solution.coefficients[:1] + self._mean}, 1
+        for term in self.terms:
+            shape = [self._design.contrasts[factor].shape[1] for factor in term.factors]
+            start, end = end, end + math.prod(shape)
+            found[term] = self._solution.coefficients[start:end].reshape(shape)
+        return found
+
+    @property
     def columns(self) -> int:
         """Number of coefficients, the intercept included."""
         return len(self._solution.coefficients)
@@ -85,17 +111,20 @@ class Anova:
     def tests(self) -> list[TermTest]:
         """Type II tests of the kept terms: each one given all others that do not contain it."""
         products, total, fit = self._products, self._products.total, self._solution
-        contained = {term for term in self.terms for other in self.terms if other.contains(term)}
+        contained = contained_terms(self.terms)
         added = products.added_by([term for term in self.terms if term not in contained], self.terms, fit)
-        for term in contained:
-            base = [other for other in self.terms if not other.contains(term)]
-            added |= products.added_by([term], base, products.solve(base))
+        for term in contained.intersection(self.terms):
+            added[term] = products.added_to(term, [other for other in self.terms if not other.contains(term)])
         tests = []
         for term in self.terms:
             effect, degrees = added[term]
             p_value = upper_tail(effect, degrees, fit.residual, products.rows - fit.rank)
             tests.append(TermTest(term, effect, degrees, effect / total if total else 0.0, p_value))
         return tests
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return share of the total sum of squares, and p, of every kept term (type II)."""
+        return [ExplainedTerm(test.term, test.explained_share, test.p_value) for test in self.tests()]
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Total effect of each factor: the explained shares of all terms it is part of."""
@@ -116,7 +145,8 @@ def multiply(design: DesignMatrix, settings: Settings, response: Floats) -> Prod
 
 def find_weakest(products: Products, terms: Sequence[Term]) -> Term | None:
     """Return the term that is dropped next: the largest p > .05 among those that no kept interaction needs."""
-    removable = [term for term in terms if not any(other.contains(term) for other in terms)]
+    contained = contained_terms(terms)
+    removable = [term for term in terms if term not in contained]
     fit = products.solve(terms)
     added = products.added_by(removable, terms, fit)
     tests = {term: upper_tail(*added[term], fit.residual, products.rows - fit.rank) for term in removable}

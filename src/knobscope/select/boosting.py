@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from knobscope.select.design import Floats, Settings
+from knobscope.select.explained import ExplainedTerm, explain_by_dependence
 
 __all__ = ["LightGbm"]
 
@@ -47,6 +48,10 @@ class LightGbm:
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
         return np.asarray(self._model.booster_.predict(settings.values()), float)
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
+        return explain_by_dependence(self, settings, response)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the loss reduction that splits on each factor brought."""

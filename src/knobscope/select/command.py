@@ -24,7 +24,7 @@ _CANDIDATES = 5000
 
 
 def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
-    """Return one row per ok run: a column per knob (as text), `throughput_ops` and `block`.
+    """Return one row per ok run: a column per knob (as text), `throughput_ops`, `block` and `round`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """
@@ -35,9 +35,8 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id")["configuration"]
     configurations = [json.loads(planned[config_id]) for config_id in measured["config_id"]]
     settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
-    return pd.DataFrame(
-        {**settings, "throughput_ops": list(measured["throughput_ops"]), "block": list(measured["block_id"])}
-    )
+    columns = {"throughput_ops": "throughput_ops", "block": "block_id", "round": "round"}
+    return pd.DataFrame({**settings, **{name: list(measured[column]) for name, column in columns.items()}})
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -58,6 +57,8 @@ def _run(args: argparse.Namespace) -> int:
         levels=space.levels,
         candidates=_candidates(space),
         axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
+        stop=screening.stop,
+        stable_rounds=screening.stable_rounds,
     )
     write_json(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
     verdict = "stop" if selection.stopped else "go on"

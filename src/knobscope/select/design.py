@@ -14,7 +14,18 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Floats", "FullGrid", "Ints", "Settings", "Space", "Term", "design_matrix", "pairwise_terms", "single_terms"]
+__all__ = [
+    "Floats",
+    "FullGrid",
+    "Ints",
+    "Settings",
+    "Space",
+    "Term",
+    "contained_terms",
+    "design_matrix",
+    "pairwise_terms",
+    "single_terms",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +44,17 @@ class Term:
 
     def contains(self, other: "Term") -> bool:
         """Whether this term is an interaction that has `other` as a part."""
-        return len(self.factors) > len(other.factors) and set(other.factors) <= set(self.factors)
+        return len(self.factors) > len(other.factors) and all(factor in self.factors for factor in other.factors)
+
+
+def contained_terms(terms: Iterable[Term]) -> set[Term]:
+    """Return the parts of all interactions among the terms, whether they are among the terms themselves or not."""
+    return {
+        Term(part)
+        for term in terms
+        for size in range(1, len(term.factors))
+        for part in combinations(term.factors, size)
+    }
 
 
 def single_terms(factors: Sequence[str]) -> list[Term]:
@@ -177,6 +198,10 @@ class Settings:
         cells, counts = np.unique(self.codes[:, columns], axis=0, return_counts=True)
         return dict(zip(map(tuple, cells.tolist()), (counts / len(self)).tolist(), strict=True))
 
+    def some(self, count: int, rng: np.random.Generator) -> "Settings":
+        """Return up to so many rows, at random."""
+        return self if len(self) <= count else self.take(rng.permutation(len(self))[:count])
+
     def describe(self, term: Term, cell: tuple[int, ...]) -> str:
         """Write a cell for people, as `knob=value`."""
         names = [self.levels_of(factor)[code] for factor, code in zip(term.factors, cell, strict=True)]
@@ -189,6 +214,9 @@ class Space(Protocol):
     def cells(self, term: Term) -> Mapping[tuple[int, ...], float]:
         """Return the possible combinations of levels of a term's factors, with the share of the space they hold."""
 
+    def some(self, count: int, rng: np.random.Generator) -> Settings:
+        """Return up to so many possible configurations, at random."""
+
 
 @dataclass(frozen=True)
 class FullGrid:
@@ -200,6 +228,11 @@ class FullGrid:
         """Return all combinations of levels of a term's factors, of equal shares."""
         counts = [len(self.settings.levels_of(factor)) for factor in term.factors]
         return dict.fromkeys(product(*map(range, counts)), 1 / math.prod(counts))
+
+    def some(self, count: int, rng: np.random.Generator) -> Settings:
+        """Return so many combinations, at random."""
+        counts = [len(levels) for levels in self.settings.levels]
+        return self.settings.with_codes(rng.integers(0, counts, (count, len(counts))))
 
 
 def _contrasts(codes: Ints, levels: int) -> Floats:
@@ -231,7 +264,8 @@ class DesignMatrix:
         for term in self.terms:
             block = coded[term.factors[0]]
             for factor in term.factors[1:]:
-                block = (block[:, :, None] * coded[factor][:, None, :]).reshape(len(settings), -1)
+                width = block.shape[1] * coded[factor].shape[1]
+                block = (block[:, :, None] * coded[factor][:, None, :]).reshape(len(settings), width)
             blocks.append(block)
             places.append(slice(end, end + block.shape[1]))
             end += block.shape[1]

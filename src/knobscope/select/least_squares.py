@@ -29,6 +29,12 @@ def upper_tail(effect: float, degrees: int, residual: float, residual_degrees: i
     return float(fdtrc(degrees, residual_degrees, (effect / degrees) / (residual / residual_degrees)))
 
 
+def _is_singular(factor: Floats) -> bool:
+    """Whether a Cholesky factor has a pivot that is a linear dependence."""
+    pivots = factor.diagonal() ** 2
+    return bool(pivots.min() < RANK_TOLERANCE * pivots.max())
+
+
 @dataclass(frozen=True)
 class Solution:
     """A fit of some terms; `columns` are those of the design, `factor` is the Cholesky factor where rank is full."""
@@ -61,18 +67,21 @@ class Products:
         """Fit some terms."""
         from scipy.linalg import lapack
 
+        keep = self._columns(terms)
+        gram, moment = self.gram[keep[:, None], keep], self.moment[keep]
+        factor, failed = lapack.dpotrf(gram)
+        if failed or _is_singular(factor):
+            return self._solve_deficient(keep, gram, moment)
+        coefficients, _ = lapack.dpotrs(factor, moment)
+        return Solution(keep, coefficients, self._residual(moment, coefficients), len(keep), factor)
+
+    def _columns(self, terms: Iterable[Term]) -> Ints:
+        """Columns of the intercept and some terms, in the order of the design."""
         is_kept = np.zeros(len(self.gram), bool)
         is_kept[0] = True
         for term in terms:
             is_kept[self.places[term]] = True
-        keep = np.flatnonzero(is_kept)
-        gram, moment = self.gram[keep[:, None], keep], self.moment[keep]
-        factor, failed = lapack.dpotrf(gram)
-        pivots = factor.diagonal() ** 2
-        if failed or pivots.min() < RANK_TOLERANCE * pivots.max():
-            return self._solve_deficient(keep, gram, moment)
-        coefficients, _ = lapack.dpotrs(factor, moment)
-        return Solution(keep, coefficients, self._residual(moment, coefficients), len(keep), factor)
+        return np.flatnonzero(is_kept)
 
     def _solve_deficient(self, keep: Ints, gram: Floats, moment: Floats) -> Solution:
         """Solve for a maximal set of independent columns; the others get coefficient 0."""
@@ -87,6 +96,22 @@ class Products:
 
     def _residual(self, moment: Floats, coefficients: Floats) -> float:
         return max(self.total - float(moment @ coefficients), 0.0)
+
+    def added_to(self, term: Term, terms: Sequence[Term]) -> tuple[float, int]:
+        """Sum of squares and degrees of freedom that a term adds to all other `terms`.
+
+        With its columns last, they are the end of L^-1 X'y, where LL' = X'X.
+        """
+        from scipy.linalg import lapack
+
+        own = self.places[term]
+        keep = np.append(self._columns(other for other in terms if other != term), np.arange(own.start, own.stop))
+        width = own.stop - own.start
+        factor, failed = lapack.dpotrf(self.gram[keep[:, None], keep])
+        if failed or _is_singular(factor) or not width:
+            return self.added_by([term], terms, self.solve(terms))[term]
+        solved, _ = lapack.dtrtrs(factor, self.moment[keep], trans=1)
+        return float((solved[-width:] ** 2).sum()), width
 
     def added_by(self, wanted: Iterable[Term], terms: Sequence[Term], fit: Solution) -> dict[Term, tuple[float, int]]:
         """Sum of squares and degrees of freedom that each wanted term adds to all other `terms`, whose fit is given."""
@@ -106,6 +131,9 @@ class Products:
         added = {}
         for term in wanted:
             place = self.places[term]
+            if place.start == place.stop:  # a factor of which the rows hold one level only
+                added[term] = (0.0, 0)
+                continue
             start = int(fit.columns.searchsorted(place.start))
             block = slice(start, start + place.stop - place.start)
             part = fit.coefficients[block]

@@ -1,17 +1,18 @@
 """The one small interface of all models, and the table of them: a new model is a module and a line here."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from knobscope.errors import UserError
 from knobscope.select.anova import Anova
 from knobscope.select.boosting import LightGbm
 from knobscope.select.design import Floats, Settings
+from knobscope.select.explained import ExplainedTerm
 from knobscope.select.forest import ExtraTrees, RandomForest
 from knobscope.select.mlp import Mlp
 from knobscope.select.stepwise import StepwiseAnova
 
-__all__ = ["MODELS", "Model", "explain_terms", "make_models"]
+__all__ = ["MODELS", "Model", "make_models"]
 
 
 class Model(Protocol):
@@ -31,6 +32,9 @@ class Model(Protocol):
     def importance(self, settings: Settings) -> dict[str, float]:
         """Return the model's own importance of each factor, not negative; settings are the training rows."""
 
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the response's variance that each term explains; arguments are the training rows."""
+
 
 #: Name -> models to try, simplest first; a function of the seed.
 MODELS: dict[str, Callable[[int], Sequence[Model]]] = {
@@ -48,21 +52,3 @@ def make_models(name: str, seed: int) -> Sequence[Model]:
     if name not in MODELS:
         raise UserError(f"no model {name!r}; expected one of {', '.join(MODELS)}")
     return MODELS[name](seed)
-
-
-def explain_terms(model: Model, settings: Settings) -> list[dict[str, Any]]:
-    """Return the model's terms with explained share (of the total sum of squares) and p, the largest share first.
-
-    Only ANOVA has interactions as terms and p values; other models give a term per factor that they use, with
-    the factor's share of their importance and no p.
-    """
-    if isinstance(model, Anova):
-        rows: list[tuple[tuple[str, ...], float, float | None]] = [
-            (test.term.factors, test.explained_share, test.p_value) for test in model.tests()
-        ]
-    else:
-        rows = [((factor,), share, None) for factor, share in model.importance(settings).items() if share > 0]
-    return [
-        {"term": ":".join(factors), "factors": list(factors), "explained_share": float(share), "p_value": p_value}
-        for factors, share, p_value in sorted(rows, key=lambda row: -row[1])
-    ]

@@ -2,7 +2,9 @@
 
 Turning points and knees are Algorithms 2 and 3 of Hui et al., "On the Feasibility and Benefits of Extensive Evaluation"
 (SIGMOD 2024); knees are found by Kneedle (Satopaa et al. 2011). Both look at the order of the effects, and order cannot
-see a jump between two plateaus: cliffs are ours.
+see a jump between two plateaus. So a change-point rule stands beside them, and both are shown: a cliff is a step that
+is large against the whole range, against the other steps, against its neighbours (or it would be the steep part of a
+saturating curve), and against what the curve's own slope explains over that distance. There may be several.
 """
 
 import math
@@ -16,7 +18,7 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.select.design import Floats
 
-__all__ = ["Axis", "Point", "find_points"]
+__all__ = ["Axis", "Point", "PointType", "find_points"]
 
 Axis = Literal["linear", "log"]
 PointType = Literal["knee", "turning", "cliff"]
@@ -25,14 +27,21 @@ PointType = Literal["knee", "turning", "cliff"]
 MONOTONE = 0.98
 TURN = 0.8
 LONG_CURVE = 8
-#: A cliff is one step with at least this share of the whole rise ...
-CLIFF_SHARE = 0.6
-#: ... and at least so many times the median step.
+#: A cliff is a step with at least this share of the range of the curve ...
+CLIFF_SHARE = 0.3
+#: ... at least so many times the median of the other steps that are no cliffs ...
 CLIFF_STEPS = 5
+#: ... and at least so many times both its neighbours, and what the typical slope gives over its distance.
+CLIFF_NEIGHBOURS = 3
+#: Two plateaus need four levels.
+CLIFF_LEVELS = 4
 #: Up and down within this share of the range is a plateau.
 PLATEAU = 0.2
 #: Effects whose range is less than so many standard errors have no shape worth naming.
 NOISE_RANGE = 4
+#: A reversal is none below so many standard errors of a difference, a bend none below so many of its own.
+NOISE_REVERSAL = 3
+NOISE_BEND = 3
 
 
 @dataclass(frozen=True)
@@ -68,16 +77,16 @@ def find_points(
     if len(place) < 3 or np.ptp(height) <= max(NOISE_RANGE * standard_error, 1e-9 * np.abs(height).max()):
         return []
     overall = _rank_correlation(place, height)
-    is_monotone = abs(overall) >= MONOTONE and not _reverses(height * np.sign(overall), standard_error)
-    cliff = _cliff(height)
+    monotone = _without_noise(height, overall, standard_error)
+    cliffs = _cliffs(place, height, standard_error)
     # Between two plateaus there are no ranks to compare: only a curve that also comes back can turn.
-    is_step = cliff is not None and _largest_fall(height * np.sign(overall)) < PLATEAU * np.ptp(height)
-    shapes: dict[PointType, tuple[int, float] | None] = {
-        "knee": _knee(place, height, rising=overall > 0) if is_monotone else None,
-        "turning": None if is_monotone or is_step else _turning(place, height),
-        "cliff": cliff,
-    }
-    return [Point(kind, float(levels[found[0]]), found[1]) for kind, found in shapes.items() if found]
+    is_step = bool(cliffs) and _largest_fall(height * np.sign(overall)) < PLATEAU * np.ptp(height)
+    shapes: list[tuple[PointType, tuple[int, float] | None]] = [
+        ("knee", None if monotone is None else _knee(place, height, monotone, standard_error)),
+        ("turning", None if monotone is not None or is_step else _turning(place, height)),
+        *(("cliff", cliff) for cliff in cliffs),
+    ]
+    return [Point(kind, float(levels[found[0]]), found[1]) for kind, found in shapes if found]
 
 
 def _rank_correlation(place: Floats, height: Floats) -> float:
@@ -96,24 +105,46 @@ def _turn_ratio(place: Floats, height: Floats, index: int) -> float:
     return abs((above - below) / below) if below else math.inf
 
 
-def _knee(place: Floats, height: Floats, rising: bool) -> tuple[int, float] | None:
-    """Algorithm 3: the knee of a monotone curve that levels off."""
+def _without_noise(height: Floats, overall: float, standard_error: float) -> Floats | None:
+    """Return a curve that only rises or only falls, None where this one does both; `overall` is its rank correlation.
+
+    Where noise is known, it is the monotone curve nearest to this one (isotonic regression), provided that no reversal
+    is larger than noise: on a noisy plateau ranks are chance.
+    """
+    from scipy.optimize import isotonic_regression
+
+    if standard_error == 0:
+        return height if abs(overall) >= MONOTONE else None
+    sign = np.sign(overall) or 1.0
+    if _largest_fall(height * sign) > NOISE_REVERSAL * math.sqrt(2) * standard_error:
+        return None
+    return np.asarray(isotonic_regression(height * sign).x * sign)
+
+
+def _knee(place: Floats, height: Floats, monotone: Floats, standard_error: float) -> tuple[int, float] | None:
+    """Algorithm 3: the knee of a monotone curve that levels off, if it fits the effects better than a straight line."""
     from kneed import KneeLocator
 
+    rising = bool(monotone[-1] > monotone[0])
     curve, direction = ("concave", "increasing") if rising else ("convex", "decreasing")
     with warnings.catch_warnings():
         # It warns when there is no knee, which is an answer here.
         warnings.simplefilter("ignore")
-        knee = KneeLocator(place, height, curve=curve, direction=direction, online=True).knee
+        knee = KneeLocator(place, monotone, curve=curve, direction=direction, online=True).knee
     if knee is None:
         return None
     index = int(np.argmin(np.abs(place - float(knee))))
-    return (index, _turn_ratio(place, height, index)) if 0 < index < len(place) - 1 else None
+    if not 0 < index < len(place) - 1 or _bend(place, height, index) <= (NOISE_BEND * standard_error) ** 2:
+        return None
+    return index, _turn_ratio(place, height, index)
 
 
-def _reverses(rising: Floats, standard_error: float) -> bool:
-    """Whether a curve that rises overall falls somewhere by more than noise; never where noise is unknown."""
-    return 0 < NOISE_RANGE * math.sqrt(2) * standard_error < _largest_fall(rising)
+def _bend(place: Floats, height: Floats, index: int) -> float:
+    """Sum of squares that a straight line leaves and one that bends at a level does not."""
+    straight = np.column_stack([np.ones_like(place), place])
+    bent = np.column_stack([straight, np.maximum(place - place[index], 0)])
+    left = [height - design @ np.linalg.lstsq(design, height, rcond=None)[0] for design in (straight, bent)]
+    return float((left[0] ** 2).sum() - (left[1] ** 2).sum())
 
 
 def _largest_fall(rising: Floats) -> float:
@@ -140,11 +171,19 @@ def _turning(place: Floats, height: Floats) -> tuple[int, float] | None:
     return index, _turn_ratio(place, height, index)
 
 
-def _cliff(height: Floats) -> tuple[int, float] | None:
-    """One step with most of the range, at least two levels on either side of it."""
-    steps = np.abs(np.diff(height))
-    index = int(np.argmax(steps))
-    share = float(steps[index] / np.ptp(height))
-    others = float(np.median(np.delete(steps, index)))
-    is_inside = 1 <= index <= len(steps) - 2
-    return (index + 1, share) if is_inside and share >= CLIFF_SHARE and steps[index] >= CLIFF_STEPS * others else None
+def _cliffs(place: Floats, height: Floats, standard_error: float) -> list[tuple[int, float]]:
+    """Steps between plateaus: the level beyond each, and its share of the range."""
+    rise, run = np.diff(height), np.diff(place)
+    steps = np.abs(rise)
+    least = max(CLIFF_SHARE * float(np.ptp(height)), NOISE_RANGE * math.sqrt(2) * standard_error)
+    large = steps >= least
+    if len(height) < CLIFF_LEVELS or not large.any() or large.all():
+        return []
+    plain = float(np.median(steps[~large]))
+    slope = abs(float(np.median((rise / run)[~large])))
+    found = []
+    for i in np.flatnonzero(large):
+        neighbours = steps[[j for j in (i - 1, i + 1) if 0 <= j < len(steps)]].max()
+        if steps[i] >= max(CLIFF_STEPS * plain, CLIFF_NEIGHBOURS * neighbours, CLIFF_NEIGHBOURS * slope * run[i]):
+            found.append((int(i) + 1, float(steps[i] / np.ptp(height))))
+    return found

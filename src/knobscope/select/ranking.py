@@ -2,8 +2,10 @@
 
 Every subsample of the configurations gives a fit, and its permutation importance on the configurations that were left
 out (Breiman 2001): the loss of R2 when one knob's column is shuffled. Split counts or impurity favour knobs with
-many values; held-out permutation does not. Random probe columns, shuffled copies of real ones, show what noise reaches
-(as in Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best probe.
+many values; held-out permutation does not, but it is coarse where few rows are held out. The order goes by both: the
+score of a knob is the mean of its share of all held-out importance and of its share of the model's own importance above
+that of the probes. Probes are random columns, shuffled copies of real ones, and show what noise reaches (as in Boruta,
+Kursa & Rudnicki 2010): a knob is above noise when it beats the best probe.
 """
 
 from dataclasses import asdict, dataclass
@@ -41,6 +43,7 @@ class KnobRank:
     rank_low: int
     rank_high: int
     above_noise: bool
+    score: float  # what the order goes by; the scores of all knobs add up to 1
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,11 @@ def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 20) -> Rankin
 def _rank_unjudged(runs: Runs, model: Model) -> Ranking:
     """Order the knobs by the model's own importance, where the runs are too few to hold any out."""
     own = model.importance(runs.settings)
-    order = sorted(own, key=lambda knob: -own[knob])
-    knobs = [KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False) for rank, knob in enumerate(order, start=1)]
+    order, total = sorted(own, key=lambda knob: -own[knob]), sum(own.values()) or 1.0
+    knobs = [
+        KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False, own[knob] / total)
+        for rank, knob in enumerate(order, start=1)
+    ]
     reason = f"insufficient samples: {len(runs.response)} configurations, none held out; the order is the model's"
     return Ranking(knobs, None, False, reason)
 
@@ -119,12 +125,15 @@ def _permutation(model: Model, held: Settings, actual: Floats, plain: float, rng
 def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ranking:
     """Average over the samples; intervals and the comparison with the probes are over the samples."""
     permutation = np.array([sample.permutation for sample in samples])
-    importance = np.mean([sample.importance for sample in samples], axis=0)[: len(knobs)]
+    own = np.array([sample.importance for sample in samples])
     real, floor = permutation[:, : len(knobs)], permutation[:, len(knobs) :].max(axis=1)
     above = ((real > floor[:, None]).mean(axis=0) >= ABOVE_NOISE) & (real.mean(axis=0) > floor.mean())
-    ranks = (-real).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
+    importance = own.mean(axis=0)[: len(knobs)]
+    own_above_probes = own[:, : len(knobs)] - own[:, len(knobs) :].mean(axis=1, keepdims=True)
+    ranks = np.argsort(-_score(real, own_above_probes), axis=1, kind="stable").argsort(axis=1) + 1
     low, high = np.quantile(ranks, [0.05, 0.95], axis=0, method="nearest")
-    order = np.lexsort((-importance, -real.mean(axis=0)))
+    score = _score(real.mean(axis=0), own_above_probes.mean(axis=0))
+    order = np.lexsort((-importance, -real.mean(axis=0), -score))
     ranked = [
         KnobRank(
             knobs[i],
@@ -134,11 +143,24 @@ def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ran
             min(int(low[i]), position),
             max(int(high[i]), position),
             bool(above[i]),
+            float(score[i]),
         )
         for position, i in enumerate(order, start=1)
     ]
     r2 = float(np.median([sample.r2 for sample in samples]))
     return Ranking(ranked, r2, *_judge(r2, int(above.sum()), rows))
+
+
+def _score(permutation: Floats, own: Floats) -> Floats:
+    """Mean of a knob's shares of both kinds of importance."""
+    return (_shares(permutation) + _shares(own)) / 2
+
+
+def _shares(importance: Floats) -> Floats:
+    """Each knob's share of what is positive (last axis); zeros where nothing is."""
+    positive = np.maximum(importance, 0)
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.asarray(positive / np.where(total > 0, total, 1))
 
 
 def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:

@@ -1,5 +1,6 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -7,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knobscope.errors import UserError
+from knobscope.select.anova import Anova
 from knobscope.select.blocks import remove_block_offsets
 from knobscope.select.design import Floats, FullGrid, Settings, Space
+from knobscope.select.explained import LEAST_MAIN_SHARE, ExplainedTerm, list_terms
 from knobscope.select.forest import ExtraTrees
-from knobscope.select.models import Model, explain_terms
+from knobscope.select.models import Model
 from knobscope.select.parallel import one_thread
 from knobscope.select.points import Axis, find_points
-from knobscope.select.ranking import Ranking, rank_knobs
-from knobscope.select.stopping import Runs, decide_stop
+from knobscope.select.ranking import rank_knobs
+from knobscope.select.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
+from knobscope.select.stopping import Runs, Stop, decide_stop
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "finite", "level_effects", "read_response", "select_knobs"]
+__all__ = ["Selection", "finite", "important_points", "level_effects", "read_response", "select_knobs"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Selection:
     holdout_r2: float | None
     trustworthy: bool
     reason_trust: str
+    fitted: str | None  # the model behind the terms: one of those that `model` stands for
+    stable_rounds: int  # for how many rounds the conclusions have been the same; 0 where that was not asked
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields, ready for json.dumps; numbers that JSON cannot hold (infinite) are None."""
@@ -71,6 +77,16 @@ def read_response(frame: "pd.DataFrame", response: str, log: bool) -> Floats:
     return np.asarray(np.log(values) if log else values)
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """The decision about some runs, with the model's terms and the important points of its knobs."""
+
+    runs: Runs
+    stop: Stop
+    explained: list[ExplainedTerm]
+    points: list[dict[str, Any]]
+
+
 def select_knobs(
     runs: "pd.DataFrame",
     factors: Sequence[str],
@@ -83,44 +99,62 @@ def select_knobs(
     levels: Mapping[str, Sequence[Any]] | None = None,
     candidates: "pd.DataFrame | None" = None,
     axes: Mapping[str, Axis] | None = None,
+    stop: StopRule = "r2",
+    stable_rounds: int = 3,
 ) -> Selection:
     """Fit the runs so far, decide whether to stop measuring, and rank the knobs.
 
     `runs` has one row per successful run: a column per factor, the response, and optionally `block`, whose offsets are
-    removed as far as configurations repeated across blocks (sentinels) show them. `levels` are all levels that the plan
-    may still use; `candidates`, when given, all configurations that it may use (a row each): only their cells have to
-    be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or log axis.
-    Knobs are ranked by extremely randomised trees where the runs are too few for the model.
+    removed as far as configurations repeated across blocks (sentinels) show them, and `round`, which a stop on
+    stability compares. `levels` are all levels that the plan may still use; `candidates`, when given, all
+    configurations that it may use (a row each): only their cells have to be seen before stopping. `axes` says per
+    factor whether knees are looked for on a linear (default) or log axis. Knobs are ranked by extremely randomised
+    trees where the runs are too few for the model.
     UserError: fewer than two runs, missing columns or values, a response without logarithm, an unknown model.
     """
     if len(runs) < 2:
         raise UserError(f"{len(runs)} successful runs; two are the least that can be compared")
     if not factors:
         raise UserError("no factors to select from; expected at least one knob")
-    settings, possible = _encode(runs, factors, levels, candidates)
-    values = read_response(runs, response, log_response)
-    if "block" in runs.columns:
-        values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
-    averaged = Runs.of(settings, values)
+
+    def fit(rows: "pd.DataFrame") -> _Fit:
+        settings, possible = _encode(rows, factors, levels, candidates)
+        values = read_response(rows, response, log_response)
+        if "block" in rows.columns:
+            values = remove_block_offsets(settings.groups(), rows["block"].to_numpy(), values)
+        averaged = Runs.of(settings, values)
+        decision = decide_stop(averaged, model, possible, threshold, splits, seed)
+        explained = decision.model.explain(averaged.settings, averaged.response) if decision.model else []
+        return _Fit(averaged, decision, explained, important_points(decision, averaged, explained, axes or {}))
+
     with one_thread():
-        stop = decide_stop(averaged, model, possible, threshold, splits, seed)
+        last = fit(runs)
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
-        ranker = stop.model or ExtraTrees(seed).fit(averaged.settings, averaged.response)
-        ranking = rank_knobs(averaged, ranker, seed)
-        points = _points(stop.model, averaged, ranking, axes or {}) if stop.model is not None else []
+        ranker = last.stop.model or ExtraTrees(seed).fit(last.runs.settings, last.runs.response)
+        ranking = rank_knobs(last.runs, ranker, seed)
+        stable = 0
+        if stop != "r2":
+            earlier = sorted(set(runs["round"]))[-stable_rounds:-1]
+            stable = count_stable([*(_conclude(fit(runs[runs["round"] <= r])) for r in earlier), _conclude(last)])
     return Selection(
-        stopped=stop.stopped,
-        reason=stop.reason,
+        stopped=decide(stop, last.stop.stopped, stable, stable_rounds),
+        reason=explain_stability(stop, last.stop.reason, stable, stable_rounds),
         runs=len(runs),
         model=model,
-        terms=explain_terms(stop.model, averaged.settings) if stop.model is not None else [],
-        r2_splits=stop.r2_splits,
+        fitted=last.stop.model.name if last.stop.model is not None else None,
+        terms=list_terms(last.explained),
+        r2_splits=last.stop.r2_splits,
         importance=[asdict(knob) for knob in ranking.knobs],
-        points=points,
+        points=last.points,
         holdout_r2=ranking.holdout_r2,
         trustworthy=ranking.trustworthy,
         reason_trust=ranking.reason,
+        stable_rounds=stable,
     )
+
+
+def _conclude(fit: _Fit) -> Conclusions | None:
+    return None if fit.stop.model is None else conclude(fit.explained, fit.points)
 
 
 def _encode(
@@ -150,18 +184,43 @@ def level_effects(model: Model, settings: Settings, factor: str) -> Floats:
     return np.asarray(predicted.reshape(count, -1).mean(axis=1))
 
 
-def _points(model: Model, runs: Runs, ranking: Ranking, axes: Mapping[str, Axis]) -> list[dict[str, Any]]:
-    """Important points of the ordered knobs that are above noise, over the levels that were seen."""
-    residual = runs.response - model.predict(runs.settings)
+def _unexplained_variance(stop: Stop, runs: Runs) -> float:
+    """What a model leaves of the response: residual variance of an analysis of variance, held-out error of others.
+
+    Trees fit their training rows, noise and all: their residuals say nothing about noise.
+    """
+    variance = float(np.var(runs.response))
+    if isinstance(stop.model, Anova):
+        residual = runs.response - stop.model.predict(runs.settings)
+        return float((residual**2).sum()) / max(len(residual) - stop.model.columns, 1)
+    return variance * (1 - float(np.clip(np.median(stop.r2_splits), 0, 1)))
+
+
+def important_points(
+    stop: Stop, runs: Runs, explained: Sequence[ExplainedTerm], axes: Mapping[str, Axis]
+) -> list[dict[str, Any]]:
+    """Important points of the ordered knobs whose main effect explains 10 % of the variance or more.
+
+    Over the levels that were seen; ordered by `score`, turn ratio x explained share (Hui et al., SIGMOD 2024). None
+    without a fit.
+    """
+    if stop.model is None:
+        return []
+    model, noise = stop.model, math.sqrt(_unexplained_variance(stop, runs))
+    shares = {term.term.factors[0]: term.explained_share for term in explained if len(term.term.factors) == 1}
     found = []
-    for knob in (ranked.knob for ranked in ranking.knobs if ranked.above_noise):
+    for knob, share in shares.items():
+        if share < LEAST_MAIN_SHARE:
+            continue
         numbers = runs.settings.numbers(knob)
         if numbers is None:
             continue
         counts = np.bincount(runs.settings.column(knob), minlength=len(numbers))
         seen = np.flatnonzero(counts)
-        error = float(residual.std() / np.sqrt(counts[seen].mean()))
+        error = noise / math.sqrt(counts[seen].mean())
         effects = level_effects(model, runs.settings, knob)[seen]
         points = find_points([numbers[i] for i in seen], effects.tolist(), axes.get(knob, "linear"), error)
-        found += [{"knob": knob, **point.to_json()} for point in points]
-    return found
+        found += [
+            {"knob": knob, **point.to_json(), "share": share, "score": point.turn_ratio * share} for point in points
+        ]
+    return sorted(found, key=lambda point: (-point["score"], point["knob"]))

@@ -7,12 +7,14 @@ more training rows than columns; every configuration is held out equally often; 
 sit on both sides of a split.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from knobscope.select.anova import Anova, InsufficientSamplesError
-from knobscope.select.design import Floats, Ints, Settings, Space, pairwise_terms
+from knobscope.select.design import Floats, Ints, Settings, Space, Term, pairwise_terms
 from knobscope.select.models import Model, make_models
 
 __all__ = ["Runs", "Stop", "decide_stop", "r_squared"]
@@ -20,8 +22,14 @@ __all__ = ["Runs", "Stop", "decide_stop", "r_squared"]
 FOLDS = 5
 #: A held-out fifth needs a few rows before an R2 over it means anything.
 MIN_TEST_ROWS = 3
-#: A surprise in a cell with less than this share of all settings cannot change R2 much.
-LARGE_CELL = 0.05
+#: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
+LEAST_TO_STOP = 30
+#: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
+#: too rare to ask for.
+LARGE_CELL = {2: 0.05, 3: 0.1}
+#: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
+FAR = 0.5
+MOST_PREDICTED = 5000
 
 
 @dataclass(frozen=True)
@@ -95,24 +103,53 @@ def _split_r2(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -
     return scores
 
 
-def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
-    """Name a level or cell that is possible, matters, and is not among the runs; None if there is none.
+def _few(runs: Runs) -> str | None:
+    count = len(runs.response)
+    return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
 
-    What matters: every level; every cell of a kept interaction; and, because an interaction hides best where nobody has
-    looked, every cell of two factors (at least one of them in the model) that holds a large part of all settings.
-    """
-    active = {factor for factor, share in model.importance(seen).items() if share > 0}
-    kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
-    for term in pairwise_terms(seen.factors):
-        wanted = dict(possible.cells(term))
-        if len(term.factors) > 1 and term not in kept:
-            if active.isdisjoint(term.factors):
-                continue
-            wanted = {cell: share for cell, share in wanted.items() if share >= LARGE_CELL}
-        if missing := wanted.keys() - seen.cells(term).keys():
+
+def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
+    """Name a level or cell that is possible, matters, and is not among the runs; None if there is none."""
+    for term, wanted in _needed_cells(model, seen, possible):
+        if missing := wanted - seen.cells(term).keys():
             what = "levels" if len(term.factors) == 1 else "cells"
             return f"{len(missing)} {what} of {term.name} not seen yet, such as {seen.describe(term, min(missing))}"
     return None
+
+
+def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tuple[Term, set[tuple[int, ...]]]]:
+    """Yield the cells that have to be seen before a stop, by term.
+
+    Every level. Every cell of a kept interaction. And, because an interaction hides best where nobody has looked, every
+    cell of two or three factors (at least one of them in the model) that holds a large part of all settings.
+    """
+    active = {factor for factor, share in model.importance(seen).items() if share > 0}
+    kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
+    triples = [Term(factors) for factors in combinations(seen.factors, 3)]
+    for term in [*pairwise_terms(seen.factors), *triples]:
+        is_whole = len(term.factors) == 1 or term in kept
+        if not is_whole and active.isdisjoint(term.factors):
+            continue
+        yield (
+            term,
+            {
+                cell
+                for cell, share in possible.cells(term).items()
+                if is_whole or share >= LARGE_CELL[len(term.factors)]
+            },
+        )
+
+
+def _runs_wild(model: Model, runs: Runs, possible: Space, rng: np.random.Generator) -> str | None:
+    """Say so when the model predicts something far beyond all that was measured.
+
+    Where nobody has looked, several interactions of the same factors together can add up to anything.
+    """
+    predicted = model.predict(possible.some(MOST_PREDICTED, rng))
+    low, high = float(runs.response.min()), float(runs.response.max())
+    if low - predicted.min() <= FAR * (high - low) and predicted.max() - high <= FAR * (high - low):
+        return None
+    return f"predictions of {predicted.min():.3g} to {predicted.max():.3g}, measured were {low:.3g} to {high:.3g}"
 
 
 def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
@@ -144,7 +181,7 @@ def decide_stop(runs: Runs, name: str, possible: Space, threshold: float, splits
     """
     best = Stop(False, "", None, [])
     insufficient: list[str] = []
-    unseen: str | None = None
+    doubt: str | None = None
     for position, model in enumerate(make_models(name, seed)):
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
@@ -154,20 +191,20 @@ def decide_stop(runs: Runs, name: str, possible: Space, threshold: float, splits
             insufficient.append(str(reason))
             continue
         if min(scores) >= threshold:
-            unseen = _unseen(fitted, runs.settings, possible)
-            if unseen is None:
+            doubt = _few(runs) or _unseen(fitted, runs.settings, possible) or _runs_wild(fitted, runs, possible, rng)
+            if doubt is None:
                 return Stop(True, f"R2 is at least {min(scores):.3f} on all {splits} splits", fitted, scores)
         if best.model is None or np.median(scores) > np.median(best.r2_splits):
             best = Stop(False, "", fitted, scores)
-    return Stop(False, _reason(runs, best, insufficient, unseen, threshold, splits), best.model, best.r2_splits)
+    return Stop(False, _reason(runs, best, insufficient, doubt, threshold, splits), best.model, best.r2_splits)
 
 
-def _reason(runs: Runs, best: Stop, insufficient: list[str], unseen: str | None, threshold: float, splits: int) -> str:
+def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:
     """Tell in one sentence why it is too early to stop: the first obstacle in the order in which to remove them."""
     if limit := _limit_verdict(runs, best, threshold):
         return limit
-    if unseen:
-        return unseen
+    if doubt:
+        return doubt
     if best.model is None:
         return f"insufficient samples: {insufficient[0]}"
     reached = sum(score >= threshold for score in best.r2_splits)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from knobscope.errors import UserError
 from knobscope.select.design import Floats, Settings
 from knobscope.select.selection import read_response
@@ -13,15 +16,20 @@ from knobscope.select.selection import read_response
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table", "add_table_arguments", "choose_rows", "read_frame", "read_table"]
+__all__ = ["Table", "add_table_arguments", "read_frame", "read_table"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table: settings (all factors) and the response, its logarithm if that was asked for."""
+    """Rows of a table: settings (all factors) and the response, its logarithm if that was asked for.
+
+    `attempted` are the settings of all rows, also of those that failed (marked in `failed`) and are in nothing else.
+    """
 
     settings: Settings
     response: Floats
+    attempted: Settings
+    failed: NDArray[np.bool_]
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,25 +65,21 @@ def read_frame(path: Path) -> "pd.DataFrame":
     return frame
 
 
-def choose_rows(args: argparse.Namespace) -> "tuple[pd.DataFrame, list[str]]":
-    """Read the table that the arguments name: rows that did not fail, and the factors. UserError as in read_frame."""
+def read_table(args: argparse.Namespace) -> Table:
+    """Read the table that the arguments name. UserError: missing file or columns, values that are no numbers."""
     frame = read_frame(args.table)
     if args.response not in frame.columns:
         columns = ", ".join(map(str, frame.columns))
         raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
-    kept = frame[~frame[args.response].isin(args.failed_value)]
-    if kept.empty:
+    failed = frame[args.response].isin(args.failed_value).to_numpy()
+    if failed.all():
         raise UserError(f"every row of {args.table} has a failed value in {args.response!r}")
-    if dropped := len(frame) - len(kept):
-        print(f"{dropped} rows with a failed value are left out", file=sys.stderr)
-    return kept, _factors(kept, args.response, _names(args.factors), _names(args.ignore))
-
-
-def read_table(args: argparse.Namespace) -> Table:
-    """Read the table that the arguments name. UserError: missing file or columns, values that are no numbers."""
-    kept, factors = choose_rows(args)
-    settings = Settings.from_frame(kept, factors)
-    return Table(settings, read_response(kept, args.response, args.log))
+    if failed.any():
+        print(f"{failed.sum()} rows with a failed value are left out", file=sys.stderr)
+    kept = frame[~failed]
+    factors = _factors(kept, args.response, _names(args.factors), _names(args.ignore))
+    response = read_response(kept, args.response, args.log)
+    return Table(Settings.from_frame(kept, factors), response, Settings.from_frame(frame, factors), failed)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -1,18 +1,21 @@
 """A server's life: initialise a data directory, start, wait until it answers, stop or kill."""
 
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
-from knobscope.errors import UserError
 from knobscope.processes import supervise
+from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
-from knobscope.specs.dbms import Lifecycle
+from knobscope.specs import Lifecycle, ask_version
 
-__all__ = ["Server", "ServerFailedError", "initialise_data", "read_version"]
+__all__ = ["Server", "ServerFailedError", "initialise_data", "read_tail", "read_version"]
 
 _TAIL_LINES = 20
+#: Until one check whether the server answers counts as a no.
+_CHECK_S = 10
 
 
 class ServerFailedError(Exception):
@@ -35,9 +38,16 @@ def initialise_data(instance: Instance, configuration: Configuration, log: Path)
     life = instance.dbms.lifecycle
     if life is None or life.init is None:
         return
-    command = instance.fill_command(life.init, configuration, load=True)
+    write_config_files(instance, configuration, "init")
+    run_command(instance, instance.fill_command(life.init, configuration, "init"), log)
+
+
+def run_command(instance: Instance, command: list[str], log: Path) -> None:
+    """Run a command as the server's user until it ends; raises ServerFailedError with its words when it fails."""
     with log.open("ab") as output:
-        process = supervise(command, user=instance.user, stdout=output, stderr=output, cwd="/")
+        process = supervise(
+            command, user=instance.user, stdout=output, stderr=output, cwd="/", env=instance.environment
+        )
         code = process.wait()
     if code != 0:
         raise ServerFailedError(f"{command[0]} ended with exit code {code}", read_tail(log))
@@ -45,15 +55,8 @@ def initialise_data(instance: Instance, configuration: Configuration, log: Path)
 
 def read_version(instance: Instance) -> str | None:
     """Return the version as the DBMS's own program prints it, None for one without a program."""
-    if instance.dbms.version is None:
-        return None
-    command = instance.fill_command(instance.dbms.version, {}, load=False)
-    output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    words = (output.stdout + output.stderr).replace("(", " ").split()
-    for word in words:
-        if word[0].isdigit() and "." in word:
-            return word.strip("),;")
-    raise UserError(f"{' '.join(command)} printed no version: {(output.stdout + output.stderr).strip()!r}")
+    dbms = instance.dbms
+    return None if dbms.version is None else ask_version(dbms.version, dbms.programs, dbms.paths)
 
 
 class Server:
@@ -63,10 +66,17 @@ class Server:
         self.instance = instance
         self.life = life
         self.log = log
-        command = instance.fill_command(life.start, configuration, load=False)
+        write_config_files(instance, configuration, "start")
+        command = instance.fill_command(life.start, configuration, "start")
         with log.open("ab") as output:
             self.process = supervise(
-                command, user=instance.user, end_signal=life.discard, stdout=output, stderr=output, cwd="/"
+                command,
+                user=instance.user,
+                end_signal=life.discard,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env=instance.environment,
             )
 
     @property
@@ -81,11 +91,9 @@ class Server:
 
     def wait_ready(self) -> None:
         """Wait until the server answers; raises ServerFailedError with its own words when it does not."""
-        command = self.instance.fill_command(self.life.ready, {}, load=False)
         deadline = time.monotonic() + self.life.ready_timeout_s
         while self.is_alive:
-            check = subprocess.run(command, capture_output=True, timeout=self.life.ready_timeout_s, check=False)
-            if check.returncode == 0:
+            if self._answers():
                 return
             if time.monotonic() > deadline:
                 self.kill()
@@ -93,9 +101,31 @@ class Server:
             time.sleep(0.02)
         raise ServerFailedError(f"the server ended with exit code {self.process.returncode}", read_tail(self.log))
 
+    def _answers(self) -> bool:
+        """Ask once whether it is ready; a check that hangs counts as no."""
+        if self.life.ready is None:
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.instance.port)) == 0
+        command = self.instance.fill_command(self.life.ready, {}, "start")
+        try:
+            check = subprocess.run(
+                command, capture_output=True, timeout=_CHECK_S, check=False, env=self.instance.environment
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return check.returncode == 0
+
+    def set_up(self) -> None:
+        """Run what the spec wants done once, before data is loaded."""
+        for command in self.life.setup:
+            run_command(self.instance, self.instance.fill_command(command, {}, "init"), self.log)
+
     def stop(self) -> None:
         """Ask the server to end in good order, so that its data is a snapshot; raises when it does not."""
-        self.process.send_signal(getattr(signal, f"SIG{self.life.stop.signal}"))
+        if self.life.stop.command is not None:
+            run_command(self.instance, self.instance.fill_command(self.life.stop.command, {}, "start"), self.log)
+        else:
+            self.process.send_signal(getattr(signal, f"SIG{self.life.stop.signal}"))
         try:
             self.process.wait(self.life.stop.timeout_s)
         except subprocess.TimeoutExpired as error:

@@ -1,36 +1,58 @@
 """What is asked: DBMSs, devices, workloads and studies as YAML, validated by pydantic models."""
 
 from knobscope.specs.base import Value
-from knobscope.specs.check import find_program
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.expression import Expression
+from knobscope.specs.generator import OUTPUT_PARSERS, YCSB, Generator
+from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
+from knobscope.specs.lifecycle import Lifecycle
+from knobscope.specs.prior import FittedModel, FittedRanking, RankedKnob, check_prior_version, major_version
+from knobscope.specs.programs import Program, ask_version, find_path, find_paths, find_program
 from knobscope.specs.reference import render_reference, write_reference
 from knobscope.specs.schema import render_schemas, write_schemas
 from knobscope.specs.source import SpecErrors, SpecProblem
 from knobscope.specs.study import RULES, KnobChoice, Study
 from knobscope.specs.workload import Workload
+from knobscope.specs.writing import Moment, Writing
 
 __all__ = [
+    "CATALOGUE_KEYS",
+    "OUTPUT_PARSERS",
     "RULES",
+    "YCSB",
     "Case",
     "Dbms",
     "Device",
     "Emulation",
     "Expression",
+    "FittedModel",
+    "FittedRanking",
+    "Generator",
+    "Introspection",
     "Knob",
     "KnobChoice",
+    "Lifecycle",
+    "Moment",
+    "Program",
+    "RankedKnob",
     "SpecErrors",
     "SpecProblem",
     "Study",
     "StudySpecs",
     "Value",
     "Workload",
+    "Writing",
+    "ask_version",
+    "check_prior_version",
+    "find_path",
+    "find_paths",
     "find_program",
     "find_specs",
     "load_study",
+    "major_version",
     "read_spec",
     "render_reference",
     "render_schemas",

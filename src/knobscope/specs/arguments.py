@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
-__all__ = ["add_case_argument", "add_study_arguments"]
+from knobscope.errors import UserError
+
+__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_study"]
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,3 +17,20 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
 def add_case_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--case``."""
     parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+
+
+def add_study_name(parser: argparse.ArgumentParser) -> None:
+    """Add the positional argument STUDY, which `find_study` understands, and ``--root``."""
+    parser.add_argument("study", metavar="STUDY", help="study YAML, or its name in specs/studies")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+
+
+def find_study(text: str) -> Path:
+    """Return the file of a study that is given by path or by name. UserError: there is none."""
+    named = Path("specs/studies") / f"{text}.yaml"
+    if Path(text).is_file() or not named.is_file():
+        if text.endswith(".yaml"):
+            return Path(text)  # reading it says what is wrong with it
+        have = ", ".join(sorted(path.stem for path in named.parent.glob("*.yaml"))) or "none"
+        raise UserError(f"no study {text!r}; expected a YAML file, or one of those in specs/studies: {have}")
+    return named

@@ -1,17 +1,17 @@
 """What no single value can show: references between specs, values against knobs, circles, missing programs, paths."""
 
 import os
-import shutil
-from collections.abc import Iterator, Mapping
-from glob import glob
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.specs.base import Value, suggest
-from knobscope.specs.dbms import Dbms, Program
+from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.expression import WORKLOAD_NAMES
+from knobscope.specs.generator import YCSB, Generator
 from knobscope.specs.knob import Knob
+from knobscope.specs.programs import Program, ask_version, find_path, find_program, is_between
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import KnobChoice, Study
 from knobscope.specs.workload import Workload
@@ -20,9 +20,12 @@ __all__ = [
     "check_baseline",
     "check_dbms",
     "check_device",
+    "check_generator",
+    "check_load",
+    "check_parameters",
     "check_programs",
     "check_study_knobs",
-    "find_program",
+    "check_versions",
 ]
 
 #: Any workload will do to see whether an expression can be evaluated and holds for the defaults.
@@ -32,7 +35,7 @@ _SOME_WORKLOAD: dict[str, Value] = {"threads": 2, "records": 100_000}
 def check_dbms(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
     """Yield what is wrong between the parts of a DBMS spec."""
     for name, knob in dbms.knobs.items():
-        if knob.apply not in dbms.writing:
+        if dbms.writing_of(name) is None:
             expected = f"one of {sorted(dbms.writing)}, which `writing` describes"
             yield document.problem(("knobs", name, "apply"), repr(knob.apply), expected)
         yield from _check_requires(document, dbms, name)
@@ -134,32 +137,72 @@ def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workl
             yield document.problem((group, dbms.name, name), problem, expected)
 
 
-def find_program(program: Program) -> Path | None:
-    """Return the first executable that a spec names, the newest where a pattern matches several."""
-    for name in program.find:
-        if not name.startswith("/"):
-            found = [match] if (match := shutil.which(name)) else []
-        else:
-            found = sorted(glob(name), key=_version_order, reverse=True)  # noqa: PTH207 - the pattern is absolute
-        for candidate in found:
-            if os.access(candidate, os.X_OK):
-                return Path(candidate)
-    return None
-
-
-def _version_order(path: str) -> list[tuple[float, str]]:
-    """Sort /usr/lib/x/9.6 before /usr/lib/x/18."""
-    parts = Path(path).parts
-    return [(float(part) if part.replace(".", "", 1).isdecimal() else -1, part) for part in parts]
-
-
 def check_programs(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
-    """Yield programs that this machine does not have, with the package that would install them."""
-    for name, program in dbms.programs.items():
-        if find_program(program) is None:
-            found = f"no program at {', '.join(program.find)}"
-            expected = f"it installed: apt-get install {program.package}"
-            yield document.problem(("programs", name), found, expected)
+    """Yield programs and paths that this machine does not have, with the command that would get them."""
+    yield from _check_found(document, "programs", dbms.programs, find_program)
+    yield from _check_found(document, "paths", dbms.paths, find_path)
+
+
+def check_generator(document: Document, generator: Generator) -> Iterator[SpecProblem]:
+    """Yield programs of a generator that this machine does not have."""
+    yield from _check_found(document, "programs", generator.programs, find_program)
+
+
+def check_parameters(document: Document, workload: Workload, generator: Generator) -> Iterator[SpecProblem]:
+    """Yield parameters of a workload that its generator does not have."""
+    for name in workload.parameters:
+        if name not in generator.parameters:
+            expected = suggest(name, sorted(generator.parameters)) if generator.parameters else "no parameters"
+            yield document.problem(("parameters", name), f"an unknown parameter of {generator.name}", expected)
+
+
+def _check_found(
+    document: Document, group: str, wanted: dict[str, Program], find: Callable[[Program], Path | None]
+) -> Iterator[SpecProblem]:
+    for name, program in wanted.items():
+        if find(program) is None:
+            found = f"{'no program' if group == 'programs' else 'nothing'} at {', '.join(program.find)}"
+            yield document.problem((group, name), found, f"it installed: {program.remedy}")
+
+
+def check_versions(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecProblem]:
+    """Yield knobs of a study that the version on this machine does not have yet, or has no more."""
+    chosen = {**study.knobs.get(dbms.name, {}), **study.baseline.get(dbms.name, {})}
+    bound = {name: knob for name in chosen if (knob := dbms.knobs.get(name)) and (knob.since or knob.until)}
+    if not bound or dbms.version is None:
+        return
+    version = ask_version(dbms.version, dbms.programs, dbms.paths)
+    for name, knob in bound.items():
+        if not is_between(version, knob.since, knob.until):
+            limits = [f"from {knob.since} on"] if knob.since else []
+            limits += [f"up to {knob.until}"] if knob.until else []
+            group = "knobs" if name in study.knobs.get(dbms.name, {}) else "baseline"
+            yield document.problem((group, dbms.name, name), f"{dbms.name} {version}", " and ".join(limits))
+
+
+def check_load(
+    document: Document, study: Study, dbms: Dbms, workload: Workload, generators: Mapping[str, Generator]
+) -> Iterator[SpecProblem]:
+    """Yield why a workload's generator cannot drive a DBMS with the knobs that a study varies."""
+    place = ("workloads", workload.name)
+    chosen = [name for name in study.knobs.get(dbms.name, {}) if name in dbms.knobs]
+    if workload.generator == YCSB:
+        if dbms.connection is None:
+            names = ", ".join(sorted(dbms.generators)) or "none"
+            yield document.problem(place, f"YCSB for {dbms.name}", f"a workload of its generators: {names}")
+        unwritable = ("argv", "by_value") if dbms.lifecycle is None else ()
+    elif workload.generator in generators:
+        if workload.generator not in dbms.generators:
+            expected = f"`generators.{workload.generator}` in {dbms.name}.yaml, or a workload of another generator"
+            yield document.problem(place, f"{workload.generator}, which {dbms.name} does not mention", expected)
+        unwritable = ("sql", "client")
+    else:
+        return
+    for name in chosen:
+        writing = dbms.writing_of(name)
+        if writing is not None and writing.kind in unwritable and writing.file is None:
+            found = f"a knob that is written by `{writing.kind}`, which {workload.generator} cannot pass on"
+            yield document.problem(("knobs", dbms.name, name), found, "another knob, or another generator")
 
 
 def check_device(document: Document, device: Device, root: Path) -> Iterator[SpecProblem]:

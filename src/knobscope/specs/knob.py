@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from knobscope.specs.base import Misfit, SpecModel, Value
 from knobscope.specs.expression import Expression
+from knobscope.specs.writing import Apply, Writing, same_value
 
 __all__ = ["Knob", "Mechanism", "check_range"]
 
@@ -26,6 +27,7 @@ Mechanism = Literal[
 ]
 
 _NUMERIC = ("integer", "real")
+Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 
 
 def check_range(ends: list[int | float]) -> list[int | float]:
@@ -55,7 +57,7 @@ class Knob(SpecModel):
         description="Values of a number with a meaning of their own, which may lie outside `range`, "
         "e.g. {0: off, -1: automatic}.",
     )
-    apply: Literal["load", "restart", "dynamic"] = Field(
+    apply: Apply = Field(
         description="When a new value takes effect: a fresh load of the data, a restart "
         "(or a new connection), or at once."
     )
@@ -73,8 +75,18 @@ class Knob(SpecModel):
         description="The intuition: what raising it should do to performance; absent when there is none.",
     )
     alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
+    writing: Writing | None = Field(
+        default=None, description="How this knob is handed over, when that differs from others with its `apply`."
+    )
+    since: Version | None = Field(default=None, description="First version that has it, in quotes: '18'.")
+    until: Version | None = Field(
+        default=None, description="Last version that has it, in quotes; '17' includes all of 17.x."
+    )
     reads_back: dict[bool | int | float | str, Value] = Field(
         default_factory=dict, description="What the DBMS answers for a value that it writes differently."
+    )
+    readable: bool = Field(
+        default=True, description="False where the DBMS cannot be asked for the value in force: it is taken on trust."
     )
     description: str | None = Field(default=None, description="What it does, in a sentence.")
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
@@ -95,7 +107,7 @@ class Knob(SpecModel):
     def _is_consistent(self) -> "Knob":
         self._check_shape()
         for index, value in enumerate(self.values or []):
-            if any(_is_same(value, other) for other in (self.values or [])[:index]):
+            if any(same_value(value, other) for other in (self.values or [])[:index]):
                 raise Misfit(("values", index), f"{value!r} a second time", "each value once")
         if (problem := self.problem_with(self.default)) is not None:
             raise Misfit(("default",), repr(self.default), f"another value: it {problem}")
@@ -133,6 +145,11 @@ class Knob(SpecModel):
         return text in {value if isinstance(value, str) else json.dumps(value) for value in self.durability}
 
     @property
+    def possible_values(self) -> list[Value]:
+        """All values of a boolean or enum; nothing for a number."""
+        return [False, True] if self.type == "boolean" else self.values or []
+
+    @property
     def requirement(self) -> Expression | None:
         """The parsed `requires`."""
         return Expression(self.requires) if self.requires is not None else None
@@ -145,7 +162,7 @@ class Knob(SpecModel):
             hint = " (these files spell it true or false)" if value in ("on", "off", "yes", "no") else ""
             return None if isinstance(value, bool) else f"is not true or false{hint}"
         if self.values is not None:
-            known = any(_is_same(value, other) for other in self.values)
+            known = any(same_value(value, other) for other in self.values)
             return None if known else f"is none of {self.values}"
         return self.problem_outside(value)
 
@@ -163,8 +180,3 @@ class Knob(SpecModel):
         Real numbers keep six significant digits, which is what DBMSs print when they are asked for the value in force.
         """
         return float(f"{value:.6g}") if self.type == "real" and not isinstance(value, str) else value
-
-
-def _is_same(one: Value, other: Value) -> bool:
-    """Compare without Python's 1 == True."""
-    return type(one) is type(other) and one == other

@@ -6,9 +6,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from knobscope.specs.base import SpecModel, suggest
-from knobscope.specs.check import check_baseline, check_dbms, check_device, check_programs, check_study_knobs
+from knobscope.specs.check import (
+    check_baseline,
+    check_dbms,
+    check_device,
+    check_generator,
+    check_load,
+    check_parameters,
+    check_programs,
+    check_study_knobs,
+    check_versions,
+)
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
+from knobscope.specs.generator import YCSB, Generator
+from knobscope.specs.inherit import load_extended
+from knobscope.specs.prior import FittedModel, check_prior
 from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
 from knobscope.specs.study import Study
 from knobscope.specs.validate import validate_document
@@ -17,7 +30,14 @@ from knobscope.specs.workload import Workload
 __all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]
 
 #: Folder of each kind of spec, and its model.
-KINDS: dict[str, type[SpecModel]] = {"dbms": Dbms, "devices": Device, "workloads": Workload, "studies": Study}
+KINDS: dict[str, type[SpecModel]] = {
+    "dbms": Dbms,
+    "devices": Device,
+    "workloads": Workload,
+    "generators": Generator,
+    "studies": Study,
+    "models": FittedModel,
+}
 
 Model = TypeVar("Model", bound=SpecModel)
 Check = Callable[[Document, Model], Iterable[SpecProblem]]
@@ -44,6 +64,8 @@ class StudySpecs:
     dbms: dict[str, Dbms]
     devices: dict[str, Device]
     workloads: dict[str, Workload]
+    prior: FittedModel | None = None  # what the study starts from instead of screening
+    generators: dict[str, Generator] = field(default_factory=dict)  # those of the workloads, beside YCSB
 
     @property
     def cases(self) -> list[Case]:
@@ -54,7 +76,7 @@ class StudySpecs:
 
 def read_spec(path: Path, model: type[Model], check: Check[Model] | None) -> tuple[Document, Model]:
     """Read and check one file; raises SpecErrors with all its problems."""
-    document = load_document(path)
+    document = load_extended(path) if model is Dbms else load_document(path)
     spec = validate_document(document, model)
     name = getattr(spec, "name", path.stem)
     problems = [] if name == path.stem else [document.problem(("name",), repr(name), f"the file's name, {path.stem!r}")]
@@ -71,6 +93,7 @@ class _Reader:
     root: Path
     runnable: bool
     problems: list[SpecProblem] = field(default_factory=list)
+    generators: dict[str, Generator] = field(default_factory=dict)
 
     def check_dbms(self, document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
         yield from check_dbms(document, dbms)
@@ -80,6 +103,24 @@ class _Reader:
     def check_device(self, document: Document, device: Device) -> Iterator[SpecProblem]:
         if self.runnable:
             yield from check_device(document, device, self.root)
+
+    def check_generator(self, document: Document, generator: Generator) -> Iterator[SpecProblem]:
+        if self.runnable:
+            yield from check_generator(document, generator)
+
+    def check_workload(self, document: Document, workload: Workload) -> Iterator[SpecProblem]:
+        """Read the generator that a workload names, and yield parameters that it does not have."""
+        name = workload.generator
+        folder = document.path.absolute().parent.parent / "generators"
+        file = folder / f"{name}.yaml"
+        if name == YCSB:
+            return
+        if not file.is_file():
+            have = [YCSB, *sorted(other.stem for other in folder.glob("*.yaml"))]
+            yield document.problem(("generator",), f"no generator named {name!r}", suggest(name, have))
+        elif (generator := self.read(file, Generator, self.check_generator)) is not None:
+            self.generators[name] = generator
+            yield from check_parameters(document, workload, generator)
 
     def read(self, path: Path, model: type[Model], check: Check[Model] | None) -> Model | None:
         try:
@@ -105,6 +146,21 @@ class _Reader:
                 found[name] = spec
         return found
 
+    def read_prior(self, document: Document, study: Study) -> FittedModel | None:
+        """Return the model that a study starts from, if it names one: a file, or a name in the folder beside specs."""
+        named = study.screening.prior
+        if named is None:
+            return None
+        folder = document.path.absolute().parents[2] / "models"
+        is_file = "/" in named or named.endswith(".yaml")
+        file = self.root / named if is_file else folder / f"{named}.yaml"
+        if file.is_file():
+            return self.read(file, FittedModel, None)
+        have = [] if is_file else sorted(other.stem for other in folder.glob("*.yaml"))
+        expected = suggest(named, have) if have else f"a file {show_path(file)}, as `knobscope models save` writes it"
+        self.problems.append(document.problem(("screening", "prior"), f"no model {named!r}", expected))
+        return None
+
 
 def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
     """Read a study and all it names from the `specs` folder two levels above the study file.
@@ -116,17 +172,23 @@ def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
     document, study = read_spec(path, Study, None)
     dbms = reader.read_named(document, "dbms", study.dbms, Dbms, reader.check_dbms)
     devices = reader.read_named(document, "devices", study.devices, Device, reader.check_device)
-    workloads = reader.read_named(document, "workloads", study.workloads, Workload, None)
+    workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
     for one in dbms.values():
         problems = list(check_study_knobs(document, study, one))
         if not problems:
             for workload in changed.values():
                 problems += check_baseline(document, study, one, workload)
+                problems += check_load(document, study, one, workload, reader.generators)
+            if runnable and not reader.problems:
+                problems += check_versions(document, study, one)
         reader.problems += problems
+    prior = reader.read_prior(document, study)
+    if prior is not None:
+        reader.problems += check_prior(document, study, prior, dbms, changed)
     if reader.problems:
         raise SpecErrors(reader.problems)
-    return StudySpecs(study, dbms, devices, changed)
+    return StudySpecs(study, dbms, devices, changed, prior, reader.generators)
 
 
 def _change(workload: Workload, study: Study) -> Workload:
@@ -156,7 +218,11 @@ def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> 
         elif kind == "devices":
             reader.read(path, Device, reader.check_device)
         elif kind == "workloads":
-            reader.read(path, Workload, None)
+            reader.read(path, Workload, reader.check_workload)
+        elif kind == "generators":
+            reader.read(path, Generator, reader.check_generator)
+        elif kind == "models":
+            reader.read(path, FittedModel, None)
         elif kind == "studies":
             try:
                 load_study(path, root, runnable=runnable)

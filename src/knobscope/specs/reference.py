@@ -10,7 +10,7 @@ __all__ = ["render_reference", "write_reference"]
 
 Schema = dict[str, Any]
 
-_FOLDERS = {"dbms": "dbms", "device": "devices", "workload": "workloads", "study": "studies"}
+_FOLDERS = {"dbms": "dbms", "device": "devices", "workload": "workloads", "generator": "generators", "study": "studies"}
 _HEAD = """\
 # Reference of the specs
 
@@ -89,7 +89,7 @@ def _render_type(node: Schema) -> str:
         names = node.get("propertyNames", {})
         keys = _render_type(names) if "enum" in names else "name"
         free = next(iter(node.get("patternProperties", {}).values()), None) or node["additionalProperties"]
-        return f"{keys} → {_render_type(free)}"
+        return f"{keys} → {_render_type(free) if isinstance(free, dict) else 'anything'}"
     plain = str({"string": "text", "boolean": "true, false"}.get(node["type"], node["type"]))
     bounds = [f"{word} {node[key]}" for key, word in _BOUNDS.items() if key in node]
     return " ".join([plain, *bounds])

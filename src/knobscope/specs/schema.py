@@ -7,12 +7,21 @@ from typing import Any
 from knobscope.specs.base import SpecModel
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
+from knobscope.specs.generator import Generator
 from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 
 __all__ = ["model_schemas", "render_schemas", "write_schemas"]
 
-_MODELS: dict[str, type[SpecModel]] = {"dbms": Dbms, "device": Device, "workload": Workload, "study": Study}
+_MODELS: dict[str, type[SpecModel]] = {
+    "dbms": Dbms,
+    "device": Device,
+    "workload": Workload,
+    "generator": Generator,
+    "study": Study,
+}
+#: A DBMS that `extends` another one leaves out what it takes over: below its top, editors require nothing of these.
+_EXTENDED = ("Connection", "Files", "Knob", "Lifecycle", "Loading")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -23,7 +32,19 @@ def model_schemas() -> dict[str, dict[str, Any]]:
 
 def render_schemas() -> dict[str, str]:
     """Return file name -> text for every kind of spec."""
-    return {f"{kind}.json": json.dumps(schema, indent=2) + "\n" for kind, schema in model_schemas().items()}
+    schemas = model_schemas()
+    _allow_extension(schemas["dbms"])
+    return {f"{kind}.json": json.dumps(schema, indent=2) + "\n" for kind, schema in schemas.items()}
+
+
+def _allow_extension(schema: dict[str, Any]) -> None:
+    """Require all keys only of a DBMS that stands on its own; `knobscope validate` looks at both files together."""
+    for name in _EXTENDED:
+        schema["$defs"][name].pop("required", None)
+    required = schema.pop("required")
+    schema["if"] = {"required": ["extends"]}
+    schema["then"] = {"required": ["name", "description"]}
+    schema["else"] = {"required": required}
 
 
 def write_schemas(directory: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,16 @@ class Document:
     path: Path
     data: Any
     lines: dict[Location, int]
+    inherited: dict[Location, tuple[Path, int]] = field(default_factory=dict)  # what another file says, and where
 
     def problem(self, location: Location, found: str, expected: str) -> SpecProblem:
         """Return a problem at this place, or at the nearest enclosing place that has a line."""
         place = location
+        while place and place not in self.lines and place not in self.inherited:
+            place = place[:-1]
+        if place not in self.lines and place in self.inherited:
+            path, line = self.inherited[place]
+            found = f"{found}, taken from {show_path(path)}:{line}"
         while place and place not in self.lines:
             place = place[:-1]
         key = ".".join(str(part) for part in location)

@@ -1,58 +1,112 @@
 """Placeholders in commands, statements and properties: what may stand in braces, and where."""
 
+import re
 import string
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-__all__ = ["PLACEHOLDERS", "AskedKnob", "Place", "PlaceOrKnobs", "PlaceOrPassword", "WrittenKnob"]
+__all__ = [
+    "PLACEHOLDERS",
+    "AskedKnob",
+    "GeneratorArgument",
+    "GeneratorFileLine",
+    "Place",
+    "PlaceOrKnobs",
+    "PlaceOrPassword",
+    "WrittenKnob",
+    "check_texts",
+    "names_in",
+]
 
 #: What a command, a connection or a statement may contain in braces.
 PLACEHOLDERS = {
     "data": "the data directory of this run",
     "port": "a free port on 127.0.0.1",
+    "port2": "another one",
+    "port3": "a third one",
     "socket": "a private directory for sockets",
-    "password": "a random password, made for this data directory (only in `connection.properties`)",
+    "config": "a private directory that holds the files under `config_files`",
+    "password": "a random password, made for this data directory (only in `connection.properties`, `environment` and "
+    "`config_files`)",
     "password_file": "a private file that holds the password",
-    "knobs": "the knobs of the configuration; an argument of its own (only in `init` and `start`)",
+    "path.NAME": "what was found for NAME under `paths`",
+    "knobs": "the knobs that are written as arguments; an argument of its own (only in `init`, `start` and the "
+    "commands of a generator)",
     "knob": "name of the knob (only under `writing` and `readback`)",
     "value": "value of the knob (only under `writing`)",
+    "unit": "unit of the knob, nothing when it has none (only under `writing`)",
+    "connection": "the arguments with which this generator reaches the DBMS, from `generators` of the DBMS; an "
+    "argument of its own (only in the commands of a generator, as all below)",
+    "out": "a private directory of the generator, which holds its `files`",
+    "records": "`records` of the workload",
+    "threads": "`threads` of the workload",
+    "seconds": "how long to run, in whole seconds",
+    "requests": "how many operations to run, for a generator that is bound by their number",
+    "parameter.NAME": "a parameter of the workload",
 }
 #: For commands: everybody sees the arguments of a process, so the password is not among them.
-_PLACES = ("data", "port", "socket", "password_file")
+_PLACES = ("data", "port", "port2", "port3", "socket", "config", "password_file", "path")
+_GENERATOR = (*_PLACES, "out", "records", "threads", "seconds", "requests", "parameter")
+#: Placeholders with a name behind a dot.
+_NAMESPACES = ("path", "parameter")
 
 
-def _allow(*allowed: str) -> Callable[[str], str]:
-    """Return a check that lets these placeholders pass."""
+def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:
+    """Return a check that lets these placeholders pass; those in `alone` as an argument of their own only."""
 
     def check(text: str) -> str:
-        if "knobs" in allowed and text == "{knobs}":
+        if text in [f"{{{name}}}" for name in alone]:
             return text
         try:
-            parts = list(string.Formatter().parse(text))
+            fields = list(string.Formatter().parse(text))
         except ValueError as error:
             raise ValueError("balanced braces; {{ and }} stand for plain ones") from error
-        for _, field, form, conversion in parts:
+        for _, field, form, conversion in fields:
             if field is None:
                 continue
-            if field == "knobs" and "knobs" in allowed:
-                raise ValueError("{knobs} as an argument of its own")
-            if field not in allowed or form or conversion:
-                shown = ", ".join(f"{{{name}}}" for name in allowed)
+            if field in alone:
+                raise ValueError(f"{{{field}}} as an argument of its own")
+            name, dot, member = field.partition(".")
+            fits = bool(re.fullmatch(r"[a-z][a-z0-9_]*", member)) if name in _NAMESPACES else not dot
+            if name not in allowed or not fits or form or conversion:
+                names = [f"{one}.NAME" if one in _NAMESPACES else one for one in (*allowed, *alone)]
+                shown = ", ".join(f"{{{one}}}" for one in names)
                 raise ValueError(f"some of the placeholders {shown} ({{{{ and }}}} stand for plain braces)")
         return text
 
     return check
 
 
+def check_texts(content: Any) -> Any:
+    """Return data whose texts hold only placeholders of a configuration file; raises ValueError for others."""
+    if isinstance(content, str):
+        return _allow(*_PLACES, "password")(content)
+    for item in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+        check_texts(item)
+    return content
+
+
+def names_in(texts: list[str], namespace: str) -> Iterator[str]:
+    """Yield NAME for every placeholder {namespace.NAME} in texts that were checked."""
+    for text in texts:
+        for _, field, _, _ in string.Formatter().parse(text):
+            if field is not None and field.startswith(f"{namespace}."):
+                yield field.partition(".")[2]
+
+
 #: An argument of a command.
 Place = Annotated[str, AfterValidator(_allow(*_PLACES))]
-#: A property of a client, which travels in a private file.
+#: A property of a client, which travels in a private file; a line of a private file.
 PlaceOrPassword = Annotated[str, AfterValidator(_allow(*_PLACES, "password"))]
 #: An argument of a command that also receives the knobs.
-PlaceOrKnobs = Annotated[str, AfterValidator(_allow(*_PLACES, "knobs"))]
+PlaceOrKnobs = Annotated[str, AfterValidator(_allow(*_PLACES, alone=("knobs",)))]
 #: How one knob is written.
-WrittenKnob = Annotated[str, AfterValidator(_allow("knob", "value", *_PLACES))]
+WrittenKnob = Annotated[str, AfterValidator(_allow("knob", "value", "unit", *_PLACES))]
 #: How one knob is asked for.
 AskedKnob = Annotated[str, AfterValidator(_allow("knob"))]
+#: An argument of a generator's command.
+GeneratorArgument = Annotated[str, AfterValidator(_allow(*_GENERATOR, alone=("knobs", "connection")))]
+#: A line of a file that a generator reads.
+GeneratorFileLine = Annotated[str, AfterValidator(_allow(*_GENERATOR))]

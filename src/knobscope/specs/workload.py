@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
+from knobscope.specs.generator import YCSB
 
 __all__ = ["Workload", "WorkloadChange"]
 
@@ -50,17 +51,30 @@ class Workload(SpecModel):
 
     name: Name = Field(description="The file's name without .yaml.")
     description: str | None = Field(default=None, description="What it stands for.")
-    generator: Literal["ycsb"] = Field(description="The load generator.")
+    generator: Name = Field(description="The load generator: ycsb, or the name of a file in specs/generators.")
     class_: Literal["read", "write"] = Field(alias="class", description="What dominates it.")
     records: int = Field(gt=0, description="Size of the data set, in records.")
     threads: int = Field(default=2, gt=0, description="Client threads, each with a connection.")
     warmup_s: float = Field(default=1, ge=0, description="Seconds before measuring begins.")
     measure_s: float = Field(default=5, gt=0, description="Seconds that are measured.")
-    parameters: dict[str, Value] = Field(description="Properties of the generator.")
+    memory_mib: int | None = Field(
+        default=None,
+        gt=0,
+        description="Memory that the DBMS may use, its share of the page cache included (a control group; needs root); "
+        "no limit when absent.",
+    )
+    cold: bool = Field(default=False, description="Whether a run begins with nothing of its data in the page cache.")
+    parameters: dict[str, Value] = Field(default_factory=dict, description="Properties of the generator.")
     source: str | None = Field(default=None, pattern=r"^https?://", description="Where the workload was defined first.")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "Workload":
+        if self.generator == YCSB:
+            self._check_mix()
+        return self
+
+    def _check_mix(self) -> None:
+        """Raise Misfit for properties that YCSB does not know, and a mix that does not add up."""
         for name, value in self.parameters.items():
             if name not in _OTHER and name not in _MIX:
                 raise Misfit(("parameters", name), "an unknown property", suggest(name, sorted([*_MIX, *_OTHER])))
@@ -70,7 +84,6 @@ class Workload(SpecModel):
         if not math.isclose(sum(map(float, mix.values())), 1):
             shown = ", ".join(f"{name} {share}" for name, share in mix.items() if share)
             raise Misfit(("parameters",), f"the mix {shown}", "proportions that add up to 1, all of them stated")
-        return self
 
 
 class WorkloadChange(SpecModel):
@@ -80,3 +93,5 @@ class WorkloadChange(SpecModel):
     threads: int | None = Field(default=None, gt=0, description="Client threads, each with a connection.")
     warmup_s: float | None = Field(default=None, ge=0, description="Seconds before measuring begins.")
     measure_s: float | None = Field(default=None, gt=0, description="Seconds that are measured.")
+    memory_mib: int | None = Field(default=None, gt=0, description="Memory that the DBMS may use.")
+    cold: bool | None = Field(default=None, description="Whether the page cache holds nothing of the data at first.")

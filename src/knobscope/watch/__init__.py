@@ -1,6 +1,16 @@
 """Watches what a run does to a device: block by block with BPF, or in sums from procfs where BPF is not permitted."""
 
+from knobscope.watch.files import FileTree, name_file, name_files, read_tree
 from knobscope.watch.interface import Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
 
-__all__ = ["Profile", "Watch", "WatchFailedError", "open_watch"]
+__all__ = [
+    "FileTree",
+    "Profile",
+    "Watch",
+    "WatchFailedError",
+    "name_file",
+    "name_files",
+    "open_watch",
+    "read_tree",
+]

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import get_args
 
 from knobscope.devices import BlockDevice, find_block_device
-from knobscope.devices.mounts import list_mounts
 from knobscope.errors import UserError
 from knobscope.tables import write_json
-from knobscope.watch.interface import ProbeName, Profile, Scope, Watch
+from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
+from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import open_watch
 from knobscope.watch.text import format_profile
 
@@ -34,17 +34,32 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"watch: there is no program {command[0]!r} to run")
     block = _find_device(args.device or ".")
     scope: Scope = args.scope or ("device" if args.device else "process")
-    with open_watch(block, args.unit, scope, probes=args.probes) as watch:
+    spool = args.trace.parent if args.trace else None
+    choice = {"probes": args.probes, "files": args.files, "calls": args.calls, "trace": spool}
+    with open_watch(block, args.unit, scope, **choice) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
         for probe, reason in watch.missing_probes.items():
             print(f"knobscope: no {probe} to be had ({reason})", file=sys.stderr)
         code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
+        trees = search_device(block, profile, Path.cwd())
+        if args.trace:
+            _write_trace(watch, args.trace, trees)
+    profile["files"] = name_files(profile, trees)
+    profile.pop("addresses", None)  # they are in `files` now
     profile = {"command": command, "device": f"{block.major}:{block.minor}", "name": block.name, **profile}
     print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
     if args.json:
         write_json(args.json, profile)
     return code
+
+
+def _write_trace(watch: Watch, directory: Path, trees: Sequence[FileTree]) -> None:
+    counts = watch.write_trace(directory, trees)
+    if counts is None:
+        print("knobscope: no trace of single requests is to be had without BPF", file=sys.stderr)
+    else:
+        print(f"knobscope: {counts[0]} requests recorded in {directory}, {counts[1]} lost", file=sys.stderr)
 
 
 def _find_device(text: str) -> BlockDevice:
@@ -92,11 +107,8 @@ def _child_decides(child: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 def _write_back(block: BlockDevice) -> None:
     """Write what the command left in the page cache: it is the command's doing, only later."""
-    device = Path(f"/sys/dev/block/{block.major}:{block.minor}").resolve()
-    mounts = {(mount.major, mount.minor): mount.point for mount in list_mounts()}
-    for (major, minor), point in mounts.items():
-        if Path(f"/sys/dev/block/{major}:{minor}").resolve().is_relative_to(device):  # itself or a partition of it
-            _sync_filesystem(point)
+    for mount in mounts_on(block):
+        _sync_filesystem(mount.point)
 
 
 def _sync_filesystem(directory: Path) -> None:
@@ -145,6 +157,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default=[],
         choices=get_args(ProbeName),
         help="watch this of the command too (repeatable)",
+    )
+    parser.add_argument(
+        "--files",
+        choices=get_args(FileScope),
+        default="all",
+        help="with syscalls or faults: count those on all files, or on files of the device only (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--call",
+        dest="calls",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with syscalls: count only calls of this name (repeatable)",
+    )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="DIR",
+        help="also write every request into this directory, as parquet, for `knobscope trace`; best on another device",
     )
     parser.add_argument("--no-sync", action="store_true", help="take the profile at once when the command has ended")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run")

@@ -2,18 +2,25 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from knobscope.errors import UserError
 
-__all__ = ["OPERATIONS", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
+if TYPE_CHECKING:
+    from knobscope.watch.files import FileTree
+
+__all__ = ["OPERATIONS", "FileScope", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
 
 #: Whether everything on the device counts, or only what the followed processes caused.
 Scope = Literal["device", "process"]
 
 #: What can be watched beside the block layer.
 ProbeName = Literal["syscalls", "faults"]
+
+#: Whose files system calls and faults are counted on: of all devices, or of the watched one.
+FileScope = Literal["all", "device"]
 
 #: Rows of `io_profile`, in this order.
 OPERATIONS = ("read", "write", "discard", "flush")
@@ -53,6 +60,13 @@ class Watch(ABC):
     @abstractmethod
     def end(self) -> Profile:
         """Return what happened since `begin`, and let the processes go."""
+
+    def write_trace(self, directory: Path, trees: "Sequence[FileTree]") -> tuple[int, int] | None:
+        """Write every request of the last run into a directory; return how many, and how many were lost.
+
+        `trees` are the files of the run, in the order in which they were read. None: no requests were recorded.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:

@@ -1,18 +1,21 @@
 """The client of `probes/monitor.py`, the one program that needs root."""
 
 import contextlib
+import io
 import json
 import os
-import select
+import queue
 import subprocess
 import tempfile
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from knobscope.devices import BlockDevice
-from knobscope.watch.interface import ProbeName, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.files import FileTree
+from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.recording import Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
@@ -21,6 +24,7 @@ _PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, n
 _READY_TIMEOUT_S = 60.0  # compiling takes half a second here, seven on an emulated processor
 _ANSWER_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 10.0
+_READ_BYTES = 1 << 20
 
 
 class MonitorUnavailableError(Exception):
@@ -32,12 +36,26 @@ class MonitorWatch(Watch):
 
     monitor = "bpf"
 
-    def __init__(self, block: BlockDevice, unit: int, scope: Scope, probes: Sequence[ProbeName] = ()) -> None:
-        self._pending = b""
+    def __init__(
+        self,
+        block: BlockDevice,
+        unit: int,
+        scope: Scope,
+        probes: Sequence[ProbeName] = (),
+        files: FileScope = "all",
+        calls: Sequence[str] = (),
+        trace: Path | None = None,
+    ) -> None:
+        self._recording = Recording(trace) if trace else None
+        self._told_files: list[dict[str, Any]] = []
+        self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
-        options += [f"--with={probe}" for probe in probes]
+        options += [*(f"--with={probe}" for probe in probes), f"--files={files}", *(f"--call={call}" for call in calls)]
+        options += ["--trace"] if trace else []
         self._process = _start([_PYTHON, "-I", str(_PROGRAM), *options], self._errors)
+        self._reader = threading.Thread(target=self._read, name="monitor", daemon=True)
+        self._reader.start()
         try:
             answer = self._receive(_READY_TIMEOUT_S)
         except WatchFailedError as failure:
@@ -54,13 +72,20 @@ class MonitorWatch(Watch):
 
     def begin(self) -> None:
         """Set all counters in the kernel to zero."""
+        if self._recording:
+            self._recording.start()
         self._ask("begin", "begun")
 
     def end(self) -> Profile:
         """Return the counters since `begin`; the processes go back to the control group that they came from."""
         profile = self._ask("end", "profile")
         del profile["event"]
+        self._told_files = profile["files"]
         return profile
+
+    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
+        """Write the requests of the last run."""
+        return self._recording.write(directory, trees, self._told_files) if self._recording else None
 
     def close(self) -> None:
         """End the monitor; what it made in the system, it removes."""
@@ -71,9 +96,12 @@ class MonitorWatch(Watch):
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._reader.join()
         if self._process.stdout:
             self._process.stdout.close()
         self._errors.close()
+        if self._recording:
+            self._recording.close()
 
     def _ask(self, command: str, expected: str) -> dict[str, Any]:
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
@@ -85,20 +113,33 @@ class MonitorWatch(Watch):
         return answer
 
     def _receive(self, timeout_s: float) -> dict[str, Any]:
-        """Return the next line of the monitor; raises WatchFailedError when none comes in time."""
-        assert self._process.stdout is not None  # noqa: S101 - for the type checker
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._pending:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(deadline - time.monotonic(), 0))
-            if not ready:
-                raise WatchFailedError(f"the monitor has not answered for {timeout_s:g} s; its process is still there")
-            received = os.read(self._process.stdout.fileno(), 1 << 16)
-            if not received:
-                raise WatchFailedError(self._describe_end())
-            self._pending += received
-        line, _, self._pending = self._pending.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
+        """Return the next answer of the monitor; raises WatchFailedError when none comes in time."""
+        try:
+            answer = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            raise WatchFailedError(
+                f"the monitor has not answered for {timeout_s:g} s; its process is still there"
+            ) from None
+        if answer is None:
+            self._answers.put(None)  # it stays ended
+            raise WatchFailedError(self._describe_end())
         return answer
+
+    def _read(self) -> None:
+        """Sort what the monitor says, in a thread of its own: records come unasked and must not have to wait."""
+        assert isinstance(self._process.stdout, io.RawIOBase)  # noqa: S101 - for the type checker
+        stream = io.BufferedReader(self._process.stdout, _READ_BYTES)
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break  # the monitor was killed
+            message: dict[str, Any] = json.loads(line)
+            if message["event"] != "records":
+                self._answers.put(message)
+                continue
+            records = stream.read(message["bytes"])
+            if self._recording:
+                self._recording.add(message, records)
+        self._answers.put(None)
 
     def _describe_end(self) -> str:
         try:

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from knobscope.watch.interface import Profile
+from knobscope.watch.layout import ABSENT, align, number, percent
+from knobscope.watch.text_calls import format_calls
 
 __all__ = ["format_profile"]
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
 _MAX_DEPTHS = 8
-_ABSENT = "-"
+_MAX_FILES = 12
 
 
 def format_profile(profile: Profile) -> str:
@@ -18,18 +20,25 @@ def format_profile(profile: Profile) -> str:
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
     blocks = [_format_run(profile)]
     if not rows:
-        return f"{blocks[0]}\nno requests reached the device\n"
+        return "\n\n".join([f"{blocks[0]}\nno requests reached the device", *format_calls(profile)]) + "\n"
     blocks.append(_format_operations(rows, profile["io_latency"]))
-    if profile["monitor"] == "bpf":
+    if profile["monitor"] != "procfs":
         blocks += [_format_parts(rows), _format_sizes(profile["io_sizes"]), _format_depth(profile["queue_depth"])]
+        blocks += [_format_files(profile["files"]), *format_calls(profile)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _format_run(profile: Profile) -> str:
-    facts = [f"{profile['duration_s']:.3f} s", f"CPU {_number(profile['cpu_s'], 2)} s", f"monitor {profile['monitor']}"]
+    if profile["monitor"] == "trace":
+        return f"{profile['duration_s']:.3f} s, aligned to {profile['unit']} bytes"
+    facts = [
+        f"{profile['duration_s']:.3f} s",
+        f"CPU {number(profile['cpu_s'], 2)} s",
+        f"monitor {profile['monitor']}",
+    ]
     if profile["monitor"] == "bpf":
         facts += [f"scope {profile['scope']}", f"lost events {profile['lost_events']}"]
-        facts += [f"unattributed {_share(profile['unattributed_share'])}"]
+        facts += [f"unattributed {percent(profile['unattributed_share'])}"]
     return ", ".join(facts)
 
 
@@ -41,21 +50,23 @@ def _format_operations(rows: Sequence[dict[str, Any]], latency: Sequence[dict[st
             [
                 row["op"],
                 str(row["requests"]),
-                _number(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
-                _share(row["aligned_share"]),
-                _share(row["sequential_share"]),
-                _number(_find_quantile(times, 0.5), 0),
-                _number(_find_quantile(times, 0.99), 0),
+                number(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
+                percent(row["aligned_share"]),
+                percent(row["sequential_share"]),
+                number(_find_quantile(times, 0.5), 0),
+                number(_find_quantile(times, 0.99), 0),
             ]
         )
-    return _align(table)
+    return align(table)
 
 
 def _format_parts(rows: Sequence[dict[str, Any]]) -> str:
     table = [["caused by", *_PARTS]]
+    if None in (row["own_requests"] for row in rows):
+        return ""  # not known
     for row in rows:
-        table.append([row["op"], *(_share(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
-    return _align(table)
+        table.append([row["op"], *(percent(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
+    return align(table)
 
 
 def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:
@@ -63,7 +74,7 @@ def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:
     for op in dict.fromkeys(row["op"] for row in sizes):
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{row['bytes'] / 1024:g} KiB {_share(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
+        shown = [f"{row['bytes'] / 1024:g} KiB {percent(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
         rest = [f"{len(rows) - _MAX_SIZES} other sizes"] if len(rows) > _MAX_SIZES else []
         lines.append(f"{op} sizes: {', '.join(shown + rest)}")
     return "\n".join(lines)
@@ -72,6 +83,8 @@ def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:
 def _format_depth(rows: Sequence[dict[str, Any]]) -> str:
     """Describe the whole device, and its hardware queues where there are several."""
     queues = sorted({row["queue"] for row in rows})
+    if not rows:
+        return ""  # not known
     return "\n".join(_format_queue(rows, queue) for queue in (queues if len(queues) > 2 else [-1]))
 
 
@@ -84,8 +97,19 @@ def _format_queue(rows: Sequence[dict[str, Any]], queue: int) -> str:
     total = sum(busy.values())
     mean = sum(depth * time_ns for depth, time_ns in busy.items()) / total
     longest = sorted(sorted(busy, key=lambda depth: -busy[depth])[:_MAX_DEPTHS])
-    shares = ", ".join(f"{depth}: {_share(busy[depth] / total)}" for depth in longest)
-    return f"{name}: busy {_share(total / sum(times.values()))}, mean depth {mean:.2f} while busy ({shares})"
+    shares = ", ".join(f"{depth}: {percent(busy[depth] / total)}" for depth in longest)
+    return f"{name}: busy {percent(total / sum(times.values()))}, mean depth {mean:.2f} while busy ({shares})"
+
+
+def _format_files(rows: Sequence[dict[str, Any]]) -> str:
+    """Show the files with most bytes; the order of requests is not known where only their addresses are."""
+    table = [["file", "", "requests", "MiB", "sequential", "pattern"]]
+    for row in sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_FILES]:
+        pattern = row["pattern"] or ABSENT
+        size = number(row["bytes"] / 2**20, 1)
+        table.append([row["file"], row["op"], str(row["requests"]), size, percent(row["sequential_share"]), pattern])
+    rest = [f"{len(rows) - _MAX_FILES} more lines in the JSON"] if len(rows) > _MAX_FILES else []
+    return "\n".join([align(table), *rest]) if rows else ""
 
 
 def _find_quantile(histogram: Sequence[dict[str, Any]], share: float) -> float | None:
@@ -96,20 +120,3 @@ def _find_quantile(histogram: Sequence[dict[str, Any]], share: float) -> float |
         if left <= 0:
             return float(row["high_us"])
     return None
-
-
-def _number(value: float | None, digits: int) -> str:
-    return _ABSENT if value is None else f"{value:.{digits}f}"
-
-
-def _share(value: float | None) -> str:
-    return _ABSENT if value is None else f"{100 * value:.1f} %"
-
-
-def _align(table: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    lines = []
-    for first, *rest in table:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

@@ -62,6 +62,11 @@ class Canvas:
             steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
             self._add("path", look, {"d": f"M{steps}{'Z' if closed else ''}"}, tip)
 
+    def points(self, points: Sequence[Point], look: str) -> None:
+        """Draw many equal points in one mark, without tips: a path of strokes that have no length."""
+        if points:
+            self._add("path", look, {"d": "".join(f"M{_number(x)} {_number(y)}h0" for x, y in points)})
+
     def text(self, x: float, y: float, text: str, look: str = "", anchor: Anchor = "start") -> None:
         """Write a text; `y` is its base line."""
         attributes: dict[str, float | str] = {"x": x, "y": y}

@@ -2,22 +2,31 @@
 
 from knobscope.report.sections.devices import DevicesSection, build_devices
 from knobscope.report.sections.effects import EffectsSection, build_effects
+from knobscope.report.sections.files import FilesSection, build_files
 from knobscope.report.sections.findings import FindingsSection, build_findings
 from knobscope.report.sections.head import Head, build_head
+from knobscope.report.sections.io_related import IoRelated, build_io_related
 from knobscope.report.sections.ranking import RankingSection, build_ranking
 from knobscope.report.sections.runs import RunsSection, build_runs
+from knobscope.report.sections.tuning import TuningSection, build_tuning
 
 __all__ = [
     "DevicesSection",
     "EffectsSection",
+    "FilesSection",
     "FindingsSection",
     "Head",
+    "IoRelated",
     "RankingSection",
     "RunsSection",
+    "TuningSection",
     "build_devices",
     "build_effects",
+    "build_files",
     "build_findings",
     "build_head",
+    "build_io_related",
     "build_ranking",
     "build_runs",
+    "build_tuning",
 ]

@@ -34,6 +34,15 @@ RULE_TITLES = {
         "Is I/O made sequential at a price, on a device that gains nothing?",
     ),
     "intuition": ("Against the intuition", "Does the knob do what its documentation lets people expect?"),
+    "read_write_interference": (
+        "Reads wait for writes",
+        "Do files that are only read share the device with files that are written to, at their cost?",
+    ),
+    "access_pattern": ("Order is not kept", "Does a file reach the device in the order in which it is asked for?"),
+    "cross_check": (
+        "Guilty elsewhere",
+        "Was a mechanism that is at fault in another DBMS tested here, and found innocent?",
+    ),
 }
 #: Pictures that speak for a rule, the most telling ones first; the first two are shown, the rest on demand.
 _PICTURES = {
@@ -42,6 +51,9 @@ _PICTURES = {
     "io_parallelism": ("depth", "shares", "sizes"),
     "io_sequentiality": ("shares", "throughput", "sizes", "depth"),
     "intuition": ("values", "throughput", "sizes", "depth", "shares"),
+    "read_write_interference": ("depth", "sizes"),
+    "access_pattern": ("sizes", "depth"),
+    "cross_check": (),
 }
 _USUAL_PICTURES = ("throughput", "sizes", "depth", "shares")
 #: More cards than this get no pictures: the page stays small enough to be sent around.
@@ -214,7 +226,9 @@ def _card(data: StudyData, rows: list[Row], index: int) -> Card:
         values=[_card_value(data, row) for row in rows],
         pictures=pictures[:2],
         more=pictures[2:],
-        no_pictures="" if pictures else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
+        no_pictures=""
+        if pictures or index < _MOST_PICTURED
+        else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
     )
 
 

@@ -180,6 +180,12 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     scores = [fit["r2_min"] for fit in fits if fit["r2_min"] is not None]
     if not fits:
         return
+    if prior := fits[0]["prior"]:
+        score = min((fit["holdout_r2"] for fit in fits if fit["holdout_r2"] is not None), default=None)
+        level = "good" if all(fit["trustworthy"] for fit in fits) else "poor"
+        meaning = f"R² of model {prior}, which took the place of screening, on runs it had not seen"
+        yield Sureness("Model", format_number(score, 2), meaning, level)
+        return
     threshold = data.specs.study.screening.threshold
     lowest = min(scores, default=None)
     trusted = sum(bool(fit["trustworthy"]) for fit in fits)

@@ -75,7 +75,8 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     if not fits and not knobs:
         return None
     pictures = [_ranking_figure(case, knobs)] if knobs else []
-    pictures += [_rounds_figure(data, case, fits)] if fits else []
+    screened = [fit for fit in fits if not fit["prior"]]
+    pictures += [_rounds_figure(data, case, screened)] if screened else []
     last = fits[-1] if fits else None
     return CaseRanking(
         name=name_case(case),
@@ -89,7 +90,10 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
 
 def _summarise(knobs: list[Row], fits: list[Row]) -> str:
     words = []
-    if fits:
+    if fits and fits[-1]["prior"]:
+        reason = fits[-1]["reason"]
+        words.append(f"{reason[:1].upper()}{reason[1:]}.")
+    elif fits:
         last = fits[-1]
         model = _MODELS.get(last["model"], last["model"])
         verb = "stopped" if last["stopped"] else "ended without reaching its goal"

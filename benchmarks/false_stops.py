@@ -1,0 +1,190 @@
+"""How often screening stops too early: generated systems that are hard on purpose.
+
+Run `python benchmarks/false_stops.py [--systems 40] [--trials 3] [--seed 1]`. Every system is a grid whose every
+setting is known, so a stop can be checked: it is false when R2 on the settings that were never looked at is below .85.
+Strategies are compared on the same systems. Kinds of systems: interactions of three knobs, cliffs (a corner
+of the grid is ten times slower), rare levels, noise that limits what can be predicted, hardly any effect, heavy tails,
+products of many effects, parity of three switches, and smooth curves over many levels.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+
+from knobscope.replay import Plan, run_trial
+from knobscope.select.design import Settings
+from knobscope.select.parallel import one_thread
+
+FALSE_BELOW = 0.85
+STRATEGIES = {"anova, random": ("anova", "random"), "auto, active": ("auto", "active")}
+
+Generator = np.random.Generator
+
+
+def make_grid(rng: Generator, least: int = 4, most: int = 7) -> pd.DataFrame:
+    """Return a full grid of 250 to 1,200 settings: knobs k0, k1, ... with two to five levels each."""
+    while True:
+        counts = rng.integers(2, 6, rng.integers(least, most + 1))
+        if 250 <= np.prod(counts) <= 1200:
+            return pd.DataFrame(product(*map(range, counts)), columns=[f"k{i}" for i in range(len(counts))])
+
+
+def main_effects(grid: pd.DataFrame, rng: Generator, size: float) -> np.ndarray:
+    """Sum of one random curve per knob; knobs differ in strength, and about a third of them do nothing."""
+    total = np.zeros(len(grid))
+    for name in grid:
+        strength = size * rng.exponential(1) * (rng.random() > 0.35)
+        total += strength * rng.normal(size=grid[name].nunique())[grid[name]]
+    return total
+
+
+def corner(grid: pd.DataFrame, rng: Generator, knobs: int) -> np.ndarray:
+    """Mark the settings where some knobs all have one certain level."""
+    marked = np.ones(len(grid), bool)
+    for name in rng.permutation(grid.columns)[:knobs]:
+        marked &= (grid[name] == rng.integers(grid[name].nunique())).to_numpy()
+    return marked
+
+
+def three_way(rng: Generator) -> pd.DataFrame:
+    """One to three interactions of three knobs, as strong as the main effects together."""
+    grid = make_grid(rng)
+    y = main_effects(grid, rng, 1)
+    for _ in range(rng.integers(1, 4)):
+        y = y + rng.uniform(2, 8) * corner(grid, rng, 3)
+    return grid.assign(y=y + rng.normal(0, 0.1, len(grid)))
+
+
+def cliffs(rng: Generator) -> pd.DataFrame:
+    """A corner of two or three knobs is five to twenty times slower."""
+    grid = make_grid(rng)
+    y = 10 + main_effects(grid, rng, 0.7)
+    y = np.abs(y) * np.where(corner(grid, rng, rng.integers(2, 4)), rng.uniform(5, 20), 1)
+    return grid.assign(y=y * np.exp(rng.normal(0, 0.03, len(grid))))
+
+
+def rare_level(rng: Generator) -> pd.DataFrame:
+    """One level of a knob is allowed beside few others only, and is far from the rest."""
+    grid = make_grid(rng)
+    y = main_effects(grid, rng, 1) + rng.uniform(5, 15) * (grid.k0 == 0)
+    allowed = (grid.k0 != 0) | (rng.random(len(grid)) < 0.08)
+    return grid.assign(y=y + rng.normal(0, 0.2, len(grid)))[allowed].reset_index(drop=True)
+
+
+def noise_limited(rng: Generator) -> pd.DataFrame:
+    """Noise is 10 to 60 % of the variance."""
+    grid = make_grid(rng)
+    y = main_effects(grid, rng, 1) + corner(grid, rng, 2) * rng.uniform(0, 4) + rng.normal(0, 1e-3, len(grid))
+    share = rng.uniform(0.1, 0.6)
+    return grid.assign(y=y + rng.normal(0, np.std(y) * np.sqrt(share / (1 - share)), len(grid)))
+
+
+def low_effect(rng: Generator) -> pd.DataFrame:
+    """Best and worst differ by 10 %, most of it noise."""
+    grid = make_grid(rng)
+    y = 100 + 0.5 * main_effects(grid, rng, 1)
+    return grid.assign(y=y + rng.normal(0, 2, len(grid)))
+
+
+def heavy_tails(rng: Generator) -> pd.DataFrame:
+    """Noise with a t distribution of two degrees: some runs are far off for no reason."""
+    grid = make_grid(rng)
+    y = main_effects(grid, rng, 2) + corner(grid, rng, 2) * rng.uniform(0, 6)
+    return grid.assign(y=y + 0.3 * rng.standard_t(2, len(grid)))
+
+
+def products(rng: Generator) -> pd.DataFrame:
+    """Effects multiply, and nobody took the logarithm."""
+    grid = make_grid(rng)
+    return grid.assign(y=np.exp(main_effects(grid, rng, 0.6) + rng.normal(0, 0.03, len(grid))))
+
+
+def parity(rng: Generator) -> pd.DataFrame:
+    """Three switches whose parity decides, beside ordinary effects: no interaction of two can see it."""
+    grid = make_grid(rng, 5, 7)
+    switches = sum((grid[name] > 0).astype(int) for name in ("k0", "k1", "k2"))
+    return grid.assign(
+        y=main_effects(grid, rng, 1) + rng.uniform(0.5, 4) * (switches % 2) + rng.normal(0, 0.1, len(grid))
+    )
+
+
+def smooth(rng: Generator) -> pd.DataFrame:
+    """Three ordered knobs with many levels whose curves bend and meet."""
+    counts = rng.integers(7, 15, 3)
+    grid = pd.DataFrame(product(*map(range, counts)), columns=["k0", "k1", "k2"])
+    a, b, c = (grid[name] / (count - 1) for name, count in zip(grid, counts, strict=True))
+    y = np.sin(rng.uniform(1, 5) * a) + rng.uniform(0, 3) * np.minimum(a, b) + rng.uniform(0, 2) * (c > 0.8)
+    return grid.assign(y=y + rng.normal(0, 0.05, len(grid)))
+
+
+SYSTEMS: dict[str, Callable[[Generator], pd.DataFrame]] = {
+    function.__name__: function
+    for function in (
+        three_way,
+        cliffs,
+        rare_level,
+        noise_limited,
+        low_effect,
+        heavy_tails,
+        products,
+        parity,
+        smooth,
+    )
+}
+
+
+def judge(seed: int, trials: int, item: tuple[str, int]) -> list[dict[str, object]]:
+    """Replay one system with every strategy: a row per strategy and trial."""
+    kind, number = item
+    table = SYSTEMS[kind](np.random.default_rng([seed, list(SYSTEMS).index(kind), number]))
+    settings = Settings.from_frame(table, [name for name in table if name != "y"])
+    rows = []
+    with one_thread():
+        for name, (model, sampling) in STRATEGIES.items():
+            for trial in range(trials):
+                found = run_trial(settings, table.y.to_numpy(), Plan(model, sampling, seed=number), trial)
+                r2 = found["r2_unsampled"]
+                false = found["stopped"] and r2 is not None and r2 < FALSE_BELOW
+                share = found["settings"] / len(table)
+                rows.append(
+                    {"kind": kind, "number": number, "strategy": name, "stopped": found["stopped"], "false": false}
+                )
+                rows[-1] |= {"share": share, "r2": r2}
+    return rows
+
+
+def work_through(systems: int, trials: int, seed: int, jobs: int) -> Iterator[dict[str, object]]:
+    """Yield the rows of all systems; the result does not depend on the number of processes."""
+    items = [(kind, number) for number in range(systems) for kind in SYSTEMS]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for rows in pool.map(partial(judge, seed, trials), items, chunksize=4):
+            yield from rows
+
+
+def main() -> None:
+    """Print a table: kind and strategy, stops, false stops, median share of the grid at a stop."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", type=int, default=40, help="systems of each kind")
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    rows = pd.DataFrame(work_through(args.systems, args.trials, args.seed, args.jobs))
+    rows["share"] = rows.share.where(rows.stopped)
+    for keys in (["kind", "strategy"], ["strategy"]):
+        table = rows.groupby(keys).agg(
+            trials=("stopped", "size"), stops=("stopped", "sum"), false=("false", "sum"), share=("share", "median")
+        )
+        print(table.round(3).to_string(), end="\n\n")
+    worst = rows[rows["false"]]
+    print(worst.to_string() if len(worst) else "no false stop")
+
+
+if __name__ == "__main__":
+    main()

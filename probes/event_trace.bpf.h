@@ -1,0 +1,107 @@
+// A record per request, sent at its completion: only in a monitor that was asked for a trace (macro TRACE).
+//
+// What is known early waits in the request's slot: in the submitter's context its process and the file and offset of
+// the page it carries (none for direct I/O, which carries anonymous memory), at issue its place, size and flags. The
+// reader takes records out of the ring when it likes to: nobody is woken up. A full ring is counted.
+// Overhead: see docs/trace.md.
+
+#ifdef TRACE
+#define TRACE_FUA 1
+#define TRACE_PREFLUSH 2
+#define TRACE_SYNC 4
+#define TRACE_META 8
+#define TRACE_PLACED 16  // inode, device and offset are there
+#define TRACE_OP 8       // from this bit on
+#define UNSEEN_END (~0ULL)
+
+struct event_t {
+    struct note_t note;
+    u64 latency;
+    u16 queue;
+    u8 op, owner, failed, unused[3];
+};
+
+BPF_RINGBUF_OUTPUT(trace_events, TRACE_PAGES);
+BPF_PERCPU_ARRAY(trace_lost, u64, 1);
+
+// The file and offset of a bio's first page; nothing for anonymous memory, pages without a file, and block devices.
+static __always_inline void note_place(struct note_t *note, u64 bio)
+{
+#if defined(HAVE_page__compound_head) && defined(HAVE_folio__index)
+    u64 vectors = read_u64(bio + bio__bi_io_vec);
+    u64 vector = vectors + read_u32(bio + bio__bi_idx) * (u64)bio_vec__END;
+    u64 page = vectors ? read_u64(vector + bio_vec__bv_page) : 0, head = page ? read_u64(page + page__compound_head) : 0;
+    u64 folio = head & 1 ? head - 1 : page, mapping = folio ? read_u64(folio + folio__mapping) : 0;
+    u64 inode = mapping && !(mapping & 3) ? read_u64(mapping + address_space__host) : 0;
+    if (!inode || (read_u32(inode + inode__i_mode) & 0170000) != 0100000)
+        return;
+    note->inode = read_u64(inode + inode__i_ino);
+    note->device = read_u32(read_u64(inode + inode__i_sb) + super_block__s_dev);
+    note->offset = ((read_u64(folio + folio__index) + (page - folio) / page__END) << PAGE_SHIFT)
+        + read_u32(vector + bio_vec__bv_offset) % (1 << PAGE_SHIFT);
+    note->flags |= TRACE_PLACED;
+#endif
+}
+
+// In the submitter's context. The flush machinery clears FUA and PREFLUSH before it issues: they are seen only here.
+static __always_inline void trace_start(struct slot_t *slot, u64 *request)
+{
+    if (!slot)
+        return;
+    struct note_t *note = &slot->note;
+    u32 flags = GET(request, request__cmd_flags, u32);
+    note->flags = (flags & FLAG(FUA) ? TRACE_FUA : 0) | (flags & FLAG(PREFLUSH) ? TRACE_PREFLUSH : 0);
+    note->pid = bpf_get_current_pid_tgid() >> 32;
+    note->sector = GET(request, request__sector, u64);
+    bpf_get_current_comm(note->comm, sizeof(note->comm));
+    note->inode = note->offset = note->device = 0;
+    note_place(note, GET(request, request__bio, u64));
+}
+
+// The request may have grown at its head since it was made.
+static __always_inline void trace_issue(struct slot_t *slot, u64 *request, u32 op, u64 now)
+{
+    struct note_t *note = &slot->note;
+    u64 sector = GET(request, request__sector, u64), started = GET(request, request__start_time_ns, u64);
+    u32 flags = GET(request, request__cmd_flags, u32);
+    if (note->flags & TRACE_PLACED)
+        note->offset -= (note->sector - sector) << 9;
+    note->flags = (note->flags & (TRACE_FUA | TRACE_PREFLUSH | TRACE_PLACED)) | op << TRACE_OP;
+    note->flags |= (flags & FLAG(SYNC) ? TRACE_SYNC : 0) | (flags & FLAG(META) ? TRACE_META : 0);
+    note->issued_at = now;
+    note->wait = started && started <= now ? now - started : 0;
+    note->sector = sector;
+    note->bytes = GET(request, request__data_len, u32);
+}
+
+static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u32 queue, u64 latency, int failed)
+{
+    int zero = 0;
+    struct event_t *event = c->epoch & 1 ? trace_events.ringbuf_reserve(sizeof(struct event_t)) : 0;
+    u64 *lost = event || !(c->epoch & 1) ? 0 : trace_lost.lookup(&zero);
+    if (lost)
+        *lost += 1;
+    if (event) {
+        event->note = slot->note;
+        event->latency = latency;
+        event->queue = queue;
+        event->op = slot->note.flags >> TRACE_OP;
+        event->owner = slot->owner;
+        event->failed = failed;
+        trace_events.ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+    }
+    slot->note.flags = slot->note.pid = 0;  // what comes next may have no start: nobody submits a flush
+}
+
+// A completion that was never seen: the request is in the trace all the same, without a latency.
+static __always_inline void trace_forgotten(struct config_t *c, struct slot_t *slot, u32 queue)
+{
+    if (slot && slot->state == ISSUED && slot->epoch == (u8)c->epoch && is_counted(slot->owner))
+        trace_end(c, slot, queue, UNSEEN_END, 0);
+}
+#else
+#define trace_start(slot, request)
+#define trace_issue(slot, request, op, now)
+#define trace_end(config, slot, queue, latency, failed)
+#define trace_forgotten(config, slot, queue)
+#endif

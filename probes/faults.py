@@ -1,0 +1,139 @@
+"""Page faults of the followed processes on mapped files: which offsets fault in, are dirtied and written back."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from calls import describe_registers, list_registers
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, allow_devices, describe_file
+from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from patterns import describe_pattern
+from probe import Selection
+from program import Program
+
+__all__ = ["FaultProbe"]
+
+Row = dict[str, Any]
+
+_SOURCE = Path(__file__).resolve().with_name("pagefault.bpf.c")
+_PAGE_BYTES = 4096
+_REGION_BYTES = 1 << 20  # as in the program
+_LOSSES = ("files", "regions")  # as the enum in the program
+_HANDLERS = {
+    "mm_filemap_fault": "on_fault",
+    "mm_filemap_add_to_page_cache": "on_add",
+    "writeback_dirty_folio": "on_dirty",
+    "block_bio_queue": "on_bio",
+}
+_BIO_MEMBERS = (
+    Member("bio", "bi_bdev", 8),
+    Member("bio", "bi_opf", 4),
+    Member("bio", "bi_io_vec", 8),
+    Member("bio", "bi_iter.bi_idx", 4),
+    Member("bio", "bi_iter.bi_size", 4),
+    Member("bio_vec", "bv_page", 8),
+    Member("page", "compound_head", 8, until="7.2"),
+    Member("super_block", "s_bdev", 8),
+)
+
+
+class FaultProbe:
+    """Counts in the kernel, of one cgroup at a time."""
+
+    def __init__(self, selection: Selection) -> None:
+        machine = platform.machine()
+        kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
+        self._has = {handler: point in kernel.tracepoints for point, handler in _HANDLERS.items()}
+        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(machine))
+        constants = {"ONE_DEVICE": int(bool(selection.devices))}
+        self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
+        allow_devices(self._program, selection.devices)
+
+    def start(self, cgroup: int) -> None:
+        """Clear all counters and count for this cgroup from now on."""
+        self._program.clear("files", "regions", "losses")
+        self._program.start_costs()
+        self._configure(cgroup)
+
+    def sample(self) -> None:
+        """Nothing: the kernel counts."""
+
+    def stop(self) -> Row:
+        """Return the mapped files of the run, and which regions of them were worked on."""
+        self._configure(0)
+        costs = self._program.list_costs()
+        files = [(key, file, describe_file(key, file.name)) for key, file in self._program["files"].items()]
+        rows = [about | self._describe_file(file) for _, file, about in files]
+        names = {_identify(key): about for key, _, about in files}
+        regions = [
+            names[_identify(key.file)] | {"offset": key.number * _REGION_BYTES} | self._describe_sums(sums)
+            for key, sums in self._program["regions"].items()
+        ]
+        lost = [sum(self._program.get("losses", reason)) for reason in range(len(_LOSSES))]
+        return {
+            "faults": sorted(rows, key=lambda row: (-(row["faults"] or 0), row["name"])),
+            "fault_regions": sorted(regions, key=lambda row: (row["device"], row["inode"], row["offset"])),
+            "lost_faults": dict(zip(_LOSSES, lost, strict=True)),
+            "fault_programs": costs,
+        }
+
+    def close(self) -> None:
+        """Detach."""
+        self._program.close()
+
+    def _configure(self, cgroup: int) -> None:
+        self._program.put("config", 0, self._program["config"].Leaf(cgroup))
+
+    def _describe_sums(self, sums: Any) -> Row:
+        """Return sums; None is what this kernel does not show."""
+        brought_in = sums.brought_in if self._has["on_fault"] and self._has["on_add"] else None
+        return {
+            "faults": sums.faults if self._has["on_fault"] else None,
+            "pages_in": _count_pages(brought_in),
+            "bytes_in": brought_in,
+            "pages_dirtied": _count_pages(sums.dirtied if self._has["on_dirty"] else None),
+            "pages_written_back": _count_pages(sums.written_back if self._has["on_bio"] else None),
+        }
+
+    def _describe_file(self, file: Any) -> Row:
+        pattern = describe_pattern(file.pattern.judged, file.pattern.sequential, file.pattern.strided)
+        return self._describe_sums(file.sums) | (pattern if self._has["on_fault"] else dict.fromkeys(pattern))
+
+
+def _identify(key: Any) -> tuple[int, int, int]:
+    return key.device, key.inode, key.name
+
+
+def _count_pages(size: int | None) -> int | None:
+    return None if size is None else size // _PAGE_BYTES
+
+
+def _state_needs(machine: str) -> Needs:
+    return Needs(
+        members=(*list_registers(machine), *FILE_MEMBERS, *FAULT_MEMBERS, *_BIO_MEMBERS),
+        tracepoints={
+            "mm_filemap_fault": "address_space",
+            "mm_filemap_add_to_page_cache": "folio",
+            "writeback_dirty_folio": "folio",
+            "block_bio_queue": "bio",
+        },
+        heads={"inode__HEAD": FILE_HEAD},
+        sizes=("bio_vec", "page"),
+        enums=("pageflags",),
+        headers=("fs", "blkdev", "sched", "ptrace", "mm"),
+    )
+
+
+def _choose_tracepoints(kernel: Kernel) -> Kernel:
+    """Leave out what this kernel shows only in part."""
+    points = dict(kernel.tracepoints)
+    if "mm_filemap_fault" not in points:  # since 6.12
+        points.pop("mm_filemap_add_to_page_cache", None)
+    if "HAVE_page__compound_head" not in kernel.prelude:
+        points.pop("block_bio_queue", None)
+    if not points.keys() & {"mm_filemap_fault", "writeback_dirty_folio"}:
+        raise UnavailableError("this kernel has neither of the tracepoints mm_filemap_fault and writeback_dirty_folio")
+    return Kernel(kernel.prelude, points, kernel.has_btf)

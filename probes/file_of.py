@@ -1,0 +1,65 @@
+"""Which file it is: what file_of.bpf.h reads of the kernel, and its keys as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kernel import Member
+from program import Program
+
+__all__ = ["FAULT_MEMBERS", "FILE_HEAD", "FILE_MEMBERS", "allow_devices", "describe_file"]
+
+_MINOR_BITS = 20  # of the kernel's own device numbers; what stat shows is encoded otherwise
+
+#: Read in one go.
+FILE_HEAD = (
+    Member("inode", "i_mode", 2),
+    Member("inode", "i_sb", 8),
+    Member("inode", "i_ino", 8),
+    Member("inode", "i_rdev", 4),
+)
+#: What file_of.bpf.h reads.
+FILE_MEMBERS = (
+    *FILE_HEAD,
+    Member("inode", "i_dentry.first", 8),
+    Member("super_block", "s_dev", 4),
+    Member("file", "f_inode", 8),
+    Member("task_struct", "files", 8),
+    Member("files_struct", "fdt", 8),
+    Member("fdtable", "max_fds", 4),
+    Member("fdtable", "fd", 8),
+    Member("dentry", "d_name.name", 8),
+    Member("dentry", "d_name.hash", 4),
+    Member("dentry", "d_u.d_alias", 16, since="3.19"),
+)
+#: What fault.bpf.h reads; struct folio exists since 5.16.
+FAULT_MEMBERS = (
+    Member("task_struct", "min_flt", 8),
+    Member("task_struct", "maj_flt", 8),
+    Member("address_space", "host", 8),
+    Member("folio", "mapping", 8, since="5.16"),
+    Member("folio", "index", 8, since="5.16"),
+    Member("folio", "flags", 8, since="5.16"),
+    Member("folio", "_folio_nr_pages", 4, since="5.18", until="6.15"),
+    Member("folio", "_nr_pages", 4, since="6.15"),
+)
+
+
+def describe_file(key: Any, name: bytes) -> dict[str, Any]:
+    """Return `device` (MAJ:MIN), `inode` and `name` (last part of its path) of a key; a block device has inode 0."""
+    device = f"{key.device >> _MINOR_BITS}:{key.device & (1 << _MINOR_BITS) - 1}"
+    text = name.decode(errors="replace")
+    if not key.inode:
+        entry = Path("/sys/dev/block", device)
+        text = entry.resolve().name if entry.exists() else text
+    return {"device": device, "inode": int(key.inode), "name": text}
+
+
+def allow_devices(program: Program, devices: Iterable[str]) -> None:
+    """Let only files on these devices (MAJ:MIN) count."""
+    table = program["devices"]
+    for device in devices:
+        major, minor = device.split(":")
+        table[table.Key(int(major) << _MINOR_BITS | int(minor))] = table.Leaf(1)

@@ -1,0 +1,125 @@
+"""A BPF program of a probe: compiled, attached to raw tracepoints, its maps read and written, its cost known."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel import Kernel, UnavailableError, compile_environment
+
+__all__ = ["Program"]
+
+_FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
+_RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
+
+Cost = tuple[int, int, int]
+
+
+class Program:
+    """One C source with what it includes; `handlers`: tracepoint -> function, those this kernel has are attached.
+
+    `constants` become macros; `tails`: program array -> functions that it holds, from place 0 on. UnavailableError when
+    bcc or the kernel refuses.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        kernel: Kernel,
+        handlers: Mapping[str, str],
+        constants: Mapping[str, int],
+        tails: Mapping[str, Sequence[str]],
+    ) -> None:
+        try:
+            from bcc import BPF, lib  # noqa: PLC0415 - its absence is an answer, not a crash
+        except ImportError as missing:
+            raise UnavailableError(
+                f"no bcc for the system's Python ({missing}); Debian's package is python3-bpfcc"
+            ) from missing
+        self._lib = lib
+        try:
+            with compile_environment(kernel):
+                self._bpf = BPF(text=_compose(source, kernel, constants), cflags=_FLAGS)
+                for table, functions in tails.items():
+                    for place, function in enumerate(functions):
+                        loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
+                        self._bpf[table][ctypes.c_int(place)] = ctypes.c_int(loaded.fd)
+                for tracepoint, handler in handlers.items():
+                    if tracepoint in kernel.tracepoints:
+                        self._bpf.load_func(handler, BPF.RAW_TRACEPOINT)
+                        self._bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
+        except Exception as failure:  # bcc raises nothing narrower
+            raise UnavailableError(f"BPF is not to be had: {failure}") from failure
+        self._before = self._read_costs()
+
+    def __getitem__(self, table: str) -> Any:
+        """Return a map as bcc has it."""
+        return self._bpf[table]
+
+    def get(self, table: str, key: int) -> Any:
+        """Return an element of an array; of a per-CPU array the values of all CPUs."""
+        leaf = self._bpf[table].Leaf()
+        if self._lib.bpf_lookup_elem(self._bpf[table].map_fd, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf)) < 0:
+            raise OSError(f"cannot read entry {key} of BPF map {table}")
+        return leaf
+
+    def put(self, table: str, key: int, leaf: Any) -> None:
+        """Write an element of an array."""
+        handle = self._bpf[table].map_fd
+        if self._lib.bpf_update_elem(handle, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf), 0) < 0:
+            raise OSError(f"cannot write entry {key} of BPF map {table}")
+
+    def clear(self, *tables: str) -> None:
+        """Zero all elements of arrays, remove those of hashes."""
+        for name in tables:
+            table = self._bpf[name]
+            if not _is_array(table):
+                table.clear()
+                continue
+            keys, zeros = (table.Key * len(table))(*range(len(table))), (table.Leaf * len(table))()
+            table.items_update_batch(keys, zeros)
+
+    def start_costs(self) -> None:
+        """Let `list_costs` count from now on."""
+        self._before = self._read_costs()
+
+    def list_costs(self) -> list[dict[str, Any]]:
+        """Return what each function cost since `start_costs`; runs and time only with kernel.bpf_stats_enabled."""
+        rows = []
+        for name, now in self._read_costs().items():
+            time_ns, runs, missed = (after - before for after, before in zip(now, self._before[name], strict=True))
+            rows.append({"program": name, "runs": runs, "time_ns": time_ns, "missed": missed})
+        return rows
+
+    def close(self) -> None:
+        """Detach all functions."""
+        self._bpf.cleanup()
+
+    def _read_costs(self) -> dict[str, Cost]:
+        costs = {}
+        for name, function in self._bpf.funcs.items():
+            info, length = ctypes.create_string_buffer(256), ctypes.c_uint32(256)
+            if self._lib.bpf_obj_get_info(function.fd, info, ctypes.byref(length)) < 0:
+                raise OSError(f"cannot read the state of BPF program {name.decode()}")
+            costs[name.decode()] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
+        return costs
+
+
+def _is_array(table: Any) -> bool:
+    from bcc.table import ArrayBase  # noqa: PLC0415 - without bcc there are no tables
+
+    return isinstance(table, ArrayBase)
+
+
+def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int]) -> str:
+    """Return one text: bcc rewrites map accesses only in the main file."""
+    defines = "\n".join(f"#define {name} {value}" for name, value in constants.items())
+    include = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+    text = source.read_text()
+    while include.search(text):
+        text = include.sub(lambda line: source.with_name(line[1]).read_text(), text)
+    return f"{kernel.prelude}{defines}\n{text}"

@@ -1,0 +1,235 @@
+"""System calls of the followed processes: how many, how large, how long, on which files, in which batches."""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from buckets import list_buckets
+from calls import CALLS, describe_registers, list_registers
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, allow_devices, describe_file
+from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from patterns import describe_pattern
+from probe import Selection
+from program import Program
+
+__all__ = ["SyscallProbe"]
+
+Row = dict[str, Any]
+
+_SOURCE = Path(__file__).resolve().with_name("syscalls.bpf.c")
+_OPERATIONS = ("read", "write", "sync")
+_MODES = ("sync", "libaio", "io_uring", "mmap")  # as the enums in the program
+_TRACEPOINTS = {"io_uring": "io_uring_submit_req", "mmap": "mm_filemap_fault"}  # that a mode is seen by
+_MODE_COLUMNS = (
+    *("calls", "bytes", "call_share", "byte_share", "errors", "submits", "batch_mean", "in_flight_mean"),
+    *("latency_mean_us", "polled", "unseen_completions"),
+)
+_LOSSES = ("threads", "files", "sizes", "requests", "batches", "vectors")
+_SUMS = ("calls", "errors", "bytes", "latency_ns")
+_HANDLERS = {
+    "sys_enter": "on_enter",
+    "sys_exit": "on_exit",
+    "sched_process_exit": "on_thread_end",
+    "io_uring_submit_req": "on_ring_submit",
+    "io_uring_complete": "on_ring_complete",
+    "mm_filemap_fault": "on_fault",
+    "mm_filemap_add_to_page_cache": "on_add",
+    "writeback_dirty_folio": "on_dirty",
+}
+_RING_MEMBERS = (
+    Member("io_kiocb", "file", 8, since="5.12"),
+    Member("io_kiocb", "opcode", 1, since="5.12"),
+    Member("io_kiocb", "flags", 0, since="5.12"),
+    Member("io_kiocb", "ctx", 8, since="5.12"),
+    Member("io_kiocb", "cqe.fd", 4, since="5.19"),
+    Member("io_rw", "kiocb.ki_pos", 8, since="5.12"),
+    Member("io_rw", "addr", 8, since="5.12"),
+    Member("io_rw", "len", 4, since="5.12"),
+    Member("io_ring_ctx", "file_table.data.nodes", 8, since="6.13"),
+    Member("io_ring_ctx", "file_table.data.nr", 4, since="6.13"),
+    Member("io_rsrc_node", "file_ptr", 8, since="6.13"),
+    Member("io_uring_cqe", "res", 4, since="5.12"),
+)
+
+
+class SyscallProbe:
+    """Counts in the kernel, of one cgroup at a time."""
+
+    def __init__(self, selection: Selection) -> None:
+        if unknown := set(selection.calls) - set(CALLS):
+            raise UnavailableError(f"unknown system calls {sorted(unknown)}; known are {', '.join(CALLS)}")
+        machine = platform.machine()
+        kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
+        self._tracepoints = frozenset(kernel.tracepoints)
+        self._names = [name for name in selection.calls or CALLS if machine in CALLS[name].numbers]
+        constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
+        constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
+        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(machine))
+        self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {"chunks": ("on_submit", "on_submitted")})
+        self._fill_kinds(machine)
+        allow_devices(self._program, selection.devices)
+        self._epoch = 0
+
+    def start(self, cgroup: int) -> None:
+        """Clear all counters and count for this cgroup from now on."""
+        self._program.clear("rows", "losses", "modes", "batches", "streams", "files", "sizes", "flights", "threads")
+        self._program.start_costs()
+        self._epoch += 1
+        self._configure(cgroup)
+
+    def sample(self) -> None:
+        """Nothing: the kernel counts."""
+
+    def stop(self) -> Row:
+        """Return the system calls of the run, the files they worked on, and the modes of I/O."""
+        self._configure(0)
+        end_ns = time.monotonic_ns()
+        costs = self._program.list_costs()
+        rows = {name: self._sum_row(row) for row, name in enumerate(self._names, 1)}
+        return {
+            "syscalls": [_describe_call(name, row) for name, row in rows.items() if row["calls"]],
+            "syscall_latency": [
+                {"syscall": name, **bucket} for name, row in rows.items() for bucket in list_buckets(row["latency"])
+            ],
+            "syscall_sizes": self._list_sizes(),
+            **self._list_accesses(),
+            "io_modes": self._list_modes(end_ns),
+            "io_batches": self._list_batches(),
+            "lost_syscalls": dict(zip(_LOSSES, self._sum_losses(), strict=True)),
+            "syscall_programs": costs,
+        }
+
+    def close(self) -> None:
+        """Detach."""
+        self._program.close()
+
+    def _fill_kinds(self, machine: str) -> None:
+        for row, name in enumerate(self._names, 1):
+            call = CALLS[name]
+            leaf = self._program["kinds"].Leaf(row, call.kind, call.descriptor, call.length, call.offset)
+            self._program.put("kinds", call.numbers[machine], leaf)
+
+    def _configure(self, cgroup: int) -> None:
+        self._program.put("config", 0, self._program["config"].Leaf(cgroup, self._epoch))
+
+    def _sum_row(self, row: int) -> Row:
+        cpus = self._program.get("rows", row)
+        sums: Row = {name: sum(getattr(cpu, name) for cpu in cpus) for name in _SUMS}
+        sums["latency"] = [sum(column) for column in zip(*(cpu.latency for cpu in cpus), strict=True)]
+        return sums
+
+    def _sum_losses(self) -> list[int]:
+        return [sum(self._program.get("losses", reason)) for reason in range(len(_LOSSES))]
+
+    def _list_sizes(self) -> list[Row]:
+        sizes = sorted((key.row, key.bytes, count.value) for key, count in self._program["sizes"].items())
+        return [{"syscall": self._names[row - 1], "bytes": size, "calls": calls} for row, size, calls in sizes]
+
+    def _list_accesses(self) -> dict[str, list[Row]]:
+        rows, syncs = [], []
+        for key, file in self._program["files"].items():
+            about = describe_file(key, file.name)
+            *accesses, sync = file.access
+            rows += [
+                about | {"op": op, **_describe_access(access)}
+                for op, access in zip(_OPERATIONS, accesses, strict=False)
+                if access.calls
+            ]
+            syncs += [about | {"calls": sync.calls}] if sync.calls else []
+        return {"file_access": sorted(rows, key=lambda row: -row["bytes"]), "file_syncs": syncs}
+
+    def _list_modes(self, end_ns: int) -> list[Row]:
+        rows: list[Row] = []
+        for i, op in enumerate(_OPERATIONS):
+            modes = [self._program.get("modes", i * len(_MODES) + j) for j in range(len(_MODES))]
+            calls, size = sum(mode.calls for mode in modes), sum(mode.bytes for mode in modes)
+            for j, mode in enumerate(modes):
+                row: Row = {"op": op, "mode": _MODES[j]}
+                if _TRACEPOINTS.get(_MODES[j], "sys_enter") not in self._tracepoints:
+                    rows.append(row | dict.fromkeys(_MODE_COLUMNS))  # not seen, which is not none
+                elif mode.calls:
+                    batches = self._program.get("batches", i * len(_MODES) + j).submits
+                    row |= {"calls": mode.calls, "bytes": mode.bytes, "call_share": mode.calls / calls}
+                    row |= {"byte_share": mode.bytes / size if size else None}
+                    rows.append(row | _describe_mode(_MODES[j], mode, batches, end_ns))
+        return rows
+
+    def _list_batches(self) -> list[Row]:
+        return [
+            {"op": op, "mode": mode, "batch": size, "submits": submits}
+            for i, op in enumerate(_OPERATIONS)
+            for j, mode in enumerate(_MODES)
+            for size, submits in enumerate(self._program.get("batches", i * len(_MODES) + j).submits)
+            if submits
+        ]
+
+
+def _state_needs(machine: str) -> Needs:
+    return Needs(
+        members=(
+            *list_registers(machine),
+            Member("task_struct", "flags", 4),
+            Member("file", "f_pos", 8),
+            *FILE_MEMBERS,
+            *FAULT_MEMBERS,
+            *_RING_MEMBERS,
+        ),
+        tracepoints=dict.fromkeys(_HANDLERS, ""),
+        heads={"inode__HEAD": FILE_HEAD},
+        enums=("pageflags",),
+        headers=("fs", "fdtable", "sched", "ptrace"),
+    )
+
+
+def _choose_tracepoints(kernel: Kernel) -> Kernel:
+    """Leave out what this kernel shows only in part."""
+    for needed in ("sys_enter", "sys_exit"):
+        if needed not in kernel.tracepoints:
+            raise UnavailableError(f"this kernel has no tracepoint {needed}")
+    without: set[str] = set()
+    ring = {"io_uring_submit_req", "io_uring_complete"}
+    is_known = re.search(r"ARGS_io_uring_complete (3|7)$", kernel.prelude, re.MULTILINE)  # the request is among them
+    if not (is_known and ring <= kernel.tracepoints.keys()):
+        without |= ring
+    if "mm_filemap_fault" not in kernel.tracepoints:
+        without |= {"mm_filemap_add_to_page_cache", "writeback_dirty_folio"}
+    points = {name: index for name, index in kernel.tracepoints.items() if name not in without}
+    more = "#define HAVE_IO_URING 1\n" if ring <= points.keys() else ""
+    return Kernel(kernel.prelude + more, points, kernel.has_btf)
+
+
+def _describe_call(name: str, row: Row) -> Row:
+    mean_us = row["latency_ns"] / row["calls"] / 1e3
+    has_bytes = CALLS[name].length or name in ("io_submit", "io_uring_enter")
+    sums = {"calls": row["calls"], "errors": row["errors"], "bytes": row["bytes"] if has_bytes else None}
+    return {"syscall": name, **sums, "latency_mean_us": mean_us}
+
+
+def _describe_access(access: Any) -> Row:
+    pattern = describe_pattern(access.pattern.judged, access.pattern.sequential, access.pattern.strided)
+    return {"calls": access.calls, "bytes": access.bytes, **pattern}
+
+
+def _describe_mode(name: str, mode: Any, batches: Sequence[int], end_ns: int) -> Row:
+    """Return what is known of one way to do I/O; times and batches of a mapping are not to be had."""
+    if name == "mmap":
+        return dict.fromkeys(_MODE_COLUMNS[4:])
+    submits = sum(batches)
+    open_ns = max(end_ns - mode.last, 0) if mode.in_flight else 0  # since the last event, not yet booked
+    busy, area = mode.busy + open_ns, mode.area + open_ns * mode.in_flight
+    batch_mean = sum(size * count for size, count in enumerate(batches)) / submits if submits else None
+    return {
+        "errors": mode.errors,
+        "submits": mode.calls if name == "sync" else submits,
+        "batch_mean": 1.0 if name == "sync" else batch_mean,
+        "in_flight_mean": area / busy if busy else None,
+        "latency_mean_us": mode.latency_ns / mode.completed / 1e3 if mode.completed else None,
+        "polled": mode.polled,
+        "unseen_completions": mode.unseen,
+    }

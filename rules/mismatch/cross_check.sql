@@ -1,0 +1,119 @@
+-- cross_check: a mechanism that another rule found guilty in one DBMS exists in another DBMS of the study, and was not
+--        tested or not flagged there.
+-- Source: the mechanisms of the specs; "When Database Meets New Storage Devices" (PVLDB 2023) found the same mechanism
+--        (double writes, page sizes, flushing) at fault in several DBMSs.
+-- Needs: earlier_findings (what the rules before this one returned), knobs (all that the specs name), effects, cases.
+-- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
+--        any of its knobs here.
+-- Mismatch: on the same device and workload, none of its knobs here was swept (not tested), or some were, and none was
+--        flagged by a rule that blames the mechanism elsewhere (not flagged). It says where to look: it is no proof.
+-- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
+WITH judged AS (
+    SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.verdict, f.penalty, k.mechanism
+    FROM earlier_findings f
+    JOIN knobs k USING (dbms, knob)
+    WHERE k.mechanism <> 'other'
+),
+
+guilty AS (
+    SELECT DISTINCT dbms, device, workload, mechanism, rule, knob, max(penalty) OVER (
+        PARTITION BY dbms, device, workload, mechanism, knob
+    ) AS penalty
+    FROM judged
+    WHERE verdict = 'mismatch'
+),
+
+-- For every case: the mechanisms guilty in another DBMS on the same device with the same workload.
+suspected AS (
+    SELECT c.dbms, c.device, c.workload, g.mechanism,
+        list(DISTINCT g.dbms || '''s ' || g.knob ORDER BY g.dbms || '''s ' || g.knob) AS elsewhere,
+        list(DISTINCT g.rule ORDER BY g.rule) AS rules,
+        max(g.penalty) AS elsewhere_penalty
+    FROM cases c
+    JOIN guilty g ON g.dbms <> c.dbms AND (g.device, g.workload) = (c.device, c.workload)
+    GROUP BY ALL
+),
+
+here AS (
+    SELECT s.*, k.knobs, swept, unswept, verdicts_here
+    FROM suspected s
+    JOIN (
+        SELECT dbms, mechanism, list(knob ORDER BY knob) AS knobs FROM knobs GROUP BY ALL
+    ) k USING (dbms, mechanism)
+    LEFT JOIN (
+        SELECT dbms, device, workload, mechanism, list(DISTINCT knob ORDER BY knob) AS swept
+        FROM effects GROUP BY ALL
+    ) e USING (dbms, device, workload, mechanism)
+    LEFT JOIN (
+        SELECT s.dbms, s.device, s.workload, s.mechanism, list(DISTINCT j.verdict) AS verdicts_here
+        FROM suspected s
+        JOIN judged j
+            ON (j.dbms, j.device, j.workload, j.mechanism) = (s.dbms, s.device, s.workload, s.mechanism)
+            AND list_contains(s.rules, j.rule)
+        GROUP BY ALL
+    ) USING (dbms, device, workload, mechanism)
+    LEFT JOIN (
+        SELECT k.dbms, k.mechanism, c.device, c.workload, list(knob ORDER BY knob) AS unswept
+        FROM knobs k
+        JOIN cases c USING (dbms)
+        WHERE NOT EXISTS (
+            FROM effects e WHERE (e.dbms, e.device, e.workload, e.knob) = (k.dbms, c.device, c.workload, k.knob)
+        )
+        GROUP BY ALL
+    ) USING (dbms, device, workload, mechanism)
+),
+
+verdicts AS (
+    SELECT c.dbms, c.device, c.workload, h.* EXCLUDE (dbms, device, workload),
+        CASE
+            WHEN (SELECT count(DISTINCT dbms) FROM cases) = 1 THEN 'alone'
+            WHEN h.mechanism IS NULL THEN 'nothing guilty'
+            WHEN swept IS NULL THEN 'not tested'
+            WHEN list_contains(verdicts_here, 'mismatch') THEN 'flagged'
+            WHEN list_contains(verdicts_here, 'none') THEN 'not flagged'
+            ELSE 'not judged'
+        END AS state
+    FROM cases c
+    LEFT JOIN here h USING (dbms, device, workload)
+)
+
+SELECT
+    'cross_check' AS rule, dbms, device, workload, NULL AS knob, NULL AS value,
+    CASE
+        WHEN state IN ('alone', 'not judged') THEN 'insufficient'
+        WHEN state IN ('not tested', 'not flagged') THEN 'mismatch'
+        ELSE 'none'
+    END AS verdict,
+    NULL::DOUBLE AS effect,
+    NULL::DOUBLE AS effect_low,
+    NULL::DOUBLE AS effect_high,
+    NULL::DOUBLE AS penalty,
+    to_json({
+        state: state, mechanism: mechanism, guilty_elsewhere: in_words(elsewhere), by_rules: in_words(rules),
+        penalty_elsewhere: elsewhere_penalty, knobs_here: in_words(knobs), swept_here: in_words(swept)
+    })::VARCHAR AS evidence,
+    CASE state
+        WHEN 'alone' THEN format(
+            'What {} shows on {} with {} cannot be checked against another system: the study has one DBMS only',
+            dbms, device, workload
+        )
+        WHEN 'nothing guilty' THEN format(
+            'No mechanism that {} has was found guilty in another DBMS on {} with {}', dbms, device, workload
+        )
+        ELSE format(
+            'The mechanism {} was found guilty on {} with {} ({}, rule {}); {} has it too, ',
+            mechanism, device, workload, in_words(elsewhere), in_words(rules), dbms
+        ) || CASE state
+            WHEN 'not tested' THEN format('and none of its knobs was tested here: try {}', in_words(unswept))
+            WHEN 'not flagged' THEN format(
+                'and {} {} not flagged{}', in_words(swept), CASE WHEN len(swept) = 1 THEN 'was' ELSE 'were' END,
+                CASE WHEN unswept IS NULL THEN ': see what it does differently'
+                     ELSE format('; {} {} not been tested', in_words(unswept),
+                        CASE WHEN len(unswept) = 1 THEN 'has' ELSE 'have' END) END
+            )
+            WHEN 'flagged' THEN 'and was flagged as well'
+            ELSE format('and {} could not be judged', in_words(swept))
+        END
+    END || '.' AS sentence
+FROM verdicts
+ORDER BY ALL

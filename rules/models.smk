@@ -1,0 +1,13 @@
+# Instead of stage 5, in a study that names a prior: the ranking of an earlier study, in the form of a fit.
+
+
+rule models:
+    output:
+        f"{RESULTS}/{{case}}/fit/prior.json",
+    log:
+        f"{RESULTS}/logs/{{case}}/models.log",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.prior_spec(wildcards.case),
+    shell:
+        "knobscope models apply --study {params.study} --case {wildcards.case} --out {output} 2>&1 | tee {log}"

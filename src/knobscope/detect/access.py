@@ -1,0 +1,66 @@
+"""Does a file reach the device in the order in which the DBMS asks for it? Calls against requests, run by run."""
+
+from typing import TYPE_CHECKING
+
+from knobscope.detect.paired import mean_over_runs
+from knobscope.detect.regression import adjust_for_fdr
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+__all__ = ["contrast_access"]
+
+_KEY = ["dbms", "device", "workload", "file", "role", "op"]
+
+_BY_RUN = """
+    WITH calls AS (
+        SELECT run_id, group_of_files(file, role, table_name) AS file, role, op, sum(calls) AS calls,
+            sum(calls * sequential_share) / sum(calls) AS logical_share,
+            sum(calls * strided_share) / sum(calls) AS logical_strided
+        FROM file_access
+        WHERE calls > 0 AND sequential_share IS NOT NULL
+        GROUP BY ALL
+    ),
+    requests AS (
+        SELECT run_id, file_group AS file, role, op, sum(judged) AS requests,
+            sum(judged * sequential_share) / sum(judged) AS device_share,
+            sum(judged * strided_share) / sum(judged) AS device_strided
+        FROM run_files
+        WHERE judged > 0 AND sequential_share IS NOT NULL
+        GROUP BY ALL
+    )
+    SELECT dbms, device, workload, file, role, op, calls, requests, logical_share, device_share, logical_strided,
+        device_strided
+    FROM calls
+    JOIN requests USING (run_id, file, role, op)
+    JOIN watched_runs USING (run_id)
+    WHERE is_sentinel AND phase = 'sweep'
+"""
+
+_LABELLED = """
+    SELECT * EXCLUDE (logical_strided, device_strided),
+        pattern_of(calls / runs, logical_share, logical_strided) AS logical_pattern,
+        pattern_of(requests / runs, device_share, device_strided) AS device_pattern
+    FROM contrasts
+"""
+
+
+def contrast_access(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
+    """Return table `access_contrasts`: a row per case, file and operation that both sides know."""
+    import pandas as pd
+
+    runs = connection.execute(_BY_RUN).df()
+    rows = []
+    for key, group in runs.groupby(_KEY, sort=True):
+        means = {name: group[name].mean() for name in group.columns if name.endswith(("_share", "_strided"))}
+        sums = {"runs": len(group), "calls": int(group["calls"].sum()), "requests": int(group["requests"].sum())}
+        difference = mean_over_runs(group["device_share"] - group["logical_share"])
+        rows.append({**dict(zip(_KEY, key, strict=True)), **sums, **means, **difference})
+    table = pd.DataFrame(rows)
+    if not rows:
+        return table
+    connection.register("contrasts", table.assign(q_value=adjust_for_fdr(table["p_value"].to_numpy(float))))
+    labelled = connection.execute(_LABELLED).df()
+    connection.unregister("contrasts")
+    return labelled

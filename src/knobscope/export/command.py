@@ -1,0 +1,55 @@
+"""`knobscope export`: hands the knobs that matter to a tuner."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.export.formats import FORMATS
+from knobscope.export.ranking import chosen_case, ranked_knobs
+from knobscope.search_space import search_space
+from knobscope.specs import load_study
+from knobscope.specs.arguments import add_study_name, find_study
+from knobscope.tables import write_json
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.top is not None and args.top < 1:
+        raise UserError(f"--top is {args.top}; expected at least 1")
+    specs = load_study(find_study(args.study), args.root, runnable=False)
+    case = chosen_case(specs, args.case)
+    database = args.database or Path("results") / specs.study.name / "study.duckdb"
+    ranking = ranked_knobs(database, specs, case)
+    space = search_space(specs, case, ranking, args.top, with_durability=args.with_durability)
+    if not space.parameters:
+        raise UserError("every knob of the study risks committed data; --with-durability exports them all the same")
+    write_json(args.out, FORMATS[args.to](space))
+    print(f"{args.out}: {', '.join(one.name for one in space.parameters)}", file=sys.stderr)
+    if space.risky:
+        print(f"left out, since they risk committed data: {', '.join(space.risky)}", file=sys.stderr)
+    return 0
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write the knobs that matter as a search space for a tuner",
+        description="Write the first K knobs of a study's ranking with ranges, scales, special values and constraints "
+        "as JSON: distributions of Optuna, a ConfigSpace for SMAC, or tunable parameters of MLOS. Knobs that risk "
+        "committed data are left out.",
+    )
+    add_study_name(parser)
+    parser.add_argument("--to", choices=list(FORMATS), required=True, help="the tuner")
+    parser.add_argument("--top", type=int, metavar="K", help="so many knobs (default: all that the study varies)")
+    parser.add_argument(
+        "--with-durability", action="store_true", help="keep knobs that risk committed data; a tuner will use them"
+    )
+    parser.add_argument("--case", metavar="DBMS/DEVICE/WORKLOAD", help="whose ranking, where a study has several cases")
+    parser.add_argument(
+        "--database", type=Path, metavar="FILE", help="the study's DuckDB file (default: results/STUDY/study.duckdb)"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON file to write")
+    parser.set_defaults(run=_run)

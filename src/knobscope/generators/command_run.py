@@ -1,0 +1,265 @@
+"""A run of a load generator that its spec describes: warm-up, then the measured call, read by a named parser."""
+
+import math
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+from typing import Self
+
+from knobscope.generators.events import Supervise
+from knobscope.generators.failure import GeneratorError
+from knobscope.generators.output import Output
+from knobscope.generators.parsers import OUTPUT_READERS
+from knobscope.generators.results import LoadResult
+from knobscope.generators.ycsb import Connected
+from knobscope.servers import Configuration, Instance, fill_program
+from knobscope.specs import Generator, Moment, Value, Workload
+
+__all__ = ["CommandRun", "GeneratorCall", "load_data"]
+
+_STOP_S = 5
+_TAIL_LINES = 30
+#: Calls at most that find out how fast a generator is which is bound by a number of requests.
+_PROBES = 3
+#: Durations are printed with two decimals: 0.00 s is not 0.
+_SHORTEST_S = 0.005
+
+
+@dataclass(frozen=True)
+class GeneratorCall:
+    """A generator, what it drives, and with which settings."""
+
+    generator: Generator
+    instance: Instance
+    workload: Workload
+    configuration: Configuration
+
+    @property
+    def out(self) -> Path:
+        """Private directory of the generator."""
+        return self.instance.runtime / "generator"
+
+    def fill(self, command: Sequence[str], moment: Moment, *, seconds: float = 1, requests: int = 1) -> list[str]:
+        """Return a command of the spec ready to run."""
+        places = self._places(seconds, requests)
+        filled = [fill_program(self.generator.programs[command[0]])]
+        for part in command[1:]:
+            if part == "{knobs}":
+                filled += self.instance.knob_arguments(self.configuration, moment)
+            elif part == "{connection}":
+                arguments = self.instance.dbms.generators[self.generator.name]
+                filled += [self.instance.fill(argument) for argument in arguments]
+            else:
+                filled.append(part.format(**places))
+        return filled
+
+    def write_files(self) -> None:
+        """Make the private directory anew, with the files of the spec."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.out.mkdir(mode=0o700)
+        places = self._places(1, 1)
+        for name, lines in self.generator.files.items():
+            (self.out / name).write_text("".join(line.format(**places) + "\n" for line in lines))
+
+    def _places(self, seconds: float, requests: int) -> dict[str, object]:
+        parameters = {**self.generator.parameters, **self.workload.parameters}
+        return {
+            **self.instance.places,
+            "out": self.out,
+            "records": self.workload.records,
+            "threads": self.workload.threads,
+            "seconds": max(1, math.ceil(seconds)),
+            "requests": max(1, requests),
+            "parameter": SimpleNamespace(**{name: _plain(value) for name, value in parameters.items()}),
+        }
+
+
+def _plain(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def load_data(call: GeneratorCall, supervise: Supervise, *, timeout: float = 3600) -> None:
+    """Make the data with the generator's own commands; raises GeneratorError with its words when one fails."""
+    call.write_files()
+    for command in call.generator.load:
+        process = _Process(call.fill(command, "init"), call, supervise)
+        try:
+            process.finish(timeout)
+        finally:
+            process.stop()
+
+
+class CommandRun:
+    """A run of a generator: the same steps and the same result as a YCSB run. Use it in a `with` statement.
+
+    `ask` returns what is in force, when the DBMS is not asked through the load client. The warm-up is a call of its
+    own: its figures are thrown away, but for the speed, which sets the length of a run that is bound by a number.
+    """
+
+    def __init__(
+        self,
+        call: GeneratorCall,
+        *,
+        warmup_s: float,
+        measure_s: float,
+        interval_ms: int,
+        ask: Callable[[], Mapping[str, str]],
+        supervise: Supervise = subprocess.Popen,
+    ) -> None:
+        self._call, self._supervise, self._ask = call, supervise, ask
+        self._warmup_s, self._measure_s, self._interval_s = warmup_s, measure_s, interval_ms / 1000
+        self._requests = 0
+        self._process: _Process | None = None
+        self._measuring = False
+        call.write_files()
+
+    @property
+    def root_pid(self) -> int:
+        """Root of the measured call's process tree; starts it: a DBMS inside it is watched from its start."""
+        return self._measured_call().pid
+
+    def _measured_call(self) -> "_Process":
+        if not self._measuring:
+            self._measuring = True
+            self._start(self._measure_s, self._requests)
+        assert self._process is not None  # noqa: S101
+        return self._process
+
+    def wait_connected(self, timeout: float) -> Connected:
+        """Run the warm-up and ask what is in force; a DBMS inside the generator can only tell when it was opened."""
+        if self._call.generator.bound == "requests":
+            self._find_speed(timeout)
+        elif self._warmup_s > 0 or self._call.instance.dbms.lifecycle is None:
+            self._finish(self._start(self._warmup_s, 0), self._warmup_s + timeout)
+        return Connected(dict(self._ask()), [])
+
+    def _find_speed(self, timeout: float) -> None:
+        """Warm up with few requests, then with as many as fit the rest of the time; set the number for the run."""
+        spent, requests = 0.0, self._call.generator.warmup_requests
+        for _ in range(_PROBES):
+            result = self._finish(self._start(0, requests), timeout)
+            spent += result.window_s
+            speed = result.operations["ALL"]["ok"] / max(result.window_s, _SHORTEST_S)
+            if spent >= self._warmup_s / 2:
+                break
+            requests = math.ceil(speed * (self._warmup_s - spent))
+        self._requests = math.ceil(speed * self._measure_s)
+
+    def wait_measuring(self, timeout: float) -> int:
+        """Start the measured call, unless it has; returns the time in nanoseconds since 1970."""
+        self._measured_call()
+        return time.time_ns()
+
+    def wait_measured(self, timeout: float) -> int:
+        """Wait for the end of the measured call; returns its time in nanoseconds since 1970."""
+        self._result = self._finish(self._measured_call(), timeout)
+        return time.time_ns()
+
+    def result(self) -> LoadResult:
+        """Return the figures, once `wait_measured` has returned."""
+        return self._result
+
+    def log_tail(self) -> str:
+        """Return the generator's last lines."""
+        return self._process.tail() if self._process else ""
+
+    def stop(self) -> None:
+        """End the generator; one that has finished is gone already."""
+        if self._process is not None:
+            self._process.stop()
+
+    def _start(self, seconds: float, requests: int) -> "_Process":
+        self.stop()
+        generator = self._call.generator
+        command = self._call.fill(generator.run, "start", seconds=seconds, requests=requests)
+        self._process = _Process(command, self._call, self._supervise)
+        return self._process
+
+    def _finish(self, process: "_Process", timeout: float) -> LoadResult:
+        output = process.finish(timeout)
+        generator = self._call.generator
+        try:
+            return OUTPUT_READERS[generator.parser](output, self._interval_s)
+        except (ValueError, KeyError, IndexError, OSError) as error:
+            message = f"the output of {generator.name} cannot be read: {error}"
+            raise GeneratorError("failed", message, process.tail()) from error
+
+    def __enter__(self) -> Self:
+        """Return this run."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the generator, whatever happened."""
+        self.stop()
+
+
+class _Process:
+    """A command whose lines are kept, each with the time at which it came."""
+
+    def __init__(self, command: list[str], call: GeneratorCall, supervise: Supervise) -> None:
+        self._name, self._out, self._data = Path(command[0]).name, call.out, call.instance.data
+        self._begin = time.monotonic()
+        self._lines: list[tuple[float, str]] = []
+        self._process = supervise(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=call.out, env=call.instance.environment
+        )
+        self._listener = threading.Thread(target=self._listen, name="generator-output", daemon=True)
+        self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _listen(self) -> None:
+        """Keep lines; a carriage return ends one too, since progress is shown that way."""
+        assert self._process.stdout is not None  # noqa: S101
+        rest = b""
+        with self._process.stdout as stdout:
+            while chunk := stdout.read1(65536):  # type: ignore[attr-defined]
+                at = time.monotonic() - self._begin
+                *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
+                self._lines += [(at, line.decode(errors="replace")) for line in lines]
+        self._lines.append((time.monotonic() - self._begin, rest.decode(errors="replace")))
+
+    def finish(self, timeout: float) -> Output:
+        """Wait for the end; raises GeneratorError when it does not come in time or the exit code is not 0.
+
+        The process is not reaped: what it used can be read until `stop`.
+        """
+        descriptor = os.pidfd_open(self._process.pid)
+        try:
+            ended, _, _ = select.select([descriptor], [], [], timeout)
+        finally:
+            os.close(descriptor)
+        if not ended:
+            raise GeneratorError("timeout", f"{self._name} did not end within {timeout:g} s", self.tail())
+        duration = time.monotonic() - self._begin
+        code = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT).si_status  # type: ignore[union-attr]
+        self._listener.join(_STOP_S)
+        if code != 0:
+            raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail())
+        return Output(self._lines, duration, self._out, self._data)
+
+    def tail(self) -> str:
+        """Return its last lines."""
+        return "\n".join(line for _, line in self._lines if line.strip())[-_TAIL_LINES * 120 :]
+
+    def stop(self) -> None:
+        """End it, by force if need be."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._listener.join(_STOP_S)

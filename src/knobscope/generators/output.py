@@ -1,0 +1,87 @@
+"""What a generator left behind, and the arithmetic that its parsers share."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Output", "describe_latencies", "even_intervals", "operation", "percentile"]
+
+_PERCENTILES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
+
+
+@dataclass(frozen=True)
+class Output:
+    """Output of a call that ended well: lines with the seconds at which they came, its duration, its directories."""
+
+    lines: list[tuple[float, str]]
+    duration_s: float
+    out: Path
+    data: Path
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(line for _, line in self.lines)
+
+
+def operation(ok: int, failed: int, latencies: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return an entry of `LoadResult.operations`; latencies in microseconds, those not given are unknown."""
+    known = dict.fromkeys(("mean_us", *_PERCENTILES, "max_us"))
+    return {"ok": ok, "failed": failed, **known, **latencies}
+
+
+def describe_latencies(values_us: Sequence[float]) -> dict[str, float | None]:
+    """Return mean, percentiles and maximum of single latencies (microseconds), None for each without any."""
+    if not values_us:
+        return dict.fromkeys(("mean_us", *_PERCENTILES, "max_us"))
+    ordered = sorted(values_us)
+    shares = {
+        name: ordered[min(len(ordered), max(1, math.ceil(share / 100 * len(ordered)))) - 1]
+        for name, share in _PERCENTILES.items()
+    }
+    return {"mean_us": sum(ordered) / len(ordered), **shares, "max_us": ordered[-1]}
+
+
+def percentile(histogram: Iterable[tuple[float, int]], share: float) -> float | None:
+    """Return the value of a histogram of (value, count), in order of value, below which `share` percent lie."""
+    bins = list(histogram)
+    wanted = math.ceil(sum(count for _, count in bins) * share / 100)
+    seen = 0
+    for value, count in bins:
+        seen += count
+        if seen >= max(1, wanted):
+            return value
+    return None
+
+
+def even_intervals(progress: Sequence[tuple[float, float]], length_s: float, window_s: float) -> list[dict[str, Any]]:
+    """Return rows of intervals of equal length from (seconds, operations so far), in order of time.
+
+    Operations are taken to be even between two reports. What is left at the end joins the last interval when it is
+    shorter than half of one, as in the timed client.
+    """
+    ends = [length_s * (number + 1) for number in range(max(1, round(window_s / length_s)))]
+    ends[-1] = window_s
+    points = [(0.0, 0.0), *progress]
+    if points[-1][0] < window_s:
+        points.append((window_s, points[-1][1]))
+    done = [_at(points, end) for end in ends]
+    return [
+        {"t_s": end, "op": "ALL", "failed": 0, **_no_latencies(), "ops": round(now) - round(before)}
+        for end, now, before in zip(ends, done, [0.0, *done[:-1]], strict=True)
+    ]
+
+
+def _no_latencies() -> dict[str, None]:
+    return dict.fromkeys(("mean_us", "p50_us", "p95_us", "p99_us", "max_us"))
+
+
+def _at(points: Sequence[tuple[float, float]], moment: float) -> float:
+    for (from_s, from_ops), (to_s, to_ops) in pairwise(points):
+        if moment <= to_s:
+            share = (moment - from_s) / (to_s - from_s) if to_s > from_s else 1.0
+            return from_ops + share * (to_ops - from_ops)
+    return points[-1][1]

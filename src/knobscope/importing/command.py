@@ -1,0 +1,97 @@
+"""`knobscope import`: makes a study of runs that were measured elsewhere."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.importing.columns import SIDE_TABLES
+from knobscope.importing.runs import read_runs
+from knobscope.importing.specs import imported_knobs
+from knobscope.importing.study import ImportedStudy, write_study
+from knobscope.specs import Dbms, SpecErrors, read_spec
+from knobscope.specs.base import check_name
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        check_name(args.study)
+    except ValueError as error:
+        raise UserError(f"--study is {args.study!r}; expected {error}") from error
+    out = args.out or Path("results") / args.study
+    if out.exists():
+        raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
+    table = read_runs(args.table, _side_files(args.tables))
+    names = dict.fromkeys(run.case.dbms for run in table.runs)
+    known = _known_dbms(args.specs, list(names))
+    for dbms, knobs in imported_knobs(table, known).items():
+        if words := [name for name, one in knobs.items() if one.is_unordered and "expect" in one.facts]:
+            told = "`expect` is not used: which word is more, a column `order` has to say"
+            print(f"{dbms}: {', '.join(words)}: {told}", file=sys.stderr)
+    study = write_study(table, args.study, known, out)
+    cases = len({run.case for run in table.runs})
+    print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
+    print("\n".join(_next_commands(study, out)))
+    return 0
+
+
+def _side_files(named: list[str]) -> dict[str, Path]:
+    files = {}
+    for text in named:
+        table, equals, file = text.partition("=")
+        if not equals or table not in SIDE_TABLES:
+            raise UserError(f"--table is {text!r}; expected TABLE=FILE.csv with one of {', '.join(SIDE_TABLES)}")
+        if table in files:
+            raise UserError(f"--table {table} is given twice")
+        files[table] = Path(file)
+    return files
+
+
+def _known_dbms(specs: Path, names: list[str]) -> dict[str, Dbms]:
+    """Return the specs of those DBMSs that have one that can be read; others need none."""
+    found = {}
+    for name in names:
+        path = specs / "dbms" / f"{name}.yaml"
+        if path.is_file():
+            try:
+                found[name] = read_spec(path, Dbms, None)[1]
+            except SpecErrors as error:
+                print(f"{path} is not used: {error}", file=sys.stderr)
+    return found
+
+
+def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
+    database, findings = out / "study.duckdb", out / "findings.parquet"
+    return [
+        f"knobscope detect --study {study.study} --runs {out}/*/*/*/runs/* --plans {out}/*/*/*/plan/*"
+        f" --devices {out}/devices/* --database {database} --out {findings}",
+        f"knobscope report --study {study.study} --database {database} --findings {findings} --out {out}/report.html",
+    ]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "import",
+        help="make a study of runs that were measured elsewhere",
+        description="Read a CSV with a row per run, each of which changes one knob of the default configuration or "
+        "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is told "
+        "at once, by line. docs/import.md describes the columns.",
+    )
+    parser.add_argument("table", type=Path, metavar="RUNS.csv", help="one row per run")
+    parser.add_argument("--study", required=True, metavar="NAME", help="name of the study")
+    parser.add_argument(
+        "--table",
+        dest="tables",
+        action="append",
+        default=[],
+        metavar="TABLE=FILE.csv",
+        help="another table of the runs, such as intervals, io_profile or queue_depth (may be repeated)",
+    )
+    parser.add_argument(
+        "--specs", type=Path, default=Path("specs"), metavar="DIR", help="specs that describe knobs (default: specs)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write (default: results/NAME)")
+    parser.set_defaults(run=_run)

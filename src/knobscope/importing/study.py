@@ -1,0 +1,133 @@
+"""Writes imported runs as a study: specs, plans, blocks of runs and device profiles, as if they had been measured."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from knobscope.characterise.curves import rank_tier
+from knobscope.importing.columns import RUN_COLUMNS
+from knobscope.importing.runs import ImportedRun, ImportedTable
+from knobscope.importing.specs import ImportedKnob, imported_knobs, spec_files
+from knobscope.plan.blocks import config_id_of
+from knobscope.specs import Dbms, Value
+from knobscope.tables import TABLES, write_json, write_table
+
+__all__ = ["ImportedStudy", "write_study"]
+
+#: Where nothing is known of a cloud disk's latency, it counts as a network volume.
+_CLOUD_READ_US = 1000.0
+
+
+@dataclass(frozen=True)
+class ImportedStudy:
+    """Files of an imported study, as `detect` and `report` take them."""
+
+    study: Path
+    runs: list[Path]
+    plans: list[Path]
+    devices: list[Path]
+
+
+def write_study(table: ImportedTable, name: str, known: Mapping[str, Dbms], out: Path) -> ImportedStudy:
+    """Write the study below `out`; `known` are the specs of DBMSs that there are, whose knobs need no description."""
+    import yaml
+
+    knobs = imported_knobs(table, known)
+    for path, content in spec_files(name, table, knobs, known).items():
+        file = out / "specs" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    blocks, plans = _write_blocks(table, name, knobs, out)
+    return ImportedStudy(out / f"specs/studies/{name}.yaml", blocks, plans, _write_devices(table, out))
+
+
+def _write_blocks(
+    table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
+) -> tuple[list[Path], list[Path]]:
+    side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
+    blocks: list[Path] = []
+    plans: list[Path] = []
+    ordered = sorted(table.runs, key=lambda run: (str(run.case), run.block, run.position))
+    for case, of_case in groupby(ordered, key=lambda run: run.case):
+        plan: list[dict[str, Any]] = []
+        for number, (_, of_block) in enumerate(groupby(of_case, key=lambda run: run.block)):
+            runs = list(of_block)
+            rows = [_plan_row(run, knobs[case.dbms]) for run in runs]
+            directory = out / str(case) / "runs" / f"sweep-0-{number}"
+            records = [_run_row(run, row, name, bool(side)) for run, row in zip(runs, rows, strict=True)]
+            write_table(directory / "runs.parquet", "runs", records)
+            for kind, by_run in side.items():
+                found = (one for run in runs for one in by_run.get(run.name, []))
+                write_table(directory / f"{kind}.parquet", kind, found)
+            plan += rows
+            blocks.append(directory)
+        plans.append(out / str(case) / "plan" / "sweep-0.parquet")
+        write_table(plans[-1], "plan", plan)
+    return blocks, plans
+
+
+def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["run_id"], []).append(row)
+    return found
+
+
+def _plan_row(run: ImportedRun, knobs: Mapping[str, ImportedKnob]) -> dict[str, Any]:
+    configuration: dict[str, Value] = {name: one.baseline for name, one in knobs.items() if one.baseline is not None}
+    if run.knob is not None and run.value is not None:
+        configuration[run.knob] = knobs[run.knob].values[run.value]
+    return {
+        "block_id": f"{run.case}/{run.block}",
+        "phase": "sweep",
+        "round": 0,
+        "position": run.position,
+        "config_id": config_id_of(run.case.dbms, configuration),
+        "is_sentinel": run.knob is None,
+        "repeat": run.repeat,
+        "load_id": "",
+        "configuration": json.dumps(configuration, sort_keys=True),
+    }
+
+
+def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: bool) -> dict[str, Any]:
+    given = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
+    row: dict[str, Any] = {
+        "status": "ok",
+        "session": "imported",
+        "monitor": "bpf" if watched else "procfs",
+        **given,
+        **{name: plan[name] for name in plan if name in TABLES["runs"]},
+        "run_id": run.name,
+        "study": study,
+        "dbms": run.case.dbms,
+        "device": run.case.device,
+        "workload": run.case.workload,
+        "tier": run.line["tier"],
+        "workload_class": run.line["workload_class"] or "write",
+    }
+    if row.get("operations") is None and row.get("window_s") and row.get("throughput_ops"):
+        row["operations"] = round(row["throughput_ops"] * row["window_s"])
+    return row
+
+
+def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
+    """Write a profile per device: at least its place among the tiers, without which tiers cannot be compared."""
+    given = {row["device"]: row for row in table.side.get("device_profile", [])}
+    curves = table.side.get("device_curve", [])
+    paths = []
+    for device in dict.fromkeys(run.case.device for run in table.runs):
+        tier = table.case_facts["device", device]["tier"]
+        profile = {
+            "device": device,
+            "tier": tier,
+            "tier_rank": rank_tier(tier, _CLOUD_READ_US),
+            **given.get(device, {}),
+        }
+        profile["curves"] = [row for row in curves if row["device"] == device]
+        paths.append(out / "devices" / f"{device}.json")
+        write_json(paths[-1], profile)
+    return paths

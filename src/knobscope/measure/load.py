@@ -1,0 +1,69 @@
+"""The load of a run: YCSB's client, or the generator that the workload names, both in the same steps."""
+
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from knobscope.generators import CommandRun, GeneratorCall, YcsbRun, read_back
+from knobscope.prepare import load_session
+from knobscope.processes import supervise
+from knobscope.servers import Configuration, Instance, MemoryLimit
+from knobscope.specs import Generator, Workload
+
+__all__ = ["start_load"]
+
+
+def start_load(
+    instance: Instance,
+    workload: Workload,
+    generator: Generator | None,
+    configuration: Configuration,
+    interval_ms: int,
+    limit: MemoryLimit,
+) -> YcsbRun | CommandRun:
+    """Start the load on a server that answers; `generator` is None for YCSB. Ends when it is left as a context.
+
+    A DBMS without a server lives in the load's process, which then has the memory limit.
+    """
+
+    def start(command: list[str], /, **options: Any) -> "subprocess.Popen[bytes]":
+        process = supervise(command, **options)
+        if instance.dbms.lifecycle is None:
+            limit.add(process.pid)
+        return process
+
+    if generator is None:
+        session = load_session(
+            instance,
+            workload,
+            instance.session_statements(configuration, "start"),
+            list(configuration),
+            workload.threads,
+        )
+        return YcsbRun(
+            session.with_connection(instance.knob_properties(configuration, "start")),
+            warmup_s=workload.warmup_s,
+            measure_s=workload.measure_s,
+            interval_ms=interval_ms,
+            supervise=start,
+        )
+    return CommandRun(
+        GeneratorCall(generator, instance, workload, configuration),
+        warmup_s=workload.warmup_s,
+        measure_s=workload.measure_s,
+        interval_ms=interval_ms,
+        ask=_question(instance, workload, configuration),
+        supervise=start,
+    )
+
+
+def _question(instance: Instance, workload: Workload, configuration: Configuration) -> Callable[[], Mapping[str, str]]:
+    """Return how to ask for the values in force beside a generator: through a connection of the load client."""
+
+    def ask() -> Mapping[str, str]:
+        if not instance.dbms.readback.by_client:
+            return {}
+        session = load_session(instance, workload, [], list(configuration), threads=1)
+        return read_back(session, supervise).effective
+
+    return ask

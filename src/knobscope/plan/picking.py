@@ -1,0 +1,173 @@
+"""Which of many possible configurations to run next: the sampling methods, on level numbers.
+
+`knobscope plan` picks from configurations that a study may run, `knobscope replay` from rows of a table that holds
+every setting; both use these. Random, balanced, stratified and distribution-aware sampling are those of Hui et al., "On
+the Feasibility and Benefits of Extensive Evaluation" (SIGMOD 2024, section 4; the authors' code is at
+github.com/huiyujie/ExtensiveEval); active sampling is ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RESPONSIVE", "SAMPLERS", "Draw", "Sampler"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One step of sampling: `count` more rows, given those taken so far and their responses.
+
+    `codes` has a row per possible configuration and a column per knob, the index into the knob's levels; `levels` is
+    how many there are of each knob. Taken rows without a response (not measured, or failed) are NaN there.
+    """
+
+    codes: Ints
+    levels: tuple[int, ...]
+    taken: Ints
+    response: Floats
+    count: int
+    rng: np.random.Generator
+
+    @property
+    def free(self) -> Ints:
+        """Rows not taken yet, in random order."""
+        return self.rng.permutation(np.setdiff1d(np.arange(len(self.codes)), self.taken))
+
+    @property
+    def places(self) -> Floats:
+        """Levels at the middle of equal parts of 0..1, in their order: a row per configuration."""
+        return np.asarray((self.codes + 0.5) / np.array(self.levels))
+
+    @property
+    def known(self) -> tuple[Ints, Floats]:
+        """Taken rows that have a response, and it."""
+        has = np.isfinite(self.response)
+        return self.taken[has], self.response[has]
+
+
+Sampler = Callable[[Draw], Ints]
+
+
+def pick_random(draw: Draw) -> Ints:
+    """Take rows uniformly at random."""
+    return draw.free[: draw.count]
+
+
+def pick_balanced(draw: Draw) -> Ints:
+    """Take, one after the other, the row whose levels were taken least often so far."""
+    free = draw.free
+    counts = [
+        np.bincount(draw.codes[draw.taken, j], minlength=levels).astype(float) * levels
+        for j, levels in enumerate(draw.levels)
+    ]
+    chosen = []
+    for _ in range(min(draw.count, len(free))):
+        load = np.sum([count[draw.codes[free, j]] for j, count in enumerate(counts)], axis=0)
+        pick = int(np.argmin(load))
+        for j, count in enumerate(counts):
+            count[draw.codes[free[pick], j]] += draw.levels[j]
+        chosen.append(int(free[pick]))
+        free = np.delete(free, pick)
+    return np.array(chosen, dtype=np.int64)
+
+
+def pick_stratified(draw: Draw) -> Ints:
+    """Take equally many rows per level of one knob: the one with the rarest level among the taken rows."""
+    free = draw.free
+    rarest = [
+        np.bincount(draw.codes[draw.taken, j], minlength=levels).min() * levels for j, levels in enumerate(draw.levels)
+    ]
+    stratum = draw.codes[free, int(np.argmin(rarest))]
+    order = np.argsort(stratum, kind="stable")
+    place_in_stratum = np.arange(len(free)) - np.searchsorted(stratum[order], stratum[order])
+    return free[order[np.argsort(place_in_stratum, kind="stable")]][: draw.count]
+
+
+def pick_lhs(draw: Draw) -> Ints:
+    """Take the free rows nearest to a Latin hypercube of `count` points over the levels."""
+    places, free = draw.places, draw.free
+    cuts = [draw.rng.permutation(draw.count) for _ in draw.levels]
+    points = (np.column_stack(cuts) + draw.rng.random((draw.count, len(cuts)))) / draw.count
+    chosen = []
+    for point in points[: len(free)]:
+        pick = int(np.argmin(((places[free] - point) ** 2).sum(axis=1)))
+        chosen.append(int(free[pick]))
+        free = np.delete(free, pick)
+    return np.array(chosen, dtype=np.int64)
+
+
+def pick_distribution_aware(draw: Draw) -> Ints:
+    """Take rows with a probability in proportion to how much the response varies among their nearest taken rows.
+
+    The variation is the mean slope between neighbours: difference of the response by distance. At random while fewer
+    than three responses are known.
+    """
+    from scipy.spatial import KDTree
+
+    taken, response = draw.known
+    if len(taken) < 3:
+        return pick_random(draw)
+    places, free = draw.places, draw.free
+    neighbours = min(2 ** len(draw.levels), 16, len(taken))
+    _, near = KDTree(places[taken]).query(places[free], k=neighbours)
+    points, heights = places[taken][near], response[near]
+    distance = np.sqrt(((points[:, :, None, :] - points[:, None, :, :]) ** 2).sum(axis=3))
+    rise = np.abs(heights[:, :, None] - heights[:, None, :])
+    slope = np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0).mean(axis=(1, 2))
+    if not slope.any():
+        return pick_random(draw)
+    weight = slope + 1e-6 * slope.max()
+    return draw.rng.choice(free, size=min(draw.count, len(free)), replace=False, p=weight / weight.sum())
+
+
+def pick_active(draw: Draw) -> Ints:
+    """Take, one by one, the row with the least known pairs of levels; a pair counts by what it explains so far.
+
+    The stop rule fails most often at cells of two knobs that few or no runs have seen: this looks there first, and
+    longest where cells already differ.
+    """
+    free = draw.free
+    pairs = list(combinations(range(len(draw.levels)), 2)) or [(0, 0)]
+    cells = [np.unique(draw.codes[:, pair], axis=0, return_inverse=True)[1].reshape(-1) for pair in pairs]
+    counts = [np.bincount(cell[draw.taken], minlength=cell.max() + 1).astype(float) for cell in cells]
+    taken, response = draw.known
+    weights = [1 / len(pairs) + _explained(cell[taken], response) for cell in cells]
+    chosen = []
+    for _ in range(min(draw.count, len(free))):
+        known = zip(weights, counts, cells, strict=True)
+        gain = np.sum([weight / (1 + count[cell[free]]) for weight, count, cell in known], axis=0)
+        pick = int(np.argmax(gain))
+        for count, cell in zip(counts, cells, strict=True):
+            count[cell[free[pick]]] += 1
+        chosen.append(int(free[pick]))
+        free = np.delete(free, pick)
+    return np.array(chosen, dtype=np.int64)
+
+
+def _explained(group: Ints, response: Floats) -> float:
+    """Share of the variance that lies between groups, less what as many random groups would have (adjusted R2)."""
+    groups = len(np.unique(group))
+    if len(response) <= groups or np.ptp(response) == 0:
+        return 0.0
+    counts = np.bincount(group)
+    means = np.bincount(group, response) / np.maximum(counts, 1)
+    within = float(((response - means[group]) ** 2).sum()) / (len(response) - groups)
+    return max(0.0, 1 - within / float(np.var(response, ddof=1)))
+
+
+SAMPLERS: dict[str, Sampler] = {
+    "random": pick_random,
+    "lhs": pick_lhs,
+    "balanced": pick_balanced,
+    "stratified": pick_stratified,
+    "distribution_aware": pick_distribution_aware,
+    "active": pick_active,
+}
+#: Methods that look at what was measured, so that every case gets configurations of its own.
+RESPONSIVE = frozenset({"distribution_aware", "active"})

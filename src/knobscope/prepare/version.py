@@ -1,0 +1,28 @@
+"""Which version of a DBMS this machine has, without loading anything."""
+
+import tempfile
+from pathlib import Path
+
+from knobscope.generators import read_back
+from knobscope.prepare.snapshot import load_session
+from knobscope.processes import supervise
+from knobscope.servers import open_instance, read_version
+from knobscope.specs import Dbms, Workload
+
+__all__ = ["find_version"]
+
+
+def find_version(dbms: Dbms, workload: Workload) -> str:
+    """Return the version that the DBMS's own program prints or, for one without a program, that its client answers.
+
+    GeneratorError: the client cannot connect. UserError: the program prints no version.
+    """
+    with tempfile.TemporaryDirectory(prefix="knobscope-version-") as directory:
+        data = Path(directory) / "data"
+        data.mkdir()
+        with open_instance(dbms, data) as instance:
+            printed = read_version(instance)
+            if printed is not None:
+                return printed
+            session = load_session(instance, workload, [], [], threads=1)
+            return read_back(session, supervise).effective["version"]

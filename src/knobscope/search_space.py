@@ -1,0 +1,118 @@
+"""What a tuner may try: knobs as parameters with ranges, scales, special values and constraints.
+
+A parameter covers the part of a knob that its study looked at: nothing is known of the rest. Knobs that risk committed
+data are fixed at their default unless they are asked for, since a tuner takes every risk that pays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from knobscope.plan import Space, case_space
+from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value
+
+__all__ = ["Parameter", "SearchSpace", "search_space"]
+
+Configuration = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One knob that a tuner sets: a number between `low` and `high` or one of `special`, or one of `choices`."""
+
+    name: str
+    knob: Knob
+    default: Value
+    low: int | float | None = None
+    high: int | float | None = None
+    special: tuple[Value, ...] = ()
+    choices: tuple[Value, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number rather than a choice."""
+        return not self.choices
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a whole number."""
+        return self.is_number and self.knob.type == "integer"
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """The ends of a number's range. ValueError for a choice."""
+        if self.low is None or self.high is None:
+            raise ValueError(f"{self.name} is a choice and has no range")
+        return self.low, self.high
+
+    @property
+    def start(self) -> Any:
+        """The default, or the nearest number of the range where the default is a special value."""
+        if not self.is_number or self.default not in self.special:
+            return self.default
+        low, high = self.bounds
+        number = 0 if isinstance(self.default, str) else self.default
+        return min(max(number, low), high)
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Parameters, most important first, and what holds beside them."""
+
+    case: Case
+    dbms: Dbms
+    parameters: tuple[Parameter, ...]
+    fixed: Mapping[str, Value]  # the study's other knobs, at their default
+    risky: tuple[str, ...]  # knobs left out because they risk committed data
+    space: Space
+
+    @property
+    def default(self) -> Configuration:
+        """The default configuration."""
+        return dict(self.space.baseline)
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """Knob -> `requires`, for all knobs of the configuration that have one."""
+        knobs = {name: self.dbms.knobs[name].requires for name in self.space.baseline}
+        return {name: text for name, text in knobs.items() if text is not None}
+
+    def complete(self, chosen: Mapping[str, Value]) -> Configuration:
+        """Return the whole configuration: chosen values, in their canonical form, beside the fixed ones."""
+        values = {name: self.dbms.knobs[name].canonical(value) for name, value in chosen.items()}
+        return {**self.default, **values}
+
+    def allows(self, configuration: Mapping[str, Value]) -> bool:
+        """Whether every `requires` holds."""
+        return self.space.allows(configuration)
+
+
+def search_space(
+    specs: StudySpecs, case: Case, ranking: Sequence[str], top: int | None, *, with_durability: bool
+) -> SearchSpace:
+    """Return the space over the first `top` knobs of a ranking (all for None), those that risk data not counted."""
+    space = case_space(specs, case)
+    knobs, choices = space.dbms.knobs, specs.study.knobs[case.dbms]
+    order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
+    risky = [] if with_durability else [name for name in order if knobs[name].durability]
+    chosen = [name for name in order if name not in risky][:top]
+    parameters = tuple(_parameter(name, knobs[name], choices[name], space.baseline[name]) for name in chosen)
+    fixed = {name: value for name, value in space.baseline.items() if name not in chosen}
+    return SearchSpace(case, space.dbms, parameters, fixed, tuple(risky), space)
+
+
+def _parameter(name: str, knob: Knob, choice: KnobChoice | None, baseline: Value) -> Parameter:
+    if knob.range is None:
+        known = list(knob.values or [False, True])
+        listed = choice.values if choice is not None and choice.values is not None else known
+        return Parameter(name, knob, baseline, choices=tuple(value for value in known if value in [*listed, baseline]))
+    if choice is not None and choice.values is not None:
+        values = [knob.canonical(value) for value in [*choice.values, baseline]]
+    else:
+        ends = choice.range if choice is not None and choice.range is not None else knob.range
+        values = [knob.canonical(value) for value in [*ends, *knob.special, baseline]]
+    special = tuple(dict.fromkeys(value for value in values if value in knob.special))
+    numbers: list[Any] = [value for value in values if value not in knob.special]
+    if len(set(numbers)) < 2:  # a number of one value and special ones is a choice between them
+        return Parameter(name, knob, baseline, choices=tuple(dict.fromkeys([*numbers, *special])))
+    return Parameter(name, knob, baseline, min(numbers), max(numbers), special)

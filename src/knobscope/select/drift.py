@@ -1,0 +1,89 @@
+"""Importance drift: which knobs change their rank when the device or the workload changes, and what stays on top.
+
+Two cases are compared when they differ in one thing only, device or workload. A change of rank counts only when the
+90 % intervals of the two ranks do not meet, and both rankings are trustworthy: unimportant knobs wander by chance.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+__all__ = ["TOP", "overlap_of_top", "rank_drift"]
+
+#: Leaders whose overlap is looked at.
+TOP = 5
+
+#: A case: DBMS, device, workload.
+Names = tuple[str, str, str]
+Fit = Mapping[str, Any]
+
+
+def rank_drift(fits: Mapping[Names, Fit], top: int = TOP) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return rows of tables `rank_drift` (one per knob and pair of cases) and `rank_overlap` (one per pair of cases).
+
+    `fits` are the documents of `knobscope select` per case; knobs that only one of two cases ranks are left out.
+    """
+    knobs, pairs = [], []
+    for pair, one, other in _pairs(fits):
+        ranks = [{entry["knob"]: entry for entry in fit["importance"]} for fit in (one, other)]
+        is_certain = bool(one["trustworthy"] and other["trustworthy"])
+        rows = [
+            {**pair, **_change(ranks[0][knob], ranks[1][knob], is_certain)}
+            for knob in sorted(ranks[0].keys() & ranks[1].keys())
+        ]
+        knobs += rows
+        leaders = [_leaders(fit["importance"], top) for fit in (one, other)]
+        pairs.append(
+            {
+                **pair,
+                "top": min(top, len(rows)),
+                "overlap": overlap_of_top(*leaders),
+                "only_from": ", ".join(name for name in leaders[0] if name not in leaders[1]),
+                "only_to": ", ".join(name for name in leaders[1] if name not in leaders[0]),
+                "rank_correlation": _correlation([(row["rank_from"], row["rank_to"]) for row in rows]),
+                "drifting": sum(row["drifts"] for row in rows),
+                "trustworthy": is_certain,
+            }
+        )
+    return knobs, pairs
+
+
+def overlap_of_top(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many knobs two lists of leaders have in common."""
+    return len(set(one) & set(other))
+
+
+def _pairs(fits: Mapping[Names, Fit]) -> Iterator[tuple[dict[str, str], Fit, Fit]]:
+    """Yield the cases of one DBMS that differ in device only, or in workload only."""
+    for one, other in combinations(fits, 2):
+        (dbms, device, workload), (dbms_2, device_2, workload_2) = one, other
+        if dbms == dbms_2 and workload == workload_2:
+            yield _describe(dbms, "device", workload, device, device_2), fits[one], fits[other]
+        elif dbms == dbms_2 and device == device_2:
+            yield _describe(dbms, "workload", device, workload, workload_2), fits[one], fits[other]
+
+
+def _describe(dbms: str, changed: str, same: str, start: str, end: str) -> dict[str, str]:
+    return {"dbms": dbms, "changed": changed, "same": same, "from_case": start, "to_case": end}
+
+
+def _change(one: Mapping[str, Any], other: Mapping[str, Any], is_certain: bool) -> dict[str, Any]:
+    apart = one["rank_high"] < other["rank_low"] or other["rank_high"] < one["rank_low"]
+    return {
+        "knob": one["knob"],
+        "rank_from": one["rank"],
+        "rank_to": other["rank"],
+        "change": other["rank"] - one["rank"],
+        "drifts": bool(is_certain and apart and (one["above_noise"] or other["above_noise"])),
+    }
+
+
+def _leaders(importance: Sequence[Mapping[str, Any]], top: int) -> list[str]:
+    return [entry["knob"] for entry in sorted(importance, key=lambda entry: entry["rank"])[:top]]
+
+
+def _correlation(ranks: Sequence[tuple[int, int]]) -> float | None:
+    """Spearman's correlation; None for fewer than three knobs."""
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(ranks).statistic) if len(ranks) > 2 else None

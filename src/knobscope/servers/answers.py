@@ -1,0 +1,79 @@
+"""Parsers of what a DBMS says about its settings: text to name -> value, one parser per form."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["ANSWER_PARSERS"]
+
+
+def parse_pairs(text: str) -> dict[str, str]:
+    """Read a name on one line and its value on the next, as redis-cli prints them when nobody watches."""
+    lines = text.removesuffix("\n").split("\n")
+    return dict(zip(lines[::2], lines[1::2], strict=False))
+
+
+def parse_table(text: str) -> dict[str, str]:
+    """Read name and value on a line, between them blanks, tabs, `=`, `:` or `|`; other lines do not count."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = re.match(r"^[\s|]*([A-Za-z][\w.-]*)\s*(?:[=:|\t]|\s)\s*(.*?)[\s|]*$", line)
+        if match:
+            found.setdefault(match[1], match[2])
+    return found
+
+
+def parse_json(text: str) -> dict[str, str]:
+    """Read an object, or a list of objects with `name` and `value`; what comes before the first bracket is skipped."""
+    start = min((place for place in map(text.find, "{[") if place >= 0), default=0)
+    content, _ = json.JSONDecoder().raw_decode(text[start:])
+    if isinstance(content, list):
+        content = {str(row["name"]): row["value"] for row in content}
+    return _flatten(content, "")
+
+
+def _flatten(content: dict[str, Any], prefix: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            found |= _flatten(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def parse_ini(text: str) -> dict[str, str]:
+    """Read `name=value` below any heading; the first of several counts (in RocksDB: the default column family)."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, mark, value = line.strip().partition("=")
+        if mark and not name.startswith(("#", ";", "[")):
+            found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def parse_wiredtiger(text: str) -> dict[str, str]:
+    """Read configurations of WiredTiger, one in a line: `a=1,b=(c=2)` gives a and b.c; the first of several counts."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        place: list[str] = []
+        for name, value, mark in re.findall(r'([\w.]+)=("[^"]*"|\[[^]]*\]|[^,()\[\]]*)([(),]*)', f"{line.strip()},"):
+            if "(" in mark:
+                place.append(name)
+            elif value or mark:
+                found.setdefault(".".join([*place, name]), value.strip('"'))
+            for _ in range(mark.count(")")):
+                if place:
+                    place.pop()
+    return found
+
+
+#: By the name that specs use.
+ANSWER_PARSERS: dict[str, Callable[[str], dict[str, str]]] = {
+    "pairs": parse_pairs,
+    "table": parse_table,
+    "json": parse_json,
+    "ini": parse_ini,
+    "wiredtiger": parse_wiredtiger,
+}

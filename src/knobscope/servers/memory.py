@@ -1,0 +1,103 @@
+"""A limit on the memory of a DBMS, its share of the page cache included: a control group of its own, v1 or v2."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from knobscope.errors import UserError
+
+__all__ = ["MemoryLimit", "limit_memory"]
+
+_FILES = {"cgroup": "memory.limit_in_bytes", "cgroup2": "memory.max"}
+_REMOVAL_S = 5.0
+
+
+class MemoryLimit:
+    """A control group; processes that are added, and all that they start, share its limit. Without one: no limit."""
+
+    def __init__(self, group: Path | None) -> None:
+        self._group = group
+
+    def add(self, pid: int) -> None:
+        """Move a process and its descendants into the group."""
+        if self._group is None:
+            return
+        for member in _tree(pid):
+            try:
+                (self._group / "cgroup.procs").write_text(str(member))
+            except ProcessLookupError:
+                continue  # it has ended
+
+
+@contextmanager
+def limit_memory(mib: int | None) -> Iterator[MemoryLimit]:
+    """Yield a limit of `mib` MiB, removed at the end; UserError when control groups of memory cannot be made here."""
+    if mib is None:
+        yield MemoryLimit(None)
+        return
+    try:
+        group = _make_group(mib << 20)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise UserError(
+            f"the workload limits memory to {mib} MiB, and no control group can be made here ({reason}); "
+            "start knobscope as root, or leave out memory_mib"
+        ) from error
+    try:
+        yield MemoryLimit(group)
+    finally:
+        _remove(group)
+
+
+def _make_group(size: int) -> Path:
+    kind, parent = _find_parent()
+    if kind == "cgroup2" and "memory" not in (parent / "cgroup.subtree_control").read_text().split():
+        (parent / "cgroup.subtree_control").write_text("+memory")
+    group = parent / f"knobscope-{os.getpid()}"
+    group.mkdir(exist_ok=True)
+    (group / _FILES[kind]).write_text(str(size))
+    return group
+
+
+def _find_parent() -> tuple[str, Path]:
+    """Return the kind of hierarchy that controls memory, and where new groups go: below ours, or at the top of v2."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup" and "memory" in options.split(","):
+            own = [
+                entry.split(":", 2)[2]
+                for entry in Path("/proc/self/cgroup").read_text().splitlines()
+                if "memory" in entry.split(":")[1].split(",")
+            ]
+            below = Path(mount + own[0]) if own else Path(mount)
+            return kind, below if below.is_dir() else Path(mount)
+        if kind == "cgroup2" and "memory" in Path(mount, "cgroup.controllers").read_text().split():
+            return kind, Path(mount)
+    raise OSError("no hierarchy of control groups has the memory controller")
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for member in found:
+        try:
+            for children in Path("/proc", str(member), "task").glob("*/children"):
+                found += [int(child) for child in children.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def _remove(group: Path) -> None:
+    """Remove the group; its last process may need a moment to be gone."""
+    deadline = time.monotonic() + _REMOVAL_S
+    while True:
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

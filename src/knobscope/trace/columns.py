@@ -1,0 +1,78 @@
+"""The columns that all formats of traces are brought to, and small helpers to write SQL and to look into files."""
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["COLUMNS", "OPERATIONS", "Counts", "fetch_columns", "fetch_rows", "open_text", "quote"]
+
+#: Place of an operation here is its number in column `op`.
+OPERATIONS = ("read", "write", "discard", "flush")
+
+#: Column of the view `requests` -> DuckDB type. `lba` in sectors of 512 bytes; times and `bytes` as their names say.
+COLUMNS: dict[str, str] = {
+    "ts_ns": "BIGINT",  # of issue
+    "lba": "BIGINT",
+    "bytes": "BIGINT",
+    "op": "UTINYINT",
+    "file": "VARCHAR",
+    "offset": "BIGINT",  # in the file, bytes
+    "lat_ns": "BIGINT",  # from issue to completion; NULL: not completed, or not told
+    "wait_ns": "BIGINT",  # before issue
+    "queue": "INTEGER",
+    "owner": "VARCHAR",
+    "fua": "BOOLEAN",
+    "preflush": "BOOLEAN",
+    "sync": "BOOLEAN",
+    "meta": "BOOLEAN",
+    "failed": "BOOLEAN",
+    "device": "VARCHAR",
+    "inode": "UBIGINT",
+}
+
+
+@dataclass
+class Counts:
+    """What a trace says beside its requests, and what was odd about it."""
+
+    truncated_lines: int = 0  # the last one, when it ends too early
+    out_of_order: int = 0  # requests that the file has after a later one
+    completions_without_start: int = 0
+    starts_without_completion: int = 0
+    requeues: int = 0
+    others: int = 0  # neither read, write, discard nor flush: without a size, or a command of the driver's own
+    lost_events: int | None = None
+    duration_ns: int | None = None  # of what was traced, where the trace says so
+
+
+def quote(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a text file, or one compressed by gzip."""
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    if is_gzip:
+        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8", errors="replace", newline=""))
+    return path.open(encoding="utf-8", errors="replace", newline="")
+
+
+def fetch_rows(connection: "duckdb.DuckDBPyConnection", query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query, by column name."""
+    cursor = connection.execute(query)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def fetch_columns(connection: "duckdb.DuckDBPyConnection", query: str) -> list[NDArray[Any]]:
+    """Return the columns of a query as arrays, in the order of the rows; no column may hold NULL."""
+    return [np.asarray(column) for column in connection.execute(query).fetchnumpy().values()]

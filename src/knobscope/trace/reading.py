@@ -1,0 +1,101 @@
+"""Opens a trace, whatever its format: its requests in order of issue as a view of DuckDB, and what was odd about it."""
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from knobscope.errors import UserError
+from knobscope.trace.blkparse import read_blkparse
+from knobscope.trace.columns import COLUMNS, Counts, open_text, quote
+from knobscope.trace.csv_form import read_csv
+from knobscope.trace.recorded import read_recorded
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["FORMATS", "Trace", "open_trace"]
+
+Format = Literal["blkparse", "csv", "parquet"]
+FORMATS = ("blkparse", "csv", "parquet")
+_MEMORY = "1GB"  # beyond that DuckDB uses files
+
+
+@dataclass(frozen=True)
+class Trace:
+    """View `requests` has the columns of COLUMNS, NULL where the trace does not tell, in order of `ts_ns`."""
+
+    connection: "duckdb.DuckDBPyConnection"
+    path: Path
+    format: Format
+    counts: Counts
+
+
+@contextlib.contextmanager
+def open_trace(
+    path: Path, format_: Format | None = None, device: str | None = None, file: str | None = None
+) -> Iterator[Trace]:
+    """Read a trace; UserError with file, line and what was expected where it makes no sense.
+
+    `device` (MAJ:MIN) chooses one of several in blkparse text; `file`: only requests of files that match this glob.
+    """
+    import duckdb
+
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file; expected a trace")
+    chosen = format_ or _recognise(path)
+    if device is not None and chosen != "blkparse":
+        raise UserError("--device: only blkparse text tells devices apart")
+    with tempfile.TemporaryDirectory(prefix="knobscope-trace-") as spill, duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute(f"SET temp_directory = {quote(spill)}")
+        try:
+            if chosen == "blkparse":
+                counts = read_blkparse(connection, path, device)
+            else:
+                counts = read_csv(connection, path) if chosen == "csv" else read_recorded(connection, path)
+        except duckdb.Error as problem:
+            raise UserError(f"{path}: not readable as {chosen}: {str(problem).splitlines()[0]}") from problem
+        _order(connection, counts)
+        _show(connection, file)
+        if not connection.execute("SELECT count(*) FROM requests").fetchall()[0][0]:
+            raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
+        yield Trace(connection, path, chosen, counts)
+
+
+def _recognise(path: Path) -> Format:
+    if path.is_dir():
+        return "parquet"
+    with path.open("rb") as file:
+        head = file.read(4)
+    if head == b"PAR1":
+        return "parquet"
+    with open_text(path) as text:
+        first = text.readline()
+    return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
+
+
+def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:
+    """Make `ordered` of `raw`: the same, unless some are out of order."""
+    later = "SELECT count(*) FROM (SELECT ts_ns < lag(ts_ns) OVER () AS is_earlier FROM raw) WHERE is_earlier"
+    counts.out_of_order = connection.execute(later).fetchall()[0][0]
+    if counts.out_of_order:
+        numbered = "SELECT *, row_number() OVER () AS number FROM raw"
+        connection.execute(
+            f"CREATE TABLE ordered AS SELECT * EXCLUDE number FROM ({numbered}) ORDER BY ts_ns, number"  # noqa: S608
+        )
+        connection.execute("DROP TABLE IF EXISTS raw")
+    else:
+        connection.execute("CREATE VIEW ordered AS SELECT * FROM raw")
+
+
+def _show(connection: "duckdb.DuckDBPyConnection", file: str | None) -> None:
+    """Make the view `requests` of `ordered`, with all columns."""
+    has = {row[0] for row in connection.execute("DESCRIBE ordered").fetchall()}
+    columns = (f'"{name}"' if name in has else f'NULL::{kind} AS "{name}"' for name, kind in COLUMNS.items())
+    where = f"WHERE file GLOB {quote(file)}" if file else ""
+    connection.execute(f"CREATE VIEW requests AS SELECT {', '.join(columns)} FROM ordered {where}")  # noqa: S608

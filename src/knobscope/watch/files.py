@@ -1,0 +1,211 @@
+"""Which files the requests of a profile went to: names for inodes, files for addresses, and nothing left out.
+
+The kernel side tells the inode of a cached page; of direct I/O it knows the address only. A tree of files, read when a
+run begins and again when it has ended, gives paths to inodes and files to addresses. What came and went in between
+keeps the last part of its name, which the kernel told.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from knobscope.devices import BlockDevice
+from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, Extent, list_extents, read_partition_start
+from knobscope.devices.mounts import Mount, find_mount, list_mounts
+from knobscope.watch.interface import Profile
+from knobscope.watch.patterns import SHARES, name_pattern
+
+__all__ = ["FileTree", "Finding", "mounts_on", "name_file", "name_files", "read_tree", "search_device"]
+
+#: How a file was found: by its path; by the last part of its name only; or it is none: `journal`,
+#: `metadata`, `device` (no file system holds it), `unknown`.
+Finding = Literal["path", "name", "pseudo"]
+
+Row = dict[str, Any]
+#: File, how it was found, device and inode.
+Place = tuple[str, Finding, str | None, int | None]
+
+_PSEUDO_FILES = ("journal", "metadata", "device", "unknown")
+_SEARCH_S = 2.0
+_SEARCH_FILES = 200_000
+
+
+@dataclass(frozen=True)
+class FileTree:
+    """The files of a directory at one moment: inode -> path below it, and whose an address of the disk is."""
+
+    device: str  # MAJ:MIN of the file system
+    paths: Mapping[int, str]
+    addresses: AddressIndex
+
+
+def read_tree(directory: Path) -> FileTree:
+    """Return the files below a directory, within its file system; what vanishes meanwhile is left out."""
+    return _make_tree(directory, _walk([directory]), find_mount(directory))
+
+
+def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount) -> FileTree:
+    mapped = mount.filesystem in MAPPED_FILESYSTEMS
+    start = read_partition_start(BlockDevice("", mount.major, mount.minor))
+    paths: dict[int, str] = {}
+    spans: list[tuple[int, int, int]] = []
+    for file, inode in files:
+        if inode in paths:
+            continue  # another name of the same file
+        paths[inode] = str(file.relative_to(directory))
+        if mapped:
+            spans += ((start + extent.address, extent.length, inode) for extent in _read_extents(file, inode))
+    return FileTree(f"{mount.major}:{mount.minor}", paths, AddressIndex(spans))
+
+
+def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, int]]:
+    """Yield regular files and their inodes, nearest first, each directory of the last root's file system once."""
+    queue, seen, device = deque(roots), set(), roots[-1].lstat().st_dev
+    while queue:
+        directory = queue.popleft()
+        try:
+            about = directory.lstat()
+            if about.st_dev != device or about.st_ino in seen:
+                continue
+            seen.add(about.st_ino)
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        queue.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False):
+                        yield Path(entry.path), entry.inode()
+        except OSError:
+            continue  # gone, or not ours to read: then its files keep the name that the kernel told
+
+
+def _read_extents(file: Path, inode: int) -> list[Extent]:
+    try:
+        found, extents = list_extents(file)
+    except OSError:
+        return []  # gone, or not ours to read
+    return extents if found == inode else []  # else another file took the name
+
+
+def search_device(block: BlockDevice, profile: Profile, first: Path) -> list[FileTree]:
+    """Return the files of a profile on all file systems of a device: what a search of a few seconds finds.
+
+    It begins in the directory `first`. Paths start at the mount point.
+    """
+    trees = []
+    for mount in mounts_on(block):
+        device = f"{mount.major}:{mount.minor}"
+        wanted = {row["inode"] for row in profile["files"] if row["device"] == device and row["inode"]}
+        if wanted or profile.get("addresses"):
+            roots = [first, mount.point] if find_mount(first).point == mount.point else [mount.point]
+            files = _search(roots, wanted, to_the_end=bool(profile.get("addresses")))
+            trees.append(_make_tree(mount.point, files, mount))
+    return trees
+
+
+def _search(roots: Sequence[Path], wanted: Collection[int], *, to_the_end: bool) -> Iterator[tuple[Path, int]]:
+    """Yield files until all that are wanted were there, or it takes too long; any file may own an address."""
+    missing, deadline = set(wanted), time.monotonic() + _SEARCH_S
+    for file, inode in islice(_walk(roots), _SEARCH_FILES):
+        if time.monotonic() > deadline or not (missing or to_the_end):
+            return
+        missing.discard(inode)
+        yield file, inode
+
+
+def mounts_on(block: BlockDevice) -> list[Mount]:
+    """Return one mount of each file system on a device or a partition of it: the one with the shortest path."""
+    device = Path(f"/sys/dev/block/{block.major}:{block.minor}").resolve()
+    mounts = sorted(list_mounts(), key=lambda mount: -len(mount.point.parts))
+    shortest = {(mount.major, mount.minor): mount for mount in mounts}
+    return [
+        mount
+        for (major, minor), mount in shortest.items()
+        if Path(f"/sys/dev/block/{major}:{minor}").resolve().is_relative_to(device)
+    ]
+
+
+def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, Finding]:
+    """Return the file of a row (device, inode, name) and how it was found; `trees` in the order they were read.
+
+    An inode that the last tree does not know may have been another file's in an earlier one: only the same name tells.
+    """
+    if not row["inode"] and row["name"] in _PSEUDO_FILES:
+        return str(row["name"]), "pseudo"
+    known = [tree.paths.get(row["inode"]) for tree in trees if tree.device == row["device"]]
+    if known and known[-1] is not None:
+        return known[-1], "path"
+    for path in known:
+        if path is not None and Path(path).name == row["name"]:
+            return path, "path"
+    return str(row["name"]), "name"
+
+
+def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, Any]]:
+    """Return rows of table `files` without run, role and table, with `found_by`; they add up to all requests.
+
+    `trees` come in the order in which they were read. Shares and pattern are those of the requests whose file the
+    kernel knew; the order of the others, `address_requests`, is not known. What is left over is the file `unknown`.
+    """
+    if profile["monitor"] != "bpf":
+        return []
+    rows: dict[tuple[str | None, ...], Row] = {}
+    for counted in profile["files"]:
+        place = *name_file(counted, trees), counted["device"], counted["inode"]
+        _add_counted(_row_of(rows, place, counted["op"]), counted)
+    for counted in profile.get("addresses", ()):
+        row = _row_of(rows, _find_owner(counted["sector"] * 512, trees), counted["op"])
+        for kind in ("requests", "bytes"):
+            row[kind] += counted[kind]
+        row["address_requests"] += counted["requests"]
+    _add_remainder(profile, rows)
+    return list(rows.values())
+
+
+def _row_of(rows: dict[tuple[str | None, ...], Row], place: Place, op: str) -> Row:
+    """Return the row of a file and operation, made now if need be."""
+    file, found_by, device, inode = place
+    empty = {"file": file, "found_by": found_by, "op": op, "device": device, "inode": inode or None}
+    counts = {"requests": 0, "bytes": 0, "address_requests": 0, "sequential_requests": None}
+    return rows.setdefault((found_by, device, file, op), empty | counts | dict.fromkeys((*SHARES, "pattern")))
+
+
+def _add_counted(row: Row, counted: Row) -> None:
+    """Add what the kernel counted for an inode; a file that was made anew under its name has several."""
+    before, now = row["requests"], counted["requests"]
+    if not before:
+        row |= {name: counted[name] for name in ("sequential_requests", *SHARES, "pattern")}
+    elif now:
+        row["sequential_requests"] += counted["sequential_requests"]
+        row |= {share: (row[share] * before + counted[share] * now) / (before + now) for share in SHARES}
+        row["pattern"] = name_pattern(before + now, row)
+    row["requests"] += now
+    row["bytes"] += counted["bytes"]
+
+
+def _find_owner(address: int, trees: Sequence[FileTree]) -> Place:
+    """Return whose an address is; the later tree counts, since what moved there in between is what was written."""
+    for tree in reversed(trees):
+        inode = tree.addresses.find(address)
+        if inode is not None:
+            return tree.paths[inode], "path", tree.device, inode
+    return "unknown", "pseudo", None, None
+
+
+def _add_remainder(profile: Profile, rows: dict[tuple[str | None, ...], Row]) -> None:
+    """Put what no file was counted for under `unknown`. A flush is for all files, and for none."""
+    for total in profile["io_profile"]:
+        if total["op"] == "flush":
+            continue
+        left = {
+            kind: (total[kind] or 0) - sum(row[kind] for row in rows.values() if row["op"] == total["op"])
+            for kind in ("requests", "bytes")
+        }
+        if left["requests"] > 0:
+            row = _row_of(rows, ("unknown", "pseudo", None, None), total["op"])
+            row["requests"] += left["requests"]
+            row["bytes"] += max(left["bytes"], 0)

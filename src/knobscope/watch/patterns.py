@@ -1,0 +1,17 @@
+"""Names the pattern of requests by their shares, as `probes/patterns.py` does: for sums made in user space."""
+
+from collections.abc import Mapping
+
+__all__ = ["SHARES", "name_pattern"]
+
+SHARES = ("sequential_share", "strided_share", "random_share")
+_MIN_REQUESTS = 10  # of fewer nothing can be said
+_DOMINANT_SHARE = 0.8
+
+
+def name_pattern(requests: int, shares: Mapping[str, float]) -> str:
+    """Return sequential, strided or random where that share is 0.8 or more, else mixed; few below ten requests."""
+    if requests < _MIN_REQUESTS:
+        return "few"
+    dominant = (name.removesuffix("_share") for name in SHARES if shares[name] >= _DOMINANT_SHARE)
+    return next(dominant, "mixed")

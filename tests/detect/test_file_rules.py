@@ -1,0 +1,216 @@
+"""Rules about files: interference of reads and writes, order that is lost on the way, and mechanisms across DBMSs."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from generated_studies import USES, Study, Truth, Use
+
+Make = Callable[..., Study]
+LN2 = math.log(2)
+TWO = ("simdb", "otherdb")
+
+
+def the_row(findings: pd.DataFrame, **where: str) -> Any:
+    for name, value in where.items():
+        findings = findings[findings[name] == value]
+    assert len(findings) == 1
+    return next(findings.itertuples())
+
+
+def evidence_of(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(row.evidence)
+    return found
+
+
+# read_write_interference
+
+
+def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study: Make) -> None:
+    # 4000 reads in ten seconds of two threads, half of them 5 ms instead of 2.5 ms: a quarter of the time, all told.
+    study = make_study(interference=LN2, read_us=2500.0)
+    row = the_row(study.judge("read_write_interference"))
+    assert row.verdict == "mismatch"
+    found = evidence_of(row)
+    assert found["slowdown"] == pytest.approx(2, rel=0.06)
+    assert found["slowdown_low"] < 2 < found["slowdown_high"] * 1.03
+    assert row.penalty == pytest.approx(1 / (1 - 0.25), rel=0.04)
+    assert found["gain_low"] < row.penalty < found["gain_high"]
+    assert found["read_mostly"] == "customers"
+    assert found["written"] == "log files, orders and journal"
+    assert "customers is read and hardly written, beside writes to log files, orders and journal" in row.sentence
+    assert "at best 1.3x the throughput" in row.sentence
+
+
+def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
+    row = the_row(make_study(interference=LN2, read_us=50.0).judge("read_write_interference"))
+    assert row.verdict == "none"
+    assert evidence_of(row)["q_value"] < 1e-3
+    assert "no loss that separating them would save" in row.sentence
+
+
+def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
+    row = the_row(make_study(interference=-LN2, read_us=5000.0).judge("read_write_interference"))
+    assert row.verdict == "none"
+
+
+@pytest.mark.parametrize(
+    ("uses", "said"),
+    [
+        ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is only read"),
+        ((Use("t", "data", "orders", reads=4000),), "nothing is written beside orders, which is only read"),
+        ((Use("t", "data", "orders", reads=100), *USES[:1]), "no table or file is only read"),  # hardly any reads
+    ],
+)
+def test_what_is_not_shared_does_not_interfere(make_study: Make, uses: tuple[Use, ...], said: str) -> None:
+    row = the_row(make_study(interference=LN2, read_us=5000.0, uses=uses).judge("read_write_interference"))
+    assert row.verdict == "none"
+    assert said in row.sentence
+
+
+def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(make_study: Make) -> None:
+    uses = (Use("metadata", "metadata", reads=4000), Use("t", "data", "orders", writes=3000))
+    assert the_row(make_study(interference=LN2, uses=uses).judge("read_write_interference")).verdict == "none"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"pauses": False}, "fewer than three runs have moments both with and without writes"),
+        ({"uses": ()}, "no run of the default configuration tells which files"),
+        ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to no file that is known"),
+    ],
+)
+def test_interference_without_evidence_is_insufficient(make_study: Make, fields: dict[str, Any], said: str) -> None:
+    row = the_row(make_study(interference=LN2, read_us=5000.0, **fields).judge("read_write_interference"))
+    assert row.verdict == "insufficient"
+    assert said in row.sentence
+
+
+# access_pattern
+
+
+def with_orders(table: str, **changed: float) -> tuple[Use, ...]:
+    return tuple(replace(use, **changed) if use.table == table else use for use in USES)  # type: ignore[arg-type]
+
+
+def files_of(findings: pd.DataFrame) -> pd.DataFrame:
+    found = [json.loads(text) for text in findings["evidence"]]
+    return findings.assign(file=[one["file"] for one in found], op=[one["op"] for one in found])
+
+
+def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05))
+    findings = files_of(study.judge("access_pattern"))
+    bad = the_row(findings, verdict="mismatch")
+    assert (bad.file, bad.op) == ("customers", "read")
+    assert evidence_of(bad)["difference"] == pytest.approx(-0.92, abs=0.02)
+    assert "Reads of customers with ycsb-a on nvme are sequential in system calls (97 % in order)" in bad.sentence
+    assert bad.sentence.endswith("random on the device (5 % in order): the order is lost on the way.")
+    others = findings[findings["verdict"] == "none"][["file", "op"]]
+    assert set(others.itertuples(index=False, name=None)) == {
+        ("orders", "read"), ("orders", "write"), ("log files", "write"), ("journal", "write"),
+    }  # fmt: skip
+
+
+def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
+    study = make_study(uses=with_orders("orders", logical=0.05, device=0.95))
+    bad = files_of(study.judge("access_pattern"))
+    bad = bad[bad["verdict"] == "mismatch"]
+    assert sorted(bad["op"]) == ["read", "write"]
+    assert bad["penalty"].isna().all()
+    assert bad["sentence"].str.contains("put in order on the way").all()
+
+
+def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.85, device=0.4))
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.verdict == "none"
+    assert evidence_of(row)["q_value"] < 0.001
+
+
+def test_order_cannot_be_judged_without_system_calls(make_study: Make) -> None:
+    row = the_row(make_study(calls=False).judge("access_pattern"))
+    assert row.verdict == "insufficient"
+    assert "the system calls were not watched" in row.sentence
+
+
+def test_few_requests_tell_nothing_of_their_order(make_study: Make) -> None:
+    uses = (Use("t", "data", "orders", reads=8, logical=1.0, device=0.0),)
+    row = the_row(make_study(uses=uses).judge("access_pattern"))
+    assert row.verdict == "insufficient"
+    assert "no file has enough system calls and requests" in row.sentence
+
+
+def test_rules_about_files_are_wrong_in_few_studies_without_truth(make_study: Make) -> None:
+    """Noise only: what a rule says in five studies is none, but for what chance may bring once."""
+    wrong = {"read_write_interference": 0, "access_pattern": 0}
+    for seed in range(1, 6):
+        study = make_study(seed=seed, read_us=5000.0, knobs=("page",))
+        for rule in wrong:
+            wrong[rule] += int((study.judge(rule)["verdict"] == "mismatch").sum())
+    assert max(wrong.values()) <= 1
+
+
+# cross_check
+
+SLOW = Truth(throughput=-0.4)
+
+
+def test_a_guilty_mechanism_that_was_not_tested_elsewhere_is_named(make_study: Make) -> None:
+    study = make_study(dbms=TWO, unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
+    findings = study.judge("cross_check", "intuition")
+    row = the_row(findings, dbms="otherdb")
+    assert row.verdict == "mismatch"
+    assert evidence_of(row)["state"] == "not tested"
+    assert row.sentence == (
+        "The mechanism cache was found guilty on nvme with ycsb-a (simdb's buffer, rule intuition); "
+        "otherdb has it too, and none of its knobs was tested here: try buffer."
+    )
+    assert the_row(findings, dbms="simdb").verdict == "none"
+
+
+def test_a_guilty_mechanism_that_is_innocent_elsewhere_is_named(make_study: Make) -> None:
+    row = the_row(
+        make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}).judge("cross_check", "intuition"), dbms="otherdb"
+    )
+    assert (row.verdict, evidence_of(row)["state"]) == ("mismatch", "not flagged")
+    assert "and buffer was not flagged: see what it does differently" in row.sentence
+
+
+def test_a_mechanism_that_is_guilty_everywhere_needs_no_check(make_study: Make) -> None:
+    findings = make_study(dbms=TWO, truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition")
+    assert findings["verdict"].unique().tolist() == ["none"]
+    assert findings["sentence"].str.contains("was flagged as well").all()
+
+
+def test_what_could_not_be_judged_elsewhere_stays_open(make_study: Make) -> None:
+    def fail(run: dict[str, Any]) -> None:
+        if run["dbms"] == "otherdb" and not run["is_sentinel"] and run["repeat"] == 1:
+            run["status"] = "timeout"
+
+    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}, tweak=fail)
+    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
+    assert (row.verdict, evidence_of(row)["state"]) == ("insufficient", "not judged")
+
+
+def test_one_dbms_cannot_be_checked_against_another(make_study: Make) -> None:
+    row = the_row(make_study(truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition"))
+    assert row.verdict == "insufficient"
+    assert "one DBMS only" in row.sentence
+
+
+def test_only_the_same_device_is_compared(make_study: Make) -> None:
+    study = make_study(dbms=TWO, devices=("hdd", "nvme"), truth={("simdb", "buffer", "32"): SLOW})
+    fast = study.judge("cross_check", "intuition")
+    assert set(fast.loc[fast["verdict"] == "mismatch", "device"]) == {"hdd", "nvme"}
+
+
+def test_cross_check_comes_last_whatever_its_place(make_study: Make) -> None:
+    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW})
+    assert study.judge("intuition", "cross_check")["rule"].unique().tolist() == ["intuition"]
+    assert (study.judge("cross_check", "intuition")["verdict"] == "mismatch").any()

@@ -1,0 +1,158 @@
+"""Extent maps against the raw bytes of real loop devices, on both file systems and behind a partition table."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.devices import bring_up, find_block_device, take_down
+from knobscope.devices.extents import AddressIndex, list_extents, read_partition_start
+from knobscope.specs import Device, Emulation
+
+pytestmark = pytest.mark.real
+
+BLOCK = 4096
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write_blocks(file: Path, blocks: dict[int, bytes]) -> None:
+    """Write blocks of one letter each at block numbers, and wait until they are on the device."""
+    with file.open("wb") as opened:
+        for number, letter in blocks.items():
+            opened.seek(number * BLOCK)
+            opened.write(letter * BLOCK)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+@pytest.fixture(params=["ext4", "xfs"])
+def mounted(request: Any, tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and /dev/loop-control")
+    emulation = Emulation(image_directory=str(tmp_path), size_mib=300, filesystem=request.param)
+    device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
+    yield bring_up(device, tmp_path)
+    take_down(device, tmp_path)
+
+
+def read_device(mount: Path, address: int, length: int) -> bytes:
+    """Read the raw device below a mounted file system, past the page cache of the device."""
+    node = Path("/dev", find_block_device(mount).name)
+    run("blockdev", "--flushbufs", node)
+    with node.open("rb") as opened:
+        opened.seek(address)
+        return opened.read(length)
+
+
+def test_every_block_lies_where_the_extents_say(mounted: Path) -> None:
+    file = mounted / "file"
+    letters = {number: bytes([65 + number % 26]) for number in (0, 1, 2, 7, 8, 300, 301, 9000)}
+    write_blocks(file, letters)
+    inode, extents = list_extents(file)
+    assert inode == file.stat().st_ino
+    covered = {}
+    for extent in extents:
+        for step in range(0, extent.length, BLOCK):
+            covered[(extent.offset + step) // BLOCK] = read_device(mounted, extent.address + step, BLOCK)
+    assert set(letters) <= set(covered)
+    assert {number: covered[number] for number in letters} == {n: letter * BLOCK for n, letter in letters.items()}
+    assert not {3, 100, 5000} & set(covered)  # holes have no address
+
+
+def test_many_extents_come_in_several_calls(mounted: Path) -> None:
+    file = mounted / "sparse"
+    write_blocks(file, {2 * number: b"x" for number in range(700)})
+    extents = list_extents(file)[1]
+    assert len(extents) >= 700
+    assert [extent.offset for extent in extents] == sorted({extent.offset for extent in extents})
+
+
+def test_allocated_blocks_have_an_address_before_they_are_written(mounted: Path) -> None:
+    file = mounted / "allocated"
+    with file.open("wb") as opened:
+        os.posix_fallocate(opened.fileno(), 0, 64 * BLOCK)
+    assert sum(extent.length for extent in list_extents(file)[1]) >= 64 * BLOCK
+
+
+def test_what_is_in_the_page_cache_only_has_no_address(mounted: Path) -> None:
+    file = mounted / "cached"
+    with file.open("wb") as opened:
+        opened.write(b"y" * 8 * BLOCK)
+        opened.flush()
+        assert list_extents(file)[1] == []
+        os.fsync(opened.fileno())
+        assert sum(extent.length for extent in list_extents(file)[1]) >= 8 * BLOCK
+
+
+def test_data_inside_the_inode_has_no_address(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        mount = mount_image(stack, tmp_path, 64 << 20, "-O", "inline_data")
+        small, large = mount / "small", mount / "large"
+        small.write_bytes(b"tiny")
+        write_blocks(large, {0: b"L"})
+        os.sync()
+        assert list_extents(small)[1] == []
+        (extent,) = list_extents(large)[1]
+        assert read_device(mount, extent.address, BLOCK) == b"L" * BLOCK
+
+
+def mount_image(stack: ExitStack, folder: Path, size: int, *options: str) -> Path:
+    """Mount an ext4 image of its own below a folder."""
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and /dev/loop-control")
+    image, mount = folder / "image", folder / "mount"
+    image.touch()
+    os.truncate(image, size)
+    run("mkfs.ext4", "-q", *options, image)
+    node = run("losetup", "--find", "--show", image)
+    stack.callback(run, "losetup", "--detach", node)
+    mount.mkdir()
+    run("mount", node, mount)
+    stack.callback(run, "umount", mount)
+    return mount
+
+
+def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and /dev/loop-control")
+    image, mount, first, sectors = tmp_path / "disk", tmp_path / "mount", 2048, 100_000
+    image.touch()
+    os.truncate(image, 64 << 20)
+    mount.mkdir()
+    with ExitStack() as stack:
+        disk = run("losetup", "--find", "--show", image)
+        stack.callback(run, "losetup", "--detach", disk)
+        run("addpart", disk, "1", str(first), str(sectors))
+        stack.callback(run, "delpart", disk, "1")
+        run("mkfs.ext4", "-q", f"{disk}p1")
+        run("mount", f"{disk}p1", mount)
+        stack.callback(run, "umount", mount)
+        write_blocks(mount / "file", {5: b"P"})
+        (extent,) = list_extents(mount / "file")[1]
+        start = read_partition_start(find_block_device(mount))
+        assert start == first * 512
+        assert image.read_bytes()[start + extent.address :][:BLOCK] == b"P" * BLOCK
+        assert read_partition_start(find_block_device(Path(disk))) == 0
+
+
+def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("target")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="symbolic links"):
+        list_extents(tmp_path / "link")
+    assert list_extents(tmp_path / "pipe")[1] == []
+
+
+def test_addresses_find_their_file_from_first_to_last_byte() -> None:
+    index = AddressIndex([(8192, 4096, 2), (0, 4096, 1), (12288, 4096, 3)])
+    found = {address: index.find(address) for address in (0, 4095, 4096, 8191, 8192, 12287, 12288, 16383, 16384)}
+    assert list(found.values()) == [1, 1, None, None, 2, 2, 3, 3, None]
+    assert AddressIndex([]).find(0) is None

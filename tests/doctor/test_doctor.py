@@ -1,0 +1,61 @@
+"""What the machine can run is tried; what it lacks is said with the way to get it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.doctor import Finding, examine
+
+ROOT = Path(__file__).parents[2]
+SPEC = """\
+name: nowhere
+description: a DBMS that is not installed
+programs:
+  server: {find: [surely-not-here], install: setup/fleet.sh nowhere}
+version: [server, --version]
+readback: {file: "{data}/x", parser: ini}
+knobs:
+  a: {type: boolean, default: true, apply: restart, mechanism: other, source: https://example.org}
+writing:
+  restart: {argv: ["--{knob}={value}"]}
+"""
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine(ROOT / "specs")}
+
+
+def test_every_spec_has_its_line(findings: dict[str, Finding]) -> None:
+    assert {path.stem for path in (ROOT / "specs/dbms").glob("*.yaml")} <= set(findings)
+    assert {path.stem for path in (ROOT / "specs/generators").glob("*.yaml")} <= set(findings)
+
+
+def test_what_tests_need_is_there(findings: dict[str, Finding]) -> None:
+    for name in ("ycsb", "java", "fio", "sqlite"):
+        assert findings[name].usable, findings[name]
+    assert int(findings["java"].text.split(".")[0]) >= 17
+
+
+def test_what_is_missing_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "dbms").mkdir()
+    (tmp_path / "dbms/nowhere.yaml").write_text(SPEC)
+    (tmp_path / "dbms/wrong.yaml").write_text("name: wrong\n")
+    by_name = {finding.name: finding for finding in examine(tmp_path)}
+    assert (by_name["nowhere"].usable, by_name["nowhere"].required) == (False, False)
+    assert by_name["nowhere"].text == "no surely-not-here; setup/fleet.sh nowhere"
+    assert "knobscope validate" in by_name["wrong"].text
+
+
+def test_exit_code_tells_whether_a_study_can_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "specs/dbms").mkdir(parents=True)
+    (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
+    assert main(["doctor", "--root", str(tmp_path), "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)
+    assert {"group": "DBMS", "name": "nowhere"}.items() <= rows[0].items()
+    shutil.copy(ROOT / "specs/dbms/sqlite.yaml", tmp_path / "specs/dbms")
+    assert main(["doctor", "--root", str(tmp_path)]) == 0
+    assert "missing  DBMS      nowhere" in capsys.readouterr().out

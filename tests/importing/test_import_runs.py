@@ -1,0 +1,272 @@
+"""Tables of runs that others measured: what is wrong is told at once and by line, the rest becomes a study."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from glob import glob
+from pathlib import Path
+
+import duckdb
+import pytest
+from exported_runs import export_runs, verdicts
+
+from knobscope.cli import main
+from knobscope.detect import add_table, run_rules
+from knobscope.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
+from knobscope.specs import Dbms, load_study
+from knobscope.tables import write_table
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests/detect"))
+
+from generated_studies import StudyMaker, Truth  # noqa: E402 - the studies that the rules are tested with
+
+from knobscope.detect import build_database  # noqa: E402
+
+HEADER = "block,dbms,device,tier,workload,knob,value,repeat,throughput_ops"
+GOOD = [
+    "1,mydb,disk,hdd,load,,,,100",
+    "1,mydb,disk,hdd,load,Cache,8,0,101",
+    "1,mydb,disk,hdd,load,Cache,64,0,205",
+    "1,mydb,disk,hdd,load,,,,99",
+    "2,mydb,disk,hdd,load,Cache,8,1,104",
+    "2,mydb,disk,hdd,load,,,,102",
+    "2,mydb,disk,hdd,load,Cache,64,1,210",
+]
+
+Import = Callable[..., int]
+
+
+@pytest.fixture
+def import_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
+    """Return a function that imports lines as study `theirs`."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*lines: str, header: str = HEADER, more: tuple[str, ...] = ()) -> int:
+        (tmp_path / "runs.csv").write_text("\n".join([header, *lines]) + "\n")
+        return main(["import", "runs.csv", "--study", "theirs", *more])
+
+    return run
+
+
+def run_commands(text: str) -> None:
+    """Run the commands that the import printed, as a shell would."""
+    for line in text.strip().splitlines():
+        words = shlex.split(line)[1:]
+        extra = ["--rules", str(ROOT / "rules/mismatch")] if words[0] == "detect" else []
+        assert main([path for word in words for path in sorted(glob(word)) or [word]] + extra) == 0  # noqa: PTH207
+
+
+def test_a_plain_table_becomes_a_study_with_report(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_table(*GOOD) == 0
+    run_commands(capsys.readouterr().out)
+    with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
+        effects = connection.execute(
+            "SELECT value, round(exp(estimate), 2), blocks FROM effects WHERE metric = 'throughput_ops' ORDER BY value"
+        ).fetchall()
+        counts = connection.execute("SELECT is_sentinel, count(*) FROM runs GROUP BY ALL ORDER BY ALL").fetchall()
+    assert effects == [("64", 2.06, 2), ("8", 1.02, 2)]
+    assert counts == [(False, 4), (True, 3)]
+    assert "Cache" in (tmp_path / "results/theirs/report.html").read_text()
+
+
+def test_the_generated_specs_are_valid(import_table: Import, tmp_path: Path) -> None:
+    header = f"{HEADER},baseline,unit,expect,mechanism,durability,threads,dedicated,workload_class"
+    words = [
+        "1,mydb,disk,cloud,load,,,,100,,,,,,4,true,read",
+        "1,mydb,disk,cloud,load,Cache,8,0,101,16,MB,faster,cache,,4,true,read",
+        "1,mydb,disk,cloud,load,mode,fast,0,300,safe,,,flush,true,4,true,read",
+        "1,mydb,disk,cloud,load,share,0.25,0,99,0.5,,,,,4,true,read",
+        "1,mydb,disk,cloud,load,ahead,true,0,99,false,,,,,4,true,read",
+    ]
+    assert import_table(*words, header=header) == 0
+    study = tmp_path / "results/theirs/specs/studies/theirs.yaml"
+    specs = load_study(study, tmp_path, runnable=False)
+    knobs = specs.dbms["mydb"].knobs
+    assert [knobs[name].type for name in ("Cache", "mode", "share", "ahead")] == ["integer", "enum", "real", "boolean"]
+    assert (knobs["Cache"].range, knobs["Cache"].default, knobs["Cache"].expect) == ([8, 16], 16, "faster")
+    assert (knobs["mode"].default, knobs["mode"].durability) == ("safe", True)
+    assert specs.workloads["load"].threads == 4
+    assert specs.workloads["load"].class_ == "read"
+    assert specs.devices["disk"].is_dedicated
+
+
+def test_knobs_of_a_known_dbms_need_no_description(import_table: Import, tmp_path: Path, sqlite: Dbms) -> None:
+    lines = ["1,sqlite,disk,hdd,load,,,,100", "1,sqlite,disk,hdd,load,synchronous,off,0,900"]
+    assert import_table(*lines, more=("--specs", str(ROOT / "specs"))) == 0
+    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    knob = specs.dbms["sqlite"].knobs["synchronous"]
+    ours = sqlite.knobs["synchronous"]
+    assert (knob.mechanism, knob.expect, knob.durability) == (ours.mechanism, ours.expect, ours.durability)
+    assert (knob.values, knob.default) == (ours.values, ours.default)
+
+
+def test_words_without_an_order_cannot_be_raised(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["1,mydb,disk,hdd,load,,,,100,,", "1,mydb,disk,hdd,load,mode,fast,0,900,faster,"]
+    assert import_table(*lines, header=f"{HEADER},expect,order") == 0
+    assert "mydb: mode: `expect` is not used" in capsys.readouterr().err
+    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    assert specs.dbms["mydb"].knobs["mode"].expect is None
+
+
+def test_words_with_an_order_and_special_numbers(import_table: Import, tmp_path: Path) -> None:
+    lines = [
+        "1,mydb,disk,hdd,load,,,,100,,,",
+        "1,mydb,disk,hdd,load,mode,fast,0,900,faster,slow|medium|fast,",
+        "1,mydb,disk,hdd,load,delay,0,0,900,,,0",
+        "1,mydb,disk,hdd,load,delay,10,0,900,,,0",
+        "1,mydb,disk,hdd,load,delay,20,0,900,,,0",
+    ]
+    assert import_table(*lines, header=f"{HEADER},expect,order,special") == 0
+    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    knobs = specs.dbms["mydb"].knobs
+    assert (knobs["mode"].expect, knobs["mode"].values) == ("faster", ["slow", "medium", "fast"])
+    assert (knobs["delay"].range, list(knobs["delay"].special)) == ([10, 20], [0])
+
+
+def problems(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    first, *lines = capsys.readouterr().err.strip().splitlines()
+    assert first == f"knobscope: {len(lines)} problem{'s' if len(lines) > 1 else ''} in the table"
+    return lines
+
+
+def test_all_problems_are_told_at_once_with_their_lines(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = [
+        "1,mydb,disk,floppy,load,,,,100",
+        "1,mydb,disk,hdd,load,Cache,8,0,many",
+        "1,mydb,disk,hdd,load,Cache,8,0,101",
+        "1,mydb,disk,hdd,load,Cache,8,0,102",
+        "1,MyDB,disk,hdd,load,Cache,,0,102",
+        "2,mydb,disk,hdd,load,Cache,8,1,-5",
+        "2,mydb,disk,hdd,load,Cache,64",
+        "2,mydb,,hdd,load,Cache,64,1.5,nan",
+    ]
+    assert import_table(*bad) == 2
+    found = problems(capsys)
+    for expected in (
+        "runs.csv:2: tier: found 'floppy'; expected one of hdd, sata_ssd, nvme_ssd, cloud, memory",
+        "runs.csv:3: throughput_ops: found 'many'; expected a finite number",
+        "runs.csv:5: repeat: found 0 again for Cache=8 in block '1' (first in line 3); "
+        "expected another number for each repeat",
+        "runs.csv:6: value: found nothing beside knob 'Cache'; expected both, or neither",
+        "runs.csv:7: block: found block '2' of mydb/disk/load without a run of the default configuration; "
+        "expected at least one row of the block with empty `knob` and `value`",
+        "runs.csv:7: throughput_ops: found -5; expected a number above 0, or a `status` of failure",
+        "runs.csv:8: file: found 7 cells; expected 9, as in the header",
+        "runs.csv:9: device: found nothing; expected a value in every row",
+        "runs.csv:9: repeat: found '1.5'; expected a whole number",
+        "runs.csv:9: throughput_ops: found 'nan'; expected a finite number",
+    ):
+        assert expected in found
+    assert any(
+        line.startswith("runs.csv:6: dbms: found 'MyDB'; expected a name of lower-case letters") for line in found
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_wrong_columns_are_told(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        import_table("1,mydb,disk,hdd,load,,,,100", header=HEADER.replace("value", "valeu").replace("tier,", "")) == 2
+    )
+    found = problems(capsys)
+    assert "runs.csv:1: value: found no such column; expected this column, which is required" in found
+    assert "runs.csv:1: tier: found no such column; expected this column, which is required" in found
+    assert "runs.csv:1: valeu: found an unknown column; expected value (did you mean that?)" in found
+
+
+@pytest.mark.parametrize(("content", "words"), [("", "an empty file"), (HEADER + "\n", "a header and no rows")])
+def test_a_table_without_runs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs.csv").write_text(content)
+    assert main(["import", "runs.csv", "--study", "theirs"]) == 2
+    assert any(words in line for line in problems(capsys))
+
+
+def test_a_missing_file_and_a_broken_one_are_told_together(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "queue.csv").write_text("run,queue,depth,time_ns\nr1,-1,one,5\n")
+    more = ("--table", "intervals=gone.csv", "--table", "queue_depth=queue.csv")
+    assert (
+        import_table(*(f"{line},r{number}" for number, line in enumerate(GOOD)), header=f"{HEADER},run", more=more) == 2
+    )
+    assert problems(capsys) == [
+        "gone.csv:1: file: found no such file; expected a CSV file with a header line",
+        "queue.csv:2: depth: found 'one'; expected a whole number",
+    ]
+
+
+def test_facts_of_a_knob_or_device_must_not_contradict(
+    import_table: Import, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{line},{8 if 'Cache' in line else ''}" for line in GOOD]
+    lines[2] = lines[2].replace(",8", ",16").replace("hdd", "cloud")
+    assert import_table(*lines, header=f"{HEADER},baseline") == 2
+    assert problems(capsys) == [
+        "runs.csv:4: baseline: found '16' for Cache, which had '8' in line 3; expected the same for all rows of Cache",
+        "runs.csv:4: tier: found 'cloud' for disk, which had 'hdd' in line 2; expected the same for all rows of disk",
+    ]
+
+
+def test_rows_of_side_tables_must_name_runs(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "intervals.csv").write_text("run,t_s,ops\nr1,1,50\nr99,1,50\n")
+    lines = [f"{line},r{number}" for number, line in enumerate(GOOD)]
+    assert import_table(*lines, header=f"{HEADER},run", more=("--table", "intervals=intervals.csv")) == 2
+    assert problems(capsys) == ["intervals.csv:3: run: found 'r99'; expected a run of the table of runs"]
+
+
+def test_failed_runs_may_lack_a_throughput(import_table: Import) -> None:
+    lines = [f"{line},ok" for line in GOOD]
+    lines[1] = "1,mydb,disk,hdd,load,Cache,8,0,,timeout"
+    assert import_table(*lines, header=f"{HEADER},status") == 0
+
+
+def test_an_existing_study_is_not_overwritten(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    assert import_table(*GOOD) == 0
+    assert import_table(*GOOD) == 2
+    assert "results/theirs exists" in capsys.readouterr().err
+
+
+def test_generated_studies_get_the_same_verdicts_after_export_and_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = {
+        ("nvme", "page", "16"): Truth(throughput=-0.5, unaligned=0.3),
+        ("hdd", "page", "16"): Truth(throughput=0.4),
+        ("sync", "none"): Truth(throughput=1.0, writes=-0.4),
+        ("ahead", "true"): Truth(throughput=-0.3, cpu=0.5, write_run=0.4),
+        ("pause", "100"): Truth(throughput=-0.4),
+    }
+    maker = StudyMaker(tmp_path / "ours", devices=("nvme", "hdd"), repeats=3, depth_one=0.99, truth=truth)
+    specs = maker.specs()
+    ours = tmp_path / "ours/study.duckdb"
+    build_database(maker.files(specs), specs, ours)
+    with duckdb.connect(str(ours), read_only=True) as connection:
+        found = run_rules(connection, ROOT / "rules/mismatch", specs.study.thresholds, specs.study.rules)
+    rows = found.astype(object).where(found.notna(), None).to_dict("records")
+    write_table(tmp_path / "findings.parquet", "findings", rows)
+    add_table(ours, "findings", tmp_path / "findings.parquet")
+
+    monkeypatch.chdir(tmp_path)
+    arguments = export_runs(ours, specs, tmp_path / "csv")
+    assert main(["import", *arguments, "--study", "theirs"]) == 0
+    run_commands(capsys.readouterr().out)
+    assert verdicts(tmp_path / "results/theirs/study.duckdb") == verdicts(ours)
+    assert {row[6] for row in verdicts(ours)} == {"mismatch", "none", "insufficient"}
+
+
+def test_the_documentation_names_every_column_and_table() -> None:
+    page = (ROOT / "docs/import.md").read_text()
+    for name in [*RUN_COLUMNS, *CASE_COLUMNS, *KNOB_COLUMNS, *SIDE_TABLES]:
+        if name not in ("phase", "round"):
+            assert f"`{name}`" in page, name

@@ -1,0 +1,33 @@
+"""The table of system calls against the headers of the C library and the type information of the kernel."""
+
+import re
+from pathlib import Path
+
+import pytest
+from calls import CALLS, describe_registers, list_registers
+from kernel import UnavailableError
+
+_HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
+#: Names that the generic header has for the same call.
+_OTHER_NAMES = {"fadvise64": "3264_fadvise64", "mmap": "3264_mmap", "fcntl": "3264_fcntl", "sendfile": "3264_sendfile"}
+
+
+@pytest.mark.parametrize("machine", sorted(_HEADERS))
+def test_numbers_are_those_of_the_header(machine: str) -> None:
+    header = _HEADERS[machine]
+    if not header.exists():
+        pytest.skip(f"{header} is not installed")
+    known = {name: int(number) for name, number in re.findall(r"__NR_?(\w+)\s+(\d+)\n", header.read_text())}
+    names = {name: name if name in known else f"3264_{name}" for name in CALLS}
+    expected = {name: known[here] for name, here in names.items() if here in known}
+    assert {name: call.numbers[machine] for name, call in CALLS.items() if machine in call.numbers} == expected
+
+
+def test_registers_of_an_unknown_machine() -> None:
+    with pytest.raises(UnavailableError, match="x86_64"):
+        list_registers("vax")
+    assert len(list_registers("x86_64")) == 7
+    assert "REGISTER_5" in describe_registers("aarch64")

@@ -1,0 +1,87 @@
+"""Every way to hand over a knob, and what a server finds in its files."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from knobscope.servers import Instance, ServerFailedError, ask_instance, open_instance, write_config_files
+from knobscope.specs import Dbms, Value, read_spec
+from knobscope.specs.inherit import load_extended
+from knobscope.specs.validate import validate_document
+
+GOOD = Path(__file__).parents[1] / "specs/good/dbms"
+
+
+@pytest.fixture(scope="module")
+def written() -> Dbms:
+    """A spec with configuration files."""
+    return read_spec(GOOD / "written.yaml", Dbms, None)[1]
+
+
+def changed(dbms: Dbms, **keys: object) -> Dbms:
+    """The same spec with other values at its top."""
+    data = load_extended(GOOD / f"{dbms.name}.yaml")
+    data.data.update(keys)
+    return validate_document(data, Dbms)
+
+
+def read_files(instance: Instance, configuration: dict[str, Value]) -> tuple[str, dict[str, object]]:
+    write_config_files(instance, configuration, "start")
+    return (instance.config / "a.conf").read_text(), yaml.safe_load((instance.config / "b.yaml").read_text())
+
+
+def test_files_hold_fixed_content_then_knobs(written: Dbms, tmp_path: Path) -> None:
+    with open_instance(written, tmp_path / "data") as instance:
+        lines, keys = read_files(instance, {"delay": 5, "sync": "batch"})
+        assert lines == f"dir {instance.data}\npass {instance.password}\ndelay 5ms\n"
+        assert keys == {"sync": "batch", "seeds": [{"host": f"127.0.0.1:{instance.port}"}]}
+        assert read_files(instance, {})[1]["sync"] == "periodic"
+        assert stat.S_IMODE((instance.config / "a.conf").stat().st_mode) == 0o600
+        assert len(set(instance.ports)) == 3
+
+
+def test_a_load_time_knob_can_also_reach_every_start(written: Dbms, tmp_path: Path) -> None:
+    configuration: dict[str, Value] = {"page": 2, "sums": True, "delay": 3}
+    with open_instance(written, tmp_path) as instance:
+        assert instance.knob_arguments(configuration, "init") == ["--page=2", "--sums"]
+        assert instance.knob_arguments(configuration, "start") == ["--page=2"]
+        assert instance.knob_arguments({"sums": False}, "init") == []
+
+
+def test_paths_and_environment_are_filled(written: Dbms, tmp_path: Path) -> None:
+    with open_instance(written, tmp_path) as instance:
+        assert instance.environment["SECRET"] == instance.password
+        assert instance.environment["MESSAGES"] == "/etc"
+        assert instance.environment["PATH"] == os.environ["PATH"]
+
+
+def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_path: Path) -> None:
+    spec = changed(
+        written,
+        programs={"tool": {"find": ["printf"], "package": "coreutils"}},
+        readback={"command": ["tool", "delay\n5ms\n"], "parser": "pairs"},
+    )
+    with open_instance(spec, tmp_path) as instance:
+        assert ask_instance(instance) == {"delay": "5ms"}
+    spec = changed(
+        written,
+        programs={"tool": {"find": ["ls"], "package": "coreutils"}},
+        readback={"command": ["tool", "/surely/not/here"], "parser": "pairs"},
+    )
+    with open_instance(spec, tmp_path) as instance, pytest.raises(ServerFailedError, match="exit code 2") as caught:
+        ask_instance(instance)
+    assert "surely" in caught.value.log_tail
+
+
+def test_the_newest_file_tells_what_is_in_force(written: Dbms, tmp_path: Path) -> None:
+    spec = changed(written, readback={"file": "{data}/OPTIONS-*", "parser": "ini"})
+    with open_instance(spec, tmp_path) as instance:
+        with pytest.raises(ServerFailedError, match=r"no file OPTIONS-\*"):
+            ask_instance(instance)
+        for number in (7, 8):
+            (tmp_path / f"OPTIONS-{number}").write_text(f"[x]\n delay={number}\n")
+            os.utime(tmp_path / f"OPTIONS-{number}", (number, number))
+        assert ask_instance(instance) == {"delay": "8"}

@@ -1,0 +1,97 @@
+"""A tuning session on a real SQLite: it goes on where it stopped, and the study's database says what came out."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from knobscope.characterise.curves import QUICK
+from knobscope.characterise.profile import measure_profile
+from knobscope.cli import main
+from knobscope.detect import StudyFiles, build_database
+from knobscope.devices import open_device
+from knobscope.report import render_report
+from knobscope.specs import Device, load_study, read_spec
+from knobscope.tables import write_json
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+name: tiny
+description: SQLite, tuned in miniature
+dbms: [sqlite]
+devices: [here]
+workloads:
+  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
+knobs:
+  sqlite:
+    journal_mode: {values: [delete, wal]}
+    cache_size: {values: [-500, -2000]}
+    wal_autocheckpoint: {range: [10, 1000]}
+tune: {trials: %(trials)d, seeds: 1, spaces: [top1, all], repeats: 2}
+"""
+CASE = "sqlite/here/ycsb-a"
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tune")
+    (folder / "specs/studies").mkdir(parents=True)
+    for kind in ("dbms", "devices", "workloads"):
+        (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    device = read_spec(ROOT / "specs/devices/here.yaml", Device, None)[1]
+    with open_device(device, folder, "tiny") as opened:
+        write_json(
+            folder / "here.json", measure_profile(opened, replace(QUICK, file_bytes=16 << 20, window_ms=50, repeats=1))
+        )
+    write_json(folder / "fit.json", {"importance": [{"knob": "journal_mode"}, {"knob": "cache_size"}]})
+    return folder
+
+
+def tune(folder: Path, trials: int) -> None:
+    study = folder / "specs/studies/tiny.yaml"
+    study.write_text(STUDY % {"trials": trials})
+    out = folder / CASE / "runs/tune"
+    arguments = ["--study", str(study), "--root", str(folder), "--case", CASE, "--fit", str(folder / "fit.json")]
+    arguments += ["--profile", str(folder / "here.json"), "--store", str(folder / "store")]
+    assert main(["tune", *arguments, "--plan-out", str(folder / "plan.parquet"), "--out", str(out)]) == 0
+
+
+def test_a_session_goes_on_where_it_stopped(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tune(place, trials=2)
+    first = {path.stem for path in (place / "store").glob("*.json")}
+    assert len(first) >= 2 * 2 + 2  # two tuners, and the default before and after them
+    capsys.readouterr()
+    tune(place, trials=3)
+    stored = int(capsys.readouterr().err.rsplit("measured now, ", 1)[1].split(" ", 1)[0])
+    assert stored >= 2 * 2 + 1
+    tune(place, trials=3)
+    assert "0 measured now" in capsys.readouterr().err
+    for path in (place / "store").glob("*.json"):
+        assert json.loads(path.read_text())["run"]["phase"] == "tune"
+
+
+def test_the_database_and_the_report_say_what_came_out(place: Path) -> None:
+    specs = load_study(place / "specs/studies/tiny.yaml", place, runnable=False)
+    database = place / "study.duckdb"
+    files = StudyFiles([place / CASE / "runs/tune"], [place / "plan.parquet"], [], [place / "here.json"])
+    build_database(files, specs, database)
+    with duckdb.connect(str(database), read_only=True) as connection:
+        curve = connection.execute(
+            "SELECT space, list(best_ratio ORDER BY trial) FROM tuning GROUP BY space ORDER BY space"
+        ).fetchall()
+        tuned = connection.execute("SELECT space, runs FROM tuned ORDER BY space").fetchall()
+    assert [space for space, _ in curve] == ["all", "top1"]
+    for _, ratios in curve:
+        assert len(ratios) == 3
+        assert ratios == sorted(ratios)
+        assert ratios[0] >= 1
+    assert [space for space, _ in tuned] == ["all", "top1"]
+    assert all(runs in (0, 2) for _, runs in tuned)
+    render_report(database, specs, place / "report.html")
+    page = (place / "report.html").read_text()
+    assert "Best throughput by number of runs" in page
+    assert "five of thirty knobs" in page
