@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from counters import OPERATIONS, OWNERS, Reading, Snapshot, Totals
+from patterns import describe_pattern
 
-__all__ = ["describe_run"]
+__all__ = ["describe_depth", "describe_run"]
 
 Row = dict[str, Any]
 #: Part of the profile -> owners it is made of.
@@ -28,6 +29,7 @@ _UNATTRIBUTED = {"device": ("unseen", "unknown"), "process": ("unseen", "unknown
 def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -> Row:
     """Return the profile of a run; times in the series count from its beginning."""
     counted = [_count(totals, "requests", _COUNTED[scope]) for totals in reading.totals]
+    depths = _list_depths(reading)
     total = sum(sum(totals["requests"]) for totals in reading.totals)
     unattributed = sum(_count(totals, "requests", _UNATTRIBUTED[scope]) for totals in reading.totals)
     return {
@@ -38,14 +40,19 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "unattributed_share": unattributed / total if total else 0.0,
         "completions_without_start": _add(reading, "unstarted") + _add(reading, "early"),
         "starts_without_completion": sum(counted) - _add(reading, "completed"),
+        "files_overflow": reading.origins.overflow,
+        "addresses_overflow": _add(reading, "unfiled"),
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
-        "io_profile": [_describe_operation(op, reading.totals[i], scope) for i, op in enumerate(OPERATIONS)],
+        **describe_depth(depths),
+        "io_profile": [_describe_operation(i, reading, scope) for i in range(len(OPERATIONS))],
         "io_sizes": _list_sizes(reading),
-        "queue_depth": _list_depths(reading),
+        "queue_depth": depths,
         "io_latency": _list_times(reading, "latency"),
         "queue_wait": _list_times(reading, "wait"),
-        "files": [],
+        "files": _list_files(reading),
+        "addresses": _list_addresses(reading),
+        "submitters": _list_submitters(reading),
         "series": _list_intervals(reading.begin_ns, snapshots, scope),
         "programs": reading.programs,
     }
@@ -59,17 +66,67 @@ def _add(reading: Reading, field: str) -> int:
     return sum(totals[field] for totals in reading.totals)
 
 
-def _describe_operation(op: str, totals: Totals, scope: str) -> Row:
+def _describe_operation(place: int, reading: Reading, scope: str) -> Row:
+    op, totals = OPERATIONS[place], reading.totals[place]
     requests = _count(totals, "requests", _COUNTED[scope])
     row: Row = {"op": op, "requests": requests, "bytes": _count(totals, "bytes", _COUNTED[scope])}
     for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
         row[f"{name}_requests"] = totals[name] if is_judged else None
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
-    row |= {flag: totals[flag] for flag in ("fua", "preflush", "sync", "meta")}
+    row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
     for part, owners in _PARTS.items():
         row[f"{part}_requests"] = _count(totals, "requests", owners)
         row[f"{part}_bytes"] = _count(totals, "bytes", owners)
     return row | {"device_requests": sum(totals["requests"]), "device_bytes": sum(totals["bytes"])}
+
+
+def describe_depth(rows: Sequence[Row]) -> Row:
+    """Return what `queue_depth` (queue -1: the whole device) says in four numbers.
+
+    `busy_share`: of the time, with a request in flight; of that time `mean_depth` and `depth_one_share`, with one
+    only; `busiest_queue_share`: of all requests in flight, summed over time, in the hardware queue that had most. The
+    last three are None when no request was in flight.
+    """
+    times = {row["depth"]: row["time_ns"] for row in rows if row["queue"] == -1}
+    busy = sum(time_ns for depth, time_ns in times.items() if depth)
+    area = sum(depth * time_ns for depth, time_ns in times.items())
+    queues = {row["queue"] for row in rows if row["queue"] >= 0} or {-1}
+    areas = [sum(row["depth"] * row["time_ns"] for row in rows if row["queue"] == queue) for queue in queues]
+    return {
+        "busy_share": busy / sum(times.values()) if times else 0.0,
+        "mean_depth": area / busy if busy else None,
+        "depth_one_share": times.get(1, 0) / busy if busy else None,
+        "busiest_queue_share": max(areas) / sum(areas) if sum(areas) else None,
+    }
+
+
+def _list_files(reading: Reading) -> list[Row]:
+    rows = []
+    for file in reading.origins.files:
+        for op, access in zip(OPERATIONS, file.access, strict=False):
+            requests, sequential = access.pattern.judged, access.pattern.sequential
+            if requests:
+                row = {"device": file.device, "inode": file.inode, "name": file.name, "op": op, "requests": requests}
+                row |= {"bytes": access.bytes, "first_sector": access.first, "end_sector": access.end}
+                row |= {"sequential_requests": sequential}
+                rows.append(row | describe_pattern(requests, sequential, access.pattern.strided))
+    return rows
+
+
+def _list_addresses(reading: Reading) -> list[Row]:
+    return [
+        {"op": OPERATIONS[op], "sector": sector, "requests": requests, "bytes": size}
+        for (op, sector), (requests, size) in sorted(reading.origins.addresses.items())
+    ]
+
+
+def _list_submitters(reading: Reading) -> list[Row]:
+    return [
+        {"submitter": name, "op": op, "requests": requests, "bytes": size}
+        for name, counts in sorted(reading.origins.submitters.items())
+        for op, (requests, size) in zip(OPERATIONS, counts, strict=True)
+        if requests
+    ]
 
 
 def _list_sizes(reading: Reading) -> list[Row]:

@@ -44,7 +44,7 @@ class Btf:
             kind = info >> 24 & 31
             if kind not in _TAIL:
                 raise ValueError(f"BTF type kind {kind} is unknown, its length too")
-            if name and kind in (_STRUCT, _ENUM, _ENUM64, _TYPEDEF):
+            if name and kind in (_STRUCT, _ENUM, _ENUM64, _TYPEDEF, _FUNC):
                 self._named.setdefault((kind, name), len(self._positions))
             self._positions.append(position)
             fixed, each = _TAIL[kind]
@@ -120,6 +120,18 @@ class Btf:
             raise KeyError(f"struct {name}")
         return self._size(type_id)
 
+    def find_struct(self, name: str) -> int:
+        """Return the type's id, by which the kernel knows it; 0 when there is no such struct."""
+        return self._find(_STRUCT, name)
+
+    def find_function(self, name: str) -> int:
+        """Return the id of a function that BPF programs may call; 0 when this kernel has none of that name."""
+        return self._find(_FUNC, name)
+
+    def find_tracepoint(self, name: str) -> int:
+        """Return the id of the type of a tracepoint's probes; 0 when there is no such tracepoint."""
+        return self._find(_TYPEDEF, f"btf_trace_{name}")
+
     def list_enumerators(self, name: str) -> dict[str, int]:
         """Return names and values of an enum; empty when there is none of that name."""
         type_id = self._find(_ENUM, name) or self._find(_ENUM64, name)
@@ -129,7 +141,7 @@ class Btf:
 
     def list_tracepoint_arguments(self, tracepoint: str) -> list[str] | None:
         """Return for each argument the struct it points to ("" for others); None when there is no such tracepoint."""
-        pointer = self._strip(self._find(_TYPEDEF, f"btf_trace_{tracepoint}"))
+        pointer = self._strip(self.find_tracepoint(tracepoint))
         if not pointer:
             return None
         prototype = self._record(pointer)[3]

@@ -86,7 +86,7 @@ static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u
         event->latency = latency;
         event->queue = queue;
         event->op = slot->note.flags >> TRACE_OP;
-        event->owner = slot->owner;
+        event->owner = slot->asked.owner;
         event->failed = failed;
         trace_events.ringbuf_submit(event, BPF_RB_NO_WAKEUP);
     }
@@ -96,7 +96,7 @@ static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u
 // A completion that was never seen: the request is in the trace all the same, without a latency.
 static __always_inline void trace_forgotten(struct config_t *c, struct slot_t *slot, u32 queue)
 {
-    if (slot && slot->state == ISSUED && slot->epoch == (u8)c->epoch && is_counted(slot->owner))
+    if (slot && slot->state == ISSUED && slot->epoch == (u8)c->epoch && is_counted(slot->asked.owner))
         trace_end(c, slot, queue, UNSEEN_END, 0);
 }
 #else

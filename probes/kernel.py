@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,17 +21,26 @@ from btf import BTF_FILE, Btf
 __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "describe_kernel"]
 
 
+_KALLSYMS = Path("/proc/kallsyms")
+
+
 class UnavailableError(Exception):
     """The monitor cannot work on this machine; the message says why."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """C text with this kernel's facts, and the tracepoints it has with the index of the argument we want."""
+    """C text with this kernel's facts, and the tracepoints it has with the index of the argument we want.
+
+    `probe_types`: the same tracepoints -> BTF id of their probes' type, `cast`: id of the function that gives a pointer
+    a type; empty and 0 where programs cannot be typed.
+    """
 
     prelude: str
     tracepoints: dict[str, int]
     has_btf: bool
+    probe_types: dict[str, int] = field(default_factory=dict)
+    cast: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class Member:
     size: int
     since: str | None = None  # version from which an optional member exists, for kernels without BTF
     until: str | None = None
+    in_headers: bool = True  # else the struct is private to a source file, and known from BTF only
 
     @property
     def name(self) -> str:
@@ -52,7 +62,7 @@ class Member:
     @property
     def is_optional(self) -> bool:
         """Whether the probe can do without it."""
-        return bool(self.since or self.until)
+        return bool(self.since or self.until) or not self.in_headers
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,8 @@ class Needs:
 
     `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
-    `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros.
+    `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
+    structs whose BTF id the probe needs, as TYPE_<struct>. `symbols`: functions whose address it can use, as AT_<name>.
     """
 
     members: tuple[Member, ...]
@@ -70,6 +81,8 @@ class Needs:
     sizes: tuple[str, ...] = ()
     enums: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()  # for kernels without BTF
+    types: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
 
 
 _STUB_HEADERS = [
@@ -100,6 +113,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
     """
+    probe_types, cast = {}, 0
     if BTF_FILE.exists():
         btf = _read_btf()
         found = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
@@ -109,13 +123,16 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
             if types is not None and needs.tracepoints[name] in ("", *types)
         }
         facts = _describe_members(btf, needs)
+        probe_types = {name: btf.find_tracepoint(name) for name in points}
+        cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
         facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
     else:
         _require_headers()
         points, facts = _list_tracepoints_by_symbol(needs), _describe_members_by_header(needs)
     points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
     facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
-    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists())
+    facts += [f"#define AT_{name} 0x{address:x}ULL" for name, address in _find_symbols(needs.symbols).items()]
+    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists(), probe_types, cast)
 
 
 @lru_cache(maxsize=1)
@@ -142,6 +159,7 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
     lines += [f"#define {name}__END {btf.get_struct_size(name)}" for name in needs.sizes]
+    lines += [f"#define TYPE_{name} {btf.find_struct(name)}" for name in needs.types]
     for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]
     return lines
@@ -156,7 +174,7 @@ def _require_headers() -> None:
 
 def _describe_members_by_header(needs: Needs) -> list[str]:
     lines = [f"#include <linux/{name}.h>" for name in needs.headers]
-    for member in needs.members:
+    for member in (member for member in needs.members if member.in_headers):
         lines += [f"#if {_get_condition(member)}"]
         lines += [f"#define {member.name} offsetof(struct {member.struct}, {member.path})"]
         lines += [f"#define HAVE_{member.name} 1", "#endif"]
@@ -180,8 +198,20 @@ def _version_code(version: str) -> str:
 
 
 def _list_tracepoints_by_symbol(needs: Needs) -> dict[str, int]:
-    symbols = Path("/proc/kallsyms").read_text()
+    symbols = _KALLSYMS.read_text()
     return {name: 0 for name in needs.tracepoints if f" __tracepoint_{name}\n" in symbols}  # comes first since 5.11
+
+
+def _find_symbols(names: Collection[str]) -> dict[str, int]:
+    """Return the addresses of kernel functions, as far as this kernel has them and shows them."""
+    found = {}
+    if names:
+        with _KALLSYMS.open() as lines:
+            for line in lines:
+                address, _, name = line.split()[:3]
+                if name in names and int(address, 16):
+                    found[name] = int(address, 16)
+    return found
 
 
 def _get_version() -> tuple[int, ...]:

@@ -36,10 +36,11 @@ sys.dont_write_bytecode = True  # no files of root's in somebody's checkout
 
 from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
-from counters import BLOCK_NEEDS, Counters, Snapshot  # noqa: E402
+from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, describe_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
+from needs import BLOCK_NEEDS  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
 
 _MAX_LINE = 65536
@@ -87,6 +88,7 @@ class Monitor:
             scope=self._scope,
             probes=list(self._probes),
             missing_probes=self._missing,
+            untyped=self._counters.untyped,
             attributes_files="HAVE_page__compound_head" in self._kernel.prelude,
         )
         pending = b""

@@ -1,128 +1,119 @@
 // Whose request it is, asked in the submitter's context: at issue and completion anybody may be running.
 
-// The inode whose cached page a bio carries; 0 for anonymous memory (direct I/O) and pages without a file.
-static __always_inline u64 get_inode(u64 bio)
-{
-#ifdef HAVE_page__compound_head  // 7.2 encodes the head of a folio differently: no attribution by file there
-    u64 vectors = read_u64(bio + bio__bi_io_vec);
-    if (!vectors)
-        return 0;
-    // A split bio shares the vector of the bio it was cut from: its own first element is at bi_idx.
-    u64 page = read_u64(vectors + read_u32(bio + bio__bi_idx) * (u64)bio_vec__END + bio_vec__bv_page);
-    u64 head = page ? read_u64(page + page__compound_head) : 0;
-    if (head & 1)
-        page = head - 1;
-    u64 mapping = page ? read_u64(page + page__mapping) : 0;
-    return mapping && !(mapping & 3) ? read_u64(mapping + address_space__host) : 0;
-#else
-    return 0;
-#endif
-}
+#define PF_KTHREAD 0x00200000
 
-static __always_inline int is_block_device(u64 inode)
-{
-    u16 mode = 0;
-    bpf_probe_read_kernel(&mode, sizeof(mode), (void *)(inode + inode__i_mode));
-    return (mode & 0170000) == 0060000;
-}
+BPF_TABLE("lru_hash", u64, u64, dirtied, 65536);  // inode -> its number, of files that the run's processes dirtied
+#ifndef HAVE_block_io_start
+BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
+#endif
 
 // Journal and metadata belong to no process: jbd2's thread, XFS' log and buffers, the device's own page cache.
-static __always_inline u8 get_kernel_owner(u64 inode, int is_kernel)
+static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, u64 task, u32 flags)
 {
-    char name[16] = {};
-    bpf_get_current_comm(name, sizeof(name));
-    int is_jbd2 = name[0] == 'j' && name[1] == 'b' && name[2] == 'd' && name[3] == '2' && name[4] == '/';
-    if (inode ? is_block_device(inode) : is_kernel && is_jbd2)
+    if (bpf_get_current_cgroup_id() == c->cgroup)
+        return OWN;
+    int is_kernel = !!(LOAD(task, task_struct__flags, u32) & PF_KTHREAD), is_write = flags & 1;
+    if (flags & FLAG(META) && (is_kernel || is_write))
+        return JOURNAL;
+    u64 inode = is_write && origin->is_cached ? origin->inode : 0;
+    u64 *number = inode ? dirtied.lookup(&inode) : 0;
+    if (number && *number == LOAD(inode, inode__i_ino, u64))
+        return INODE;
+    if (inode ? get_type(inode) == 0060000 : is_kernel && origin->pseudo == JOURNAL_FILE)
         return JOURNAL;
     return is_kernel ? UNKNOWN : FOREIGN;
 }
 
-// Asked in the submitter's context; at issue and completion anybody may be running.
-static __always_inline u8 get_owner(struct config_t *c, u64 bio, u32 flags)
-{
-    if (bpf_get_current_cgroup_id() == c->cgroup)
-        return OWN;
-    int is_kernel = !!(read_u32(bpf_get_current_task() + task_struct__flags) & PF_KTHREAD);
-    int is_write = flags & 1;
-    if (flags & FLAG(META) && (is_kernel || is_write))
-        return JOURNAL;
-    u64 inode = is_write ? get_inode(bio) : 0;
-    u64 *number = inode ? dirtied.lookup(&inode) : 0;
-    if (number && *number == read_u64(inode + inode__i_ino))
-        return INODE;
-    return get_kernel_owner(inode, is_kernel);
-}
-
 // What was asked of the device: the flush machinery clears these flags before it issues.
-static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 bytes, u8 owner)
+static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 bytes, struct asked_t *asked)
 {
     u32 op = get_operation(flags);
-    if (!(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS || !is_counted(owner))
+    if (!(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS)
         return;
-    struct totals_t *t = get_totals(c, bytes ? op : OP_FLUSH);
+    if (flags & FLAG(PREFLUSH))
+        count_submitter(c, asked->submitter, OP_FLUSH, 0);
+    struct totals_t *t = is_counted(asked->owner) ? get_totals(c, bytes ? op : OP_FLUSH) : 0;
     if (!t)
         return;
     t->fua += !!(flags & FLAG(FUA));
     t->preflush += !!(flags & FLAG(PREFLUSH));
 }
 
-#ifdef HAVE_block_io_start  // since 6.5
-int on_start(struct bpf_raw_tracepoint_args *ctx)
+static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 bytes, struct asked_t *asked)
 {
-    u64 request[request__START_END / 8];
+    u64 task = CURRENT_TASK();
+    struct origin_t origin = {};
+    if (bio && bytes && get_operation(flags) <= OP_WRITE)
+        find_origin(bio, flags, &origin);
+    asked->epoch = c->epoch;
+    asked->owner = get_owner(c, &origin, task, flags);
+    asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
+    asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
+    count_barriers(c, flags, bytes, asked);
+}
+
+#ifdef HAVE_block_io_start  // since 6.5
+int on_start(struct arguments_t *ctx)
+{
     struct config_t *c = get_config();
-    if (!c || bpf_probe_read_kernel(request, sizeof(request), (void *)ctx->args[ARG_block_io_start]) || !is_ours(c, request))
+    READ(request, request__START_END, ctx->args[ARG_block_io_start]);
+    if (classify(c, request) == OPS)
         return 0;
-    u32 flags = GET(request, request__cmd_flags, u32);
-    struct slot_t *slot = get_slot(request, get_queue(request), OP_READ);
-    u8 owner = get_owner(c, GET(request, request__bio, u64), flags);
-    trace_forgotten(c, slot, get_queue(request));
-    if (slot && slot->state != FREE)
-        forget(c, slot, get_queue(request));
-    if (slot)
-        slot->owner = owner;
+    u32 queue = get_queue(request);
+    struct slot_t *slot = get_slot(request, queue, OP_READ);
+    struct asked_t asked = {};
+    ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32), &asked);
+    if (!slot)
+        return 0;
+    trace_forgotten(c, slot, queue);
+    if (slot->state != FREE)
+        forget(c, slot, queue);
+    slot->asked = asked;
     trace_start(slot, request);
-    count_barriers(c, flags, GET(request, request__data_len, u32), owner);
     return 0;
 }
 #else  // the request is not known yet: remember the bio, and find it as the request's first one at issue
-static __always_inline int remember_bio(u64 bio)
+static __always_inline int remember_bio(u64 address)
 {
     struct config_t *c = get_config();
-    u64 disk = read_u64(read_u64(bio + bio__bi_bdev) + block_device__bd_disk);
-    if (!c || !is_followed(c, read_u64(disk + gendisk__queue), disk))
+    if (classify_bio(c, address) == OPS)
         return 0;
-    u32 flags = read_u32(bio + bio__bi_opf);
-    u8 owner = get_owner(c, bio, flags);
-    bios.update(&bio, &owner);
-    count_barriers(c, flags, read_u32(bio + bio__bi_size), owner);
+    struct asked_t asked = {};
+    ask(c, address, LOAD(address, bio__bi_opf, u32), LOAD(address, bio__bi_size, u32), &asked);
+    u64 key = address;
+    bios.update(&key, &asked);
     return 0;
 }
 
-int on_getrq(struct bpf_raw_tracepoint_args *ctx) { return remember_bio(ctx->args[ARG_block_getrq]); }
-int on_frontmerge(struct bpf_raw_tracepoint_args *ctx) { return remember_bio(ctx->args[ARG_block_bio_frontmerge]); }
+int on_getrq(struct arguments_t *ctx) { return remember_bio(ctx->args[ARG_block_getrq]); }
 #endif
 
-static __always_inline u8 take_owner(struct slot_t *slot, u64 *request, u32 op)
+// Returns the owner; file and submitter stay with the request.
+static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u64 *request, u32 op)
 {
-    if (op == OP_FLUSH)
-        return DEVICE_FLUSH;
 #ifndef HAVE_block_io_start
     u64 bio = GET(request, request__bio, u64);
-    u8 *owner = bios.lookup(&bio);
-    slot->owner = owner ? *owner : UNSEEN;
+    struct asked_t *asked = op == OP_FLUSH ? 0 : bios.lookup(&bio), nobody = {};
+    slot->asked = asked ? *asked : nobody;
     bios.delete(&bio);
 #endif
-    return slot->owner < OWNERS ? slot->owner : UNSEEN;
+    if (op == OP_FLUSH)
+        slot->asked.owner = DEVICE_FLUSH;
+    if (slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN) {
+        slot->asked.file = NO_FILE;  // what was found in another run has other numbers
+        slot->asked.submitter = MAX_SUBMITTERS;
+    }
+    return slot->asked.owner;
 }
 
-int on_dirty(struct bpf_raw_tracepoint_args *ctx)
+int on_dirty(struct arguments_t *ctx)
 {
     struct config_t *c = get_config();
-    if (!c || !c->cgroup || bpf_get_current_cgroup_id() != c->cgroup)
+    u64 mapping = ctx->args[ARG_writeback_dirty + 1];
+    if (!mapping || !c || !c->cgroup || bpf_get_current_cgroup_id() != c->cgroup)
         return 0;
-    u64 inode = read_u64(ctx->args[ARG_writeback_dirty + 1] + address_space__host);
-    u64 number = read_u64(inode + inode__i_ino), *known = dirtied.lookup(&inode);
+    u64 inode = LOAD(mapping, address_space__host, u64);
+    u64 number = LOAD(inode, inode__i_ino, u64), *known = dirtied.lookup(&inode);
     if (inode && (!known || *known != number))
         dirtied.update(&inode, &number);
     return 0;

@@ -24,6 +24,7 @@ def describe_pattern(requests: int, sequential: int, strided: int) -> dict[str, 
     """
     if not requests:
         return {"sequential_share": None, "strided_share": None, "random_share": None, "pattern": "few"}
+    strided = min(strided, requests - sequential)  # the first ones of a stream are known to be sequential by the third
     shares = {
         "sequential": sequential / requests,
         "strided": strided / requests,

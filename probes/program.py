@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kernel import Kernel, UnavailableError, compile_environment
@@ -31,9 +32,10 @@ class Program:
         source: Path,
         kernel: Kernel,
         handlers: Mapping[str, str],
-        constants: Mapping[str, int],
-        tails: Mapping[str, Sequence[str]],
+        constants: Mapping[str, int | str],
+        tails: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
+        self._descriptors: dict[str, int] = {}  # of the loaded functions
         try:
             from bcc import BPF, lib  # noqa: PLC0415 - its absence is an answer, not a crash
         except ImportError as missing:
@@ -48,10 +50,10 @@ class Program:
                     for place, function in enumerate(functions):
                         loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
                         self._bpf[table][ctypes.c_int(place)] = ctypes.c_int(loaded.fd)
+                        self._descriptors[function] = loaded.fd
                 for tracepoint, handler in handlers.items():
                     if tracepoint in kernel.tracepoints:
-                        self._bpf.load_func(handler, BPF.RAW_TRACEPOINT)
-                        self._bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
+                        self._descriptors[handler] = self._attach(kernel, tracepoint, handler)
         except Exception as failure:  # bcc raises nothing narrower
             raise UnavailableError(f"BPF is not to be had: {failure}") from failure
         self._before = self._read_costs()
@@ -99,13 +101,19 @@ class Program:
         """Detach all functions."""
         self._bpf.cleanup()
 
+    def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> int:
+        """Load a function, let it run at a tracepoint, and return its descriptor."""
+        loaded = self._bpf.load_func(handler, self._bpf.RAW_TRACEPOINT)
+        self._bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
+        return int(loaded.fd)
+
     def _read_costs(self) -> dict[str, Cost]:
         costs = {}
-        for name, function in self._bpf.funcs.items():
+        for name, descriptor in self._descriptors.items():
             info, length = ctypes.create_string_buffer(256), ctypes.c_uint32(256)
-            if self._lib.bpf_obj_get_info(function.fd, info, ctypes.byref(length)) < 0:
-                raise OSError(f"cannot read the state of BPF program {name.decode()}")
-            costs[name.decode()] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
+            if self._lib.bpf_obj_get_info(descriptor, info, ctypes.byref(length)) < 0:
+                raise OSError(f"cannot read the state of BPF program {name}")
+            costs[name] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
         return costs
 
 
@@ -115,7 +123,7 @@ def _is_array(table: Any) -> bool:
     return isinstance(table, ArrayBase)
 
 
-def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int]) -> str:
+def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int | str]) -> str:
     """Return one text: bcc rewrites map accesses only in the main file."""
     defines = "\n".join(f"#define {name} {value}" for name, value in constants.items())
     include = re.compile(r'^#include "(.+)"$', re.MULTILINE)

@@ -1,5 +1,26 @@
 // What a request is: of the followed device or not, which operation, which place among those in flight.
 
+// Kernel memory. A typed program reads it by plain loads through pointers whose type the kernel knows; others copy what
+// they need by a helper, which costs as much as all the rest. READ: the head of a struct, its members taken with GET.
+// LOAD: one member. CAST: says what an untyped pointer points to. WORDS: for members whose type stands in the way.
+#define GET(head, member, type) (*(type *)((char *)(head) + (member)))
+#ifdef TYPED
+static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
+#define CAST(address, type) cast(address, TYPE_##type)
+#define READ(head, bytes, address) u64 *head = (u64 *)(address)
+#define LOAD(address, member, type) GET(address, member, type)
+#define WORDS(address) CAST(address, pt_regs)
+#define CURRENT_TASK() (u64)bpf_get_current_task_btf()
+#else
+#define CAST(address, type) (address)
+#define READ(head, bytes, address) u64 head[(bytes) / 8] = {}; bpf_probe_read_kernel(head, (bytes), (void *)(address))
+#define LOAD(address, member, type) ({ type v_ = 0; bpf_probe_read_kernel(&v_, sizeof(v_), (void *)((address) + (member))); v_; })
+#define WORDS(address) (address)
+#define CURRENT_TASK() bpf_get_current_task()
+#endif
+
+struct arguments_t { u64 args[12]; };
+
 static __always_inline u64 read_u64(u64 address)
 {
     u64 value = 0;
@@ -20,11 +41,16 @@ static __always_inline struct config_t *get_config(void)
     return config.lookup(&zero);
 }
 
+static __always_inline int is_measured(struct config_t *c)
+{
+    return c->epoch & 1;
+}
+
 static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
 {
     if (c->queue)
         return c->queue == queue;
-    if (!disk || read_u32(disk + gendisk__major) != DEVICE_MAJOR || read_u32(disk + gendisk__first_minor) != DEVICE_MINOR)
+    if (!disk || LOAD(disk, gendisk__major, u32) != DEVICE_MAJOR || LOAD(disk, gendisk__first_minor, u32) != DEVICE_MINOR)
         return 0;
     c->queue = queue;
     return 1;
@@ -35,7 +61,7 @@ static __always_inline int is_ours(struct config_t *c, u64 *request)
     u64 queue = GET(request, request__q, u64), disk = 0;
     if (!c->queue)
 #ifdef HAVE_request_queue__disk  // since 5.15
-        disk = read_u64(queue + request_queue__disk);
+        disk = LOAD(queue, request_queue__disk, u64);
 #else
         disk = GET(request, request__rq_disk, u64);
 #endif
@@ -54,15 +80,29 @@ static __always_inline u32 get_operation(u32 flags)
     return op == REQ_OP_FLUSH ? OP_FLUSH : OPS;
 }
 
-static __always_inline int is_in_range(u64 *request, u32 op)
+static __always_inline int is_in_range(u64 sector, u32 op)
 {
-    u64 sector = GET(request, request__sector, u64);
     return op == OP_FLUSH || (sector >= FIRST_SECTOR && sector < END_SECTOR);  // a flush is the whole disk's
+}
+
+// The operation of a request of the device, or of the range of it, that is followed; OPS for all others.
+static __always_inline u32 classify(struct config_t *c, u64 *request)
+{
+    u32 op = get_operation(GET(request, request__cmd_flags, u32));
+    return c && is_ours(c, request) && is_in_range(GET(request, request__sector, u64), op) ? op : OPS;
+}
+
+static __always_inline u32 classify_bio(struct config_t *c, u64 bio)
+{
+    u32 op = get_operation(LOAD(bio, bio__bi_opf, u32));
+    u64 disk = LOAD(LOAD(bio, bio__bi_bdev, u64), block_device__bd_disk, u64);
+    int is_ours = c && is_followed(c, LOAD(disk, gendisk__queue, u64), disk);
+    return is_ours && is_in_range(LOAD(bio, bio__bi_sector, u64), op) ? op : OPS;
 }
 
 static __always_inline u32 get_queue(u64 *request)
 {
-    return QUEUES == 1 ? 0 : read_u32(GET(request, request__mq_hctx, u64) + blk_mq_hw_ctx__queue_num);
+    return QUEUES == 1 ? 0 : LOAD(GET(request, request__mq_hctx, u64), blk_mq_hw_ctx__queue_num, u32);
 }
 
 // With an I/O scheduler the scheduler's tag stays with the request for life, without one the driver's does. A FLUSH

@@ -21,6 +21,8 @@ need xfsprogs sh -c 'command -v mkfs.xfs'
 need redis-server redis-server --version
 need redis-tools redis-cli --version
 need sysbench sysbench --version
+need mariadb-server-core sh -c 'command -v mariadbd && command -v mariadb-install-db'
+need mariadb-client-core mariadb --version
 need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
 
 as_root=""

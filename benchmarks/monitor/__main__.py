@@ -2,7 +2,7 @@
 
 Run `python benchmarks/monitor` as root on a machine that does nothing else. Every round starts every condition once, in
 random order, on each target, and loads the target with fio (4 KiB, direct I/O) at depth 1 and 32: once for requests per
-second, and once, shorter, with the kernel's own statistics of BPF programs (kernel.bpf_stats_enabled) switched on for
+second, and once, shorter, with the kernel's own statistics of BPF programs (BPF_ENABLE_STATS) switched on for
 nanoseconds per request. Prints a Markdown table and ends with the same figures as JSON.
 
 Targets: `memory`, a loop device on a file in /dev/shm, and `disk`, a file in a scratch directory on this machine's

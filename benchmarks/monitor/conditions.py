@@ -199,6 +199,7 @@ CONDITIONS = [
     Condition("knobscope", _make_watch()),
     Condition("knobscope --with syscalls", _make_watch("syscalls")),
     Condition("knobscope --with faults", _make_watch("faults")),
+    Condition("knobscope --trace", _make_watch(is_traced=True)),
     Condition(
         "bpftrace, sizes and latency", _make_tool("bpftrace", ["bpftrace", str(_HERE / "counts.bt"), "{device}"])
     ),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import re
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Costs", "count_costs", "list_descendants", "list_programs"]
 
-_SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
+_BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
+_ENABLE_STATS, _RUN_TIME = 32, 0  # a command of bpf(2) since 5.8, and what it enables
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -26,18 +30,26 @@ class Costs:
 @contextmanager
 def count_costs(with_statistics: bool) -> Iterator[Costs]:
     """Account for what happens in the block; the kernel's statistics cost time themselves, so they are optional."""
-    costs, before_switch = Costs(), _SWITCH.read_text()
-    tools = list_descendants()
-    try:
-        if with_statistics:
-            _SWITCH.write_text("1")
+    costs, tools = Costs(), list_descendants()
+    with _statistics() if with_statistics else nullcontext():
         before, cpu_before = list_programs(tools), _read_cpu_s(tools)
         yield costs
         costs.cpu_s = _read_cpu_s(tools) - cpu_before
         costs.programs_ns = sum(time_ns - before.get(key, 0) for key, time_ns in list_programs(tools).items())
+
+
+@contextmanager
+def _statistics() -> Iterator[None]:
+    """Let the kernel measure BPF programs, as long as a descriptor is open: nothing stays if we are killed."""
+    attributes = ctypes.create_string_buffer(struct.pack("<I", _RUN_TIME))
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = libc.syscall(_BPF_SYSCALL[platform.machine()], _ENABLE_STATS, attributes, 4)
+    if handle < 0:
+        raise OSError(ctypes.get_errno(), "BPF_ENABLE_STATS: " + os.strerror(ctypes.get_errno()))
+    try:
+        yield
     finally:
-        if with_statistics:
-            _SWITCH.write_text(before_switch)
+        os.close(handle)
 
 
 def list_descendants() -> list[int]:

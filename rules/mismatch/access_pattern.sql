@@ -8,11 +8,13 @@
 --        default configuration.
 -- Mismatch: one side is sequential, the other random (labels of all such runs together), and the shares of what is
 --        sequential differ significantly (false discovery rate over all files). One row per file and direction.
+--        Calls that reach the device in requests at least twice as large have kept their order inside these: no loss.
 -- Penalty: only where order is lost: how many times more sequential than random reads the device does, an upper bound.
 WITH judged AS (
     SELECT v.dbms, v.device, v.workload, v.obstacle, v.caveat, a.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio,
-        logical_pattern = 'sequential' AND device_pattern = 'random' AS loses_order,
+        request_bytes >= 2 * call_bytes AS merged,
+        logical_pattern = 'sequential' AND device_pattern = 'random' AND NOT merged AS loses_order,
         logical_pattern = 'random' AND device_pattern = 'sequential' AS gains_order
     FROM visibility v
     LEFT JOIN (
@@ -54,8 +56,8 @@ SELECT
     CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(random_sequential_ratio, 0), 1) END AS penalty,
     to_json({
         file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,
-        logical: {pattern: logical_pattern, sequential_share: logical_share},
-        device: {pattern: device_pattern, sequential_share: device_share},
+        logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
+        device: {pattern: device_pattern, sequential_share: device_share, bytes: request_bytes},
         difference: estimate, difference_low: low, difference_high: high, q_value: q_value,
         random_sequential_ratio: random_sequential_ratio, caveat: caveat
     })::VARCHAR AS evidence,
@@ -68,6 +70,9 @@ SELECT
             CASE op WHEN 'read' THEN 'Reads' ELSE 'Writes' END, file, workload, device, logical_pattern,
             as_percent(logical_share), device_pattern, as_percent(device_share)
         ) || CASE
+            WHEN verdict = 'none' AND merged AND logical_pattern = 'sequential' AND device_pattern = 'random' THEN
+                format(': {:.0f} bytes a call become {:.0f} a request, and their order is kept inside', call_bytes,
+                    request_bytes)
             WHEN verdict = 'none' THEN ': the order is kept, or changed to neither extreme'
             WHEN loses_order THEN ': the order is lost on the way'
             ELSE ': they are put in order on the way, by caching, merging or the file system'

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from knobscope.errors import UserError
 from knobscope.select.anova import InsufficientSamplesError
 from knobscope.select.design import Floats, Settings
 from knobscope.select.models import MODELS, make_models
-from knobscope.select.parallel import add_jobs_argument, map_over_processes
+from knobscope.select.parallel import add_jobs_argument, map_over_processes, one_thread
 from knobscope.select.ranking import Ranking, rank_knobs
 from knobscope.select.stopping import Runs
 from knobscope.select.table import Table, add_table_arguments, read_table
@@ -33,8 +34,14 @@ MOST_LEVELS = 12
 PARTS = 4
 
 
-def rank_table(settings: Settings, response: Floats, model: str = DEFAULT_MODEL, seed: int = 1) -> Ranking:
-    """Rank the factors by a named model, fitted to the rows with replicates averaged."""
+def rank_table(
+    settings: Settings,
+    response: Floats,
+    model: str = DEFAULT_MODEL,
+    seed: int = 1,
+    tell: Callable[[int, int], None] | None = None,
+) -> Ranking:
+    """Rank the factors by a named model, fitted to the rows with replicates averaged; `tell` as in `rank_knobs`."""
     coarse = settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings
     runs = Runs.of(coarse, response)
     ranking = Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
@@ -43,7 +50,7 @@ def rank_table(settings: Settings, response: Floats, model: str = DEFAULT_MODEL,
             fitted = candidate.fit(runs.settings, runs.response)
         except InsufficientSamplesError:
             continue
-        ranking = rank_knobs(runs, fitted, seed, samples=int(np.clip(60_000 / len(runs.response), 10, 25)))
+        ranking = rank_knobs(runs, fitted, seed, int(np.clip(60_000 / len(runs.response), 10, 25)), tell)
         if ranking.holdout_r2 is not None:
             return _doubt(ranking, response)
     return ranking
@@ -158,10 +165,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=_run)
 
 
+def _progress(number: int, samples: int) -> None:
+    print(f"subsample {number}/{samples}", file=sys.stderr)
+
+
 def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
     if args.samples is None:
-        ranking = rank_table(table.settings, table.response, args.model, args.seed)
+        with one_thread():
+            ranking = rank_table(table.settings, table.response, args.model, args.seed, _progress)
         result = _as_json(ranking, args.model, len(table.response))
     else:
         result = rank_draws(table.settings, table.response, args.model, args.samples, args.draws, args.seed, args.jobs)

@@ -91,11 +91,15 @@ TABLES: dict[str, dict[str, str]] = {
         "operation": "VARCHAR",
         "ok": "BIGINT",
         "failed": "BIGINT",
+        "retried": "BIGINT",  # attempts that were repeated because they conflicted with others; null where not known
+        "per_minute": "DOUBLE",  # of ok; of NEW_ORDER what TPC-C calls tpmC
         "latency_mean_us": "DOUBLE",
         "latency_p50_us": "DOUBLE",
         "latency_p95_us": "DOUBLE",
         "latency_p99_us": "DOUBLE",
     },
+    # What the data was checked for after the run; one that does not hold makes the run invalid.
+    "checks": {"run_id": "VARCHAR", "condition": "VARCHAR", "holds": "BOOLEAN", "detail": "VARCHAR"},
     "io_profile": {
         "run_id": "VARCHAR",
         "op": "VARCHAR",  # read | write | discard | flush
@@ -109,6 +113,8 @@ TABLES: dict[str, dict[str, str]] = {
         "preflush": "BIGINT",
         "sync": "BIGINT",
         "meta": "BIGINT",
+        "merges": "BIGINT",  # bios that became part of a request under way
+        "splits": "BIGINT",  # bios that were too large for one request
         "own_requests": "BIGINT",
         "own_bytes": "BIGINT",
         "inode_requests": "BIGINT",
@@ -422,6 +428,8 @@ TABLES: dict[str, dict[str, str]] = {
         "runs": "INTEGER",
         "calls": "BIGINT",
         "requests": "BIGINT",
+        "call_bytes": "DOUBLE",  # in the mean of a call
+        "request_bytes": "DOUBLE",
         "logical_share": "DOUBLE",  # sequential, of the calls
         "device_share": "DOUBLE",  # sequential, of the requests
         "logical_pattern": "VARCHAR",

@@ -75,6 +75,7 @@ class Use:
     writes: int = 0
     logical: float = 0.5
     device: float = 0.5
+    call_bytes: int = 4096
 
 
 #: Orders are read and written, customers only read; the log's files have another name in every run.
@@ -306,7 +307,8 @@ class StudyMaker:
             share = min(1.0, max(0.0, truth + rng.normal(0, 0.01)))
             order = {"sequential_share": share, "strided_share": 0.0, "random_share": 1 - share}
             if table == "files" or self.calls:
-                tables[table].append({**about, count: requests, "bytes": requests * 4096, **order})
+                size = requests * (4096 if table == "files" else use.call_bytes)
+                tables[table].append({**about, count: requests, "bytes": size, **order})
 
 
 @dataclass

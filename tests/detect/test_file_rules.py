@@ -117,6 +117,14 @@ def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Ma
     }  # fmt: skip
 
 
+def test_calls_that_are_merged_have_kept_their_order(make_study: Make) -> None:
+    """As those of a journal that is begun anew with every commit: one request, and the next one starts elsewhere."""
+    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05, call_bytes=1024))
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.verdict == "none"
+    assert row.sentence.endswith("1024 bytes a call become 4096 a request, and their order is kept inside.")
+
+
 def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
     study = make_study(uses=with_orders("orders", logical=0.05, device=0.95))
     bad = files_of(study.judge("access_pattern"))

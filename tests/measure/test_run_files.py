@@ -1,13 +1,19 @@
 """The files of a run get role and table from spec and snapshot."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from knobscope.devices import open_device, take_down
 from knobscope.measure.files import describe_files, describe_named
-from knobscope.specs import Dbms
+from knobscope.measure.run import Bench, measure_run
+from knobscope.prepare import prepare_snapshot
+from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.tables import TABLES, write_table
-from knobscope.watch import FileTree, read_tree
+from knobscope.watch import FileTree, open_watch, read_tree
 
 Row = dict[str, Any]
 TABLES_OF_RUN = {"base/5/16384": "usertable"}
@@ -54,6 +60,38 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
     }
     assert sum(one["requests"] for one in rows) == 11
     write_table(tmp_path / "files.parquet", "files", ({"run_id": "r", **one} for one in rows))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+def test_a_real_run_adds_up_to_what_the_device_saw(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path, filesystem: str
+) -> None:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and /dev/loop-control")
+    emulation = Emulation.model_validate({"image_directory": str(tmp_path), "size_mib": 300, "filesystem": filesystem})
+    device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
+    try:
+        with open_device(device, tmp_path, "study") as opened:
+            snapshot = prepare_snapshot(sqlite, short_workload, {}, opened.directory)
+            with open_watch(opened.block, unit=4096, scope="device") as watch:
+                if watch.monitor != "bpf":
+                    pytest.skip(f"BPF cannot be used here: {watch.reason}")
+                bench = Bench(sqlite, short_workload, opened.directory, watch)
+                record = measure_run(bench, "run", {"journal_mode": "delete", "synchronous": "full"}, snapshot)
+            shutil.rmtree(snapshot.directory.parent)
+            shutil.rmtree(opened.directory / "runs")
+    finally:
+        take_down(device, tmp_path)
+    assert record["run"]["status"] == "ok", record["run"]
+    for total in record["io_profile"]:
+        rows = [one for one in record["files"] if one["op"] == total["op"]]
+        if total["op"] != "flush":
+            assert sum(one["requests"] for one in rows) == total["requests"]
+            assert sum(one["bytes"] for one in rows) == total["bytes"]
+    written = {one["role"]: one["requests"] for one in record["files"] if one["op"] == "write"}
+    assert min(written["data"], written["log"], written["journal"]) > 0
+    assert written.get("unknown", 0) <= 0.02 * sum(written.values())
 
 
 def test_system_calls_name_files_in_the_same_words(tmp_path: Path, postgresql: Dbms) -> None:

@@ -14,6 +14,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -21,13 +22,19 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from bcc import BPF, lib  # noqa: E402
 from block_profile import describe_run  # noqa: E402
-from counters import BLOCK_NEEDS, Counters  # noqa: E402
+from counters import Counters  # noqa: E402
 from disk import Disk  # noqa: E402
 from kernel import compile_environment, describe_kernel  # noqa: E402
+from needs import BLOCK_NEEDS  # noqa: E402
+from origins import FILE_CONSTANTS  # noqa: E402
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
 _PROG_TEST_RUN = 10
-_DISK, _QUEUE, _HARDWARE, _REQUEST, _SIZE = 0, 64, 2048, 8192, 16384  # places in the memory of a scenario
+# Places in the memory of a scenario.
+_DISK, _QUEUE, _HARDWARE, _REQUEST, _BIO, _HOLDER, _CALL, _IOCB, _FILE, _INODE = (
+    *(0, 64, 2048, 8192, 9216, 9728, 10240, 10496, 10752, 11264),
+)
+_SIZE = 16384
 _MEMORY = """
 struct memory_t { char bytes[%d]; };
 BPF_ARRAY(memory, struct memory_t, 1);
@@ -46,7 +53,7 @@ class Machine:
     """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
 
     def __init__(self, queues: int, scope: str, directory: Path) -> None:
-        self.kernel = describe_kernel(BLOCK_NEEDS)
+        self.kernel = replace(describe_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
         self._in_flight = directory / "inflight"
         self.set_idle(False)
         disk = Disk("4095:1", directory, 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
@@ -66,12 +73,36 @@ class Machine:
         self._in_flight.write_text(f"       0 {int(not is_idle):8}\n")
 
     def offset(self, name: str) -> int:
-        found = re.search(rf"^#define {name} (\d+)$", self.kernel.prelude, re.MULTILINE)
+        found = re.search(rf"^#define {name} (0x[0-9a-f]+|\d+)(ULL)?$", self.kernel.prelude, re.MULTILINE)
         assert found, name
-        return int(found[1])
+        return int(found[1], 0)
 
     def _write(self, place: int, member: str, form: str, value: int) -> None:
         struct.pack_into(form, self._bytes, place + self.offset(member), value)
+
+    def open(self, inode: int, generation: int = 1) -> None:
+        """Let the next requests be direct I/O of a file, until `close`."""
+        self._write(_REQUEST, "request__bio", "<Q", self._address + _BIO)
+        self._write(_BIO, "bio__bi_bdev", "<Q", self._address + _HOLDER)
+        self._write(_HOLDER, "block_device__bd_holder", "<Q", 1)
+        self._write(_BIO, "bio__bi_end_io", "<Q", self.offset("AT_iomap_dio_bio_end_io"))
+        self._write(_BIO, "bio__bi_private", "<Q", self._address + _CALL)
+        self._write(_CALL, "iomap_dio__iocb", "<Q", self._address + _IOCB)
+        self._write(_IOCB, "kiocb__ki_filp", "<Q", self._address + _FILE)
+        self._write(_FILE, "file__f_inode", "<Q", self._address + _INODE)
+        self._write(_INODE, "inode__i_ino", "<Q", inode)
+        self._write(_INODE, "inode__i_generation", "<I", generation)
+
+    def close(self) -> None:
+        """Let the next requests be nobody's."""
+        self._write(_REQUEST, "request__bio", "<Q", 0)
+
+    def do(self, sector: int, *events: str) -> None:
+        """One request of 4 KiB through all its events."""
+        self.request(sector=sector)
+        for name in events or ("start", "issue"):
+            self.event(name)
+        self.event("complete", finished=4096)
 
     def request(
         self, op: str = "REQ_OP_WRITE", tag: int = 1, sector: int = 8, size: int = 4096, queue: int = 0
@@ -95,8 +126,7 @@ class Machine:
 
     def event(self, name: str, error: int = 0, finished: int = 0) -> None:
         """Run one program on the request."""
-        function = self.counters._bpf.funcs[f"on_{name}".encode()]
-        run_program(function.fd, self._address + _REQUEST, error, finished)
+        run_program(self.counters._program._descriptors[f"on_{name}"], self._address + _REQUEST, error, finished)
 
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[None]:
@@ -197,8 +227,49 @@ def sequential_runs(machine: Machine) -> None:
         machine.event("complete", finished=4096)
 
 
+def addresses(machine: Machine) -> None:
+    """More places than there is room for, of requests that are nobody's."""
+    for sector in range(0, 40 * 8, 8):
+        machine.do(sector, "issue")
+    machine.do(0, "issue")
+
+
+def files(machine: Machine) -> None:
+    """More files than there is room for, each with two requests; then the first one's number in another file."""
+    for inode in range(100, 114):
+        machine.open(inode)
+        machine.do(1000 * inode)
+        machine.do(1000 * inode + 8)
+    machine.close()
+
+
+def reused_inode(machine: Machine) -> None:
+    """A file that got the inode number of a deleted one."""
+    for generation in (1, 2, 2):
+        machine.open(7, generation)
+        machine.do(800)
+    machine.close()
+
+
+def files_in_turns(machine: Machine) -> None:
+    """Two files side by side on the device, written in turns: in order there, but with gaps in each file."""
+    for i in range(24):
+        machine.open(20 + i % 2)
+        machine.do(8 * i)
+    machine.close()
+
+
+def streams_in_turns(machine: Machine) -> None:
+    """Twelve streams of one file at equal distances: strided at the first look, sequential at the third."""
+    machine.open(30)
+    for i in range(36):
+        machine.do(100_000 * (i % 12) + 8 * (i // 12))
+    machine.close()
+
+
 def main() -> None:
     """Print a profile per scenario."""
+    FILE_CONSTANTS.update(MAX_FILES=16, MAX_ADDRESSES=32)
     with tempfile.TemporaryDirectory() as directory:
         _run_scenarios(Machine(queues=4, scope="device", directory=Path(directory)))
 
@@ -214,6 +285,11 @@ def _run_scenarios(machine: Machine) -> None:
         four_queues,
         operations_and_sizes,
         sequential_runs,
+        addresses,
+        files,
+        reused_inode,
+        files_in_turns,
+        streams_in_turns,
     ]
     for scenario in scenarios:
         with machine.run(scenario.__name__):

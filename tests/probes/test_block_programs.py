@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from block_profile import describe_depth
 
 pytestmark = pytest.mark.real
 
@@ -112,6 +113,60 @@ def test_a_hidden_completion_does_not_raise_the_depth_of_later_runs(scenarios: d
     assert before["starts_without_completion"] == 1
     assert depths_of(after, -1) == {0, 1}
     assert (after["starts_without_completion"], after["completions_without_start"]) == (0, 0)
+
+
+def test_what_no_file_is_known_for_has_an_address(scenarios: dict[str, Row]) -> None:
+    profile = scenarios["addresses"]
+    rows = profile["addresses"]
+    assert len(rows) + profile["addresses_overflow"] == 40
+    assert 0 < profile["addresses_overflow"] <= 8
+    assert rows[0] == {"op": "write", "sector": 0, "requests": 2, "bytes": 8192}
+    assert {row["requests"] for row in rows[1:]} == {1}
+    assert profile["files"] == []
+
+
+def test_files_without_room_are_counted_by_address(scenarios: dict[str, Row]) -> None:
+    profile = scenarios["files"]
+    assert [(row["inode"], row["requests"], row["bytes"]) for row in profile["files"]] == [
+        (inode, 2, 8192) for inode in range(100, 112)
+    ]
+    assert [row["sector"] for row in profile["addresses"]] == [112000, 112008, 113000, 113008]
+    assert (profile["files_overflow"], profile["addresses_overflow"]) == (4, 0)
+
+
+def test_a_reused_inode_number_is_another_file(scenarios: dict[str, Row]) -> None:
+    assert [(row["inode"], row["requests"]) for row in scenarios["reused_inode"]["files"]] == [(7, 1), (7, 2)]
+
+
+def test_a_file_is_judged_by_its_own_requests(scenarios: dict[str, Row]) -> None:
+    profile = scenarios["files_in_turns"]
+    assert row_of(profile, "write")["sequential_requests"] == 24
+    for row in profile["files"]:
+        assert (row["requests"], row["sequential_requests"], row["pattern"]) == (12, 0, "strided")
+        assert row["strided_share"] == pytest.approx(11 / 12)  # all but the first
+        assert (row["first_sector"], row["end_sector"]) in {(0, 184), (8, 192)}
+
+
+def test_what_turns_out_to_be_sequential_is_not_strided_too(scenarios: dict[str, Row]) -> None:
+    (row,) = scenarios["streams_in_turns"]["files"]
+    assert (row["sequential_requests"], row["strided_share"], row["pattern"]) == (36, 0, "sequential")
+
+
+def test_one_queue_outweighs_the_others(scenarios: dict[str, Row]) -> None:
+    """Queues 0 to 3 hold one, one, one and two requests for 1, 2, 3 and 4 ns of 10 ns; idle 10 ns."""
+    rows = [{"queue": queue, "depth": 1, "time_ns": queue + 1} for queue in range(3)]
+    rows += [{"queue": 3, "depth": 2, "time_ns": 4}]
+    rows += [{"queue": -1, "depth": depth, "time_ns": time_ns} for depth, time_ns in ((0, 10), (1, 6), (2, 4))]
+    assert describe_depth(rows) == {
+        "busy_share": 0.5,
+        "mean_depth": pytest.approx(1.4),
+        "depth_one_share": 0.6,
+        "busiest_queue_share": pytest.approx(8 / 14),
+    }
+    idle = describe_depth([{"queue": -1, "depth": 0, "time_ns": 5}])
+    assert idle == {"busy_share": 0, "mean_depth": None, "depth_one_share": None, "busiest_queue_share": None}
+    assert scenarios["missed_completion"]["busiest_queue_share"] == 1
+    assert 0.25 < scenarios["four_queues"]["busiest_queue_share"] < 1
 
 
 def test_parts_add_up(scenarios: dict[str, Row]) -> None:

@@ -56,6 +56,14 @@ def test_nonsense_is_answered_and_survived(system_python: str, device: str) -> N
     assert all(answer["event"] == "error" and answer["reason"] for answer in errors)
 
 
+def test_programs_are_typed_where_the_kernel_can(system_python: str, device: str) -> None:
+    """Where it cannot, they cost more; the monitor says why."""
+    version = tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
+    _, answers, _ = talk(system_python, device=device)
+    assert answers[0]["event"] == "ready"
+    assert answers[0]["untyped"] is None or version < (6, 2), answers[0]["untyped"]
+
+
 def test_only_processes_of_the_caller_are_followed(system_python: str, device: str) -> None:
     """Called through sudo by another user, our own process is none of his business."""
     code, answers, _ = talk(system_python, f"follow {os.getpid()}\n", device=device, SUDO_UID="65534")

@@ -13,9 +13,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from block_profile import describe_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
-from counters import BLOCK_NEEDS, Counters  # noqa: E402
+from counters import Counters  # noqa: E402
 from disk import find_disk  # noqa: E402
 from kernel import describe_kernel  # noqa: E402
+from needs import BLOCK_NEEDS  # noqa: E402
 
 _GATE = "import os, sys; sys.stdin.readline(); os.execvp(sys.argv[1], sys.argv[1:])"
 

@@ -16,7 +16,7 @@ _KEY = ["dbms", "device", "workload", "file", "role", "op"]
 _BY_RUN = """
     WITH calls AS (
         SELECT run_id, group_of_files(file, role, table_name) AS file, role, op, sum(calls) AS calls,
-            sum(calls * sequential_share) / sum(calls) AS logical_share,
+            sum(bytes) / sum(calls) AS call_bytes, sum(calls * sequential_share) / sum(calls) AS logical_share,
             sum(calls * strided_share) / sum(calls) AS logical_strided
         FROM file_access
         WHERE calls > 0 AND sequential_share IS NOT NULL
@@ -24,14 +24,14 @@ _BY_RUN = """
     ),
     requests AS (
         SELECT run_id, file_group AS file, role, op, sum(judged) AS requests,
-            sum(judged * sequential_share) / sum(judged) AS device_share,
+            sum(bytes) / sum(requests) AS request_bytes, sum(judged * sequential_share) / sum(judged) AS device_share,
             sum(judged * strided_share) / sum(judged) AS device_strided
         FROM run_files
         WHERE judged > 0 AND sequential_share IS NOT NULL
         GROUP BY ALL
     )
-    SELECT dbms, device, workload, file, role, op, calls, requests, logical_share, device_share, logical_strided,
-        device_strided
+    SELECT dbms, device, workload, file, role, op, calls, requests, call_bytes, request_bytes,
+        logical_share, device_share, logical_strided, device_strided
     FROM calls
     JOIN requests USING (run_id, file, role, op)
     JOIN watched_runs USING (run_id)
@@ -53,7 +53,7 @@ def contrast_access(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
     runs = connection.execute(_BY_RUN).df()
     rows = []
     for key, group in runs.groupby(_KEY, sort=True):
-        means = {name: group[name].mean() for name in group.columns if name.endswith(("_share", "_strided"))}
+        means = {name: group[name].mean() for name in group.columns if name.endswith(("_share", "_strided", "_bytes"))}
         sums = {"runs": len(group), "calls": int(group["calls"].sum()), "requests": int(group["requests"].sum())}
         difference = mean_over_runs(group["device_share"] - group["logical_share"])
         rows.append({**dict(zip(_KEY, key, strict=True)), **sums, **means, **difference})

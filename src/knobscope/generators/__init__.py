@@ -5,9 +5,12 @@ from knobscope.generators.command_run import CommandRun, GeneratorCall, load_dat
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
 from knobscope.generators.session import Session
+from knobscope.generators.tpcc import TPCC_TABLES, WAREHOUSE_BYTES, finish_tpcc, tpcc_properties
 from knobscope.generators.ycsb import Connected, YcsbRun, load_records, read_back
 
 __all__ = [
+    "TPCC_TABLES",
+    "WAREHOUSE_BYTES",
     "CommandRun",
     "Connected",
     "GeneratorCall",
@@ -16,7 +19,9 @@ __all__ = [
     "Session",
     "YcsbRun",
     "find_clients",
+    "finish_tpcc",
     "load_data",
     "load_records",
     "read_back",
+    "tpcc_properties",
 ]

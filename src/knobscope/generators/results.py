@@ -2,7 +2,8 @@
 
 import csv
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +14,27 @@ __all__ = ["LoadResult", "read_result"]
 class LoadResult:
     """What the client counted and timed in the measured window.
 
-    `operations` has READ, UPDATE, INSERT, SCAN, DELETE as they occurred, and ALL; each with ok, failed, and latencies
-    of the successful ones in microseconds: mean_us, p50_us, p95_us, p99_us, p999_us, max_us (None without any). An
-    operation is one call of the DBMS: a read-modify-write counts as a READ and an UPDATE. `intervals` holds a dict
-    for each interval and operation in order of time: t_s (its end, 0 is the end of the warm-up), op, ops (successful
-    ones), failed, mean_us, p50_us, p95_us, p99_us, max_us.
+    `operations` has READ, UPDATE, INSERT, SCAN, DELETE (or the transactions of TPC-C) as they occurred, and ALL; each
+    with ok, failed, and latencies of the successful ones in microseconds: mean_us, p50_us, p95_us, p99_us, p999_us,
+    max_us (None without any); from YCSB's client also retried, attempts that were repeated because they conflicted
+    with others. An operation is one call of the DBMS (a read-modify-write counts as a READ and an UPDATE) or one whole
+    transaction. `intervals` holds a dict for each interval and operation in order of time: t_s (its end, 0 is the end
+    of the warm-up), op, ops (successful ones), failed, mean_us, p50_us, p95_us, p99_us, max_us. `checks` says what the
+    data was checked for after the run: name, holds, detail.
     """
 
     window_s: float
     operations: dict[str, dict[str, Any]]
     intervals: list[dict[str, Any]]
+    checks: Sequence[dict[str, Any]] = field(default=())
 
 
-def read_result(directory: Path) -> LoadResult:
-    """Read summary.json and intervals.csv of a finished run."""
+def read_result(directory: Path, checks: Sequence[dict[str, Any]] = ()) -> LoadResult:
+    """Read summary.json and intervals.csv of a finished run, and take its `checks` along."""
     summary = json.loads((directory / "summary.json").read_text())
     with (directory / "intervals.csv").open(newline="") as file:
         intervals = [_typed(row) for row in csv.DictReader(file)]
-    return LoadResult(summary["window_s"], summary["operations"], intervals)
+    return LoadResult(summary["window_s"], summary["operations"], intervals, checks)
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:

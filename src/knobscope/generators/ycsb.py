@@ -13,6 +13,9 @@ from knobscope.generators.session import Session
 
 __all__ = ["Connected", "YcsbRun", "load_records", "read_back"]
 
+#: Limit for checking the data of a run: sums over all of it.
+_CHECK_S = 600
+
 
 @dataclass(frozen=True)
 class Connected:
@@ -95,8 +98,8 @@ class YcsbRun:
         return int(self._client.wait_for("measured", timeout)["at_ns"])
 
     def result(self) -> LoadResult:
-        """Return the figures, once `wait_measured` has returned."""
-        return read_result(self._session.directory)
+        """Return the figures, once `wait_measured` has returned, and wait until the data was checked, if it is."""
+        return read_result(self._session.directory, self._client.wait_for("checked", _CHECK_S)["checks"])
 
     def log_tail(self) -> str:
         """Return the client's last lines on standard error."""

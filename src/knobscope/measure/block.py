@@ -28,6 +28,7 @@ BLOCK_TABLES = (
     "effective_values",
     "intervals",
     "operations",
+    "checks",
     "io_profile",
     "io_sizes",
     "queue_depth",

@@ -14,7 +14,7 @@ from typing import Any
 from knobscope.generators import CommandRun, GeneratorError, LoadResult, YcsbRun
 from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.load import start_load
-from knobscope.measure.validity import RunFailedError, check_result
+from knobscope.measure.validity import RunFailedError, check_data, check_result
 from knobscope.prepare import Snapshot, copy_snapshot
 from knobscope.servers import (
     Instance,
@@ -173,6 +173,8 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
             "operation": name,
             "ok": one["ok"],
             "failed": one["failed"],
+            "retried": one.get("retried"),
+            "per_minute": 60 * one["ok"] / window_s,
             **{f"latency_{key}": one[key] for key in ("mean_us", "p50_us", "p95_us", "p99_us")},
         }
         for name, one in result.operations.items()
@@ -192,5 +194,9 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
     record |= {table: profile[table] for table in _TABLES}
     record |= {table: profile[table] for table in _CALL_TABLES if table in profile}
     record["io_series"] = profile["series"]
+    record["checks"] = [
+        {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
+    ]
     expected = round(window_s * 1000 / bench.interval_ms)
+    check_data(result.checks)
     check_result(totals, record["intervals"], expected, bench.series)

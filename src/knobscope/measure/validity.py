@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["RunFailedError", "check_result"]
+__all__ = ["RunFailedError", "check_data", "check_result"]
 
 #: Failed operations above this share mean that something else was measured than was asked for.
 _FAILED_SHARE = 0.001
@@ -38,3 +38,10 @@ def check_result(
     if len(series) > 1 and series in earlier:
         raise RunFailedError("invalid", "the same series as an earlier run, to the last digit")
     earlier.add(series)
+
+
+def check_data(checks: Sequence[dict[str, Any]]) -> None:
+    """Raise RunFailedError when the data is not as it must be after the run; checks have name, holds, detail."""
+    broken = [f"{check['name']}, {check['detail']}" for check in checks if not check["holds"]]
+    if broken:
+        raise RunFailedError("invalid", "the data is wrong after the run: " + "; ".join(broken))

@@ -10,7 +10,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.generators import GeneratorCall, GeneratorError, Session, load_data, load_records, read_back
+from knobscope.generators import (
+    WAREHOUSE_BYTES,
+    GeneratorCall,
+    GeneratorError,
+    Session,
+    finish_tpcc,
+    load_data,
+    load_records,
+    read_back,
+    tpcc_properties,
+)
 from knobscope.prepare.tables import keep_tables, read_tables, table_question
 from knobscope.processes import supervise
 from knobscope.servers import (
@@ -24,7 +34,7 @@ from knobscope.servers import (
     read_version,
     readback_request,
 )
-from knobscope.specs import Dbms, Generator, Value, Workload
+from knobscope.specs import TPCC, Dbms, Generator, Value, Workload
 from knobscope.tables import write_json
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
@@ -33,7 +43,7 @@ __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "
 _SPACE_FACTOR = 8
 _RECORD_BYTES = 1024
 #: Generator parameters that shape the data; the others only shape what is done with it.
-_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table")
+_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
 
 
 #: What of a DBMS spec decides how a data directory is made.
@@ -91,7 +101,7 @@ def prepare_snapshot(
     """
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not (target / "snapshot.json").exists():
-        _check_space(scratch, workload, generator.record_bytes if generator else _RECORD_BYTES)
+        _check_space(scratch, workload, generator)
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
@@ -110,13 +120,17 @@ def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Valu
         "records": workload.records,
         "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(shaping)},
         **({"generator": generator.model_dump(mode="json", exclude={"description", "run"})} if generator else {}),
+        **({"generator": TPCC} if workload.generator == TPCC else {}),
         "load": dict(load_values),
         **({"tables": question} if (question := table_question(dbms)) else {}),
     }
     return f"{dbms.name}-{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def _check_space(scratch: Path, workload: Workload, record_bytes: int) -> None:
+def _check_space(scratch: Path, workload: Workload, generator: Generator | None) -> None:
+    record_bytes = generator.record_bytes if generator else _RECORD_BYTES
+    if workload.generator == TPCC:
+        record_bytes = WAREHOUSE_BYTES // int(workload.parameters.get("scale", 1))
     need = workload.records * record_bytes * _SPACE_FACTOR
     free = shutil.disk_usage(scratch).free
     if free < need:
@@ -166,10 +180,12 @@ def _fill_and_verify(
         settings = instance.session_statements(load_values, "init")
         session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1)
         handed_over = instance.knob_properties(load_values, "init")
-        load_records(session.with_connection(handed_over), dbms.loading.tables, supervise)
+        schema = [] if workload.generator == TPCC else dbms.loading.tables  # the client has TPC-C's
+        load_records(session.with_connection(handed_over), schema, supervise)
     effective = ask_instance(instance)
     if dbms.connection is not None and (call is None or dbms.readback.by_client):
         finish = [] if call is not None else dbms.loading.finish
+        finish = finish_tpcc(finish) if workload.generator == TPCC else finish
         check = load_session(instance, workload, finish, list(load_values), threads=1)
         check = check.with_connection(instance.knob_properties(load_values, "start"))
         effective |= read_back(check, supervise).effective
@@ -190,11 +206,9 @@ def load_session(
     request = readback_request(dbms, knobs)
     if dbms.version_sql is not None:
         request.setdefault("each", {})["version"] = dbms.version_sql
+    properties = {"recordcount": str(workload.records), **{k: str(v) for k, v in workload.parameters.items()}}
     return Session(
-        properties={
-            "recordcount": str(workload.records),
-            **{name: str(value) for name, value in workload.parameters.items()},
-        },
+        properties=tpcc_properties(workload) if workload.generator == TPCC else properties,
         binding=connection.binding,
         connection=instance.connection_properties(),
         init=[*connection.session, *statements],

@@ -8,6 +8,7 @@ that of the probes. Probes are random columns, shuffled copies of real ones, and
 Kursa & Rudnicki 2010): a knob is above noise when it beats the best probe.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,13 +68,20 @@ class _Sample:
     r2: float
 
 
-def rank_knobs(runs: Runs, model: Model, seed: int, samples: int = 20) -> Ranking:
+def rank_knobs(
+    runs: Runs, model: Model, seed: int, samples: int = 20, tell: Callable[[int, int], None] | None = None
+) -> Ranking:
     """Rank the factors of the runs by held-out permutation importance over many subsamples.
 
     A subsample holds 63 % of the configurations, each once: what a bootstrap sample holds, without the repeated rows
-    that make every F test look significant. `model` has been fitted to all runs.
+    that make every F test look significant. `model` has been fitted to all runs. `tell` is called after every subsample
+    with its number and how many there are.
     """
-    drawn = (_judge_sample(runs, model, np.random.default_rng([seed, number])) for number in range(samples))
+    drawn = []
+    for number in range(samples):
+        drawn.append(_judge_sample(runs, model, np.random.default_rng([seed, number])))
+        if tell is not None:
+            tell(number + 1, samples)
     found = [sample for sample in drawn if sample is not None]
     if len(found) < samples / 2:
         return _rank_unjudged(runs, model)

@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -169,5 +169,6 @@ def remove_stale_directories() -> None:
     """Remove private directories of processes that were killed before they could."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
         owner = path.name.removeprefix(_PREFIX).split("-")[0]
-        if path.stat().st_uid == os.geteuid() and not Path("/proc", owner).exists():
-            shutil.rmtree(path)
+        with suppress(FileNotFoundError):  # its owner, or somebody else who looks, removes it at this moment
+            if path.stat().st_uid == os.geteuid() and not Path("/proc", owner).exists():
+                shutil.rmtree(path)

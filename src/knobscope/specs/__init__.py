@@ -4,7 +4,7 @@ from knobscope.specs.base import Value
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.expression import Expression
-from knobscope.specs.generator import OUTPUT_PARSERS, YCSB, Generator
+from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, YCSB, Generator
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
@@ -22,6 +22,7 @@ __all__ = [
     "CATALOGUE_KEYS",
     "OUTPUT_PARSERS",
     "RULES",
+    "TPCC",
     "YCSB",
     "Case",
     "Dbms",

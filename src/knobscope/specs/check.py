@@ -9,8 +9,9 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.expression import WORKLOAD_NAMES
-from knobscope.specs.generator import YCSB, Generator
+from knobscope.specs.generator import BUILT_IN, TPCC, YCSB, Generator
 from knobscope.specs.knob import Knob
+from knobscope.specs.lifecycle import SQL_BINDING
 from knobscope.specs.programs import Program, ask_version, find_path, find_program, is_between
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import KnobChoice, Study
@@ -186,10 +187,13 @@ def check_load(
     """Yield why a workload's generator cannot drive a DBMS with the knobs that a study varies."""
     place = ("workloads", workload.name)
     chosen = [name for name in study.knobs.get(dbms.name, {}) if name in dbms.knobs]
-    if workload.generator == YCSB:
+    if workload.generator in BUILT_IN:
+        title = {YCSB: "YCSB", TPCC: "TPC-C"}[workload.generator]
         if dbms.connection is None:
             names = ", ".join(sorted(dbms.generators)) or "none"
-            yield document.problem(place, f"YCSB for {dbms.name}", f"a workload of its generators: {names}")
+            yield document.problem(place, f"{title} for {dbms.name}", f"a workload of its generators: {names}")
+        elif workload.generator == TPCC and dbms.connection.binding != SQL_BINDING:
+            yield document.problem(place, f"TPC-C for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
         unwritable = ("argv", "by_value") if dbms.lifecycle is None else ()
     elif workload.generator in generators:
         if workload.generator not in dbms.generators:

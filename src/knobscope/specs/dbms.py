@@ -100,7 +100,11 @@ class Dbms(SpecModel):
             raise Misfit(("version",), "neither `version` nor `version_sql`", "one of them")
         if self.version is not None and self.version_sql is not None:
             raise Misfit(("version_sql",), "both `version` and `version_sql`", "one of them")
-        questions = {"readback": self.readback.by_client, "version_sql": self.version_sql, "introspect": self.introspect}
+        questions = {
+            "readback": self.readback.by_client,
+            "version_sql": self.version_sql,
+            "introspect": self.introspect,
+        }
         for key, asked in questions.items():
             if self.connection is None and asked:
                 raise Misfit((key,), "a question for a connection", "`connection`, which is missing")

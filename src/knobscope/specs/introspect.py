@@ -18,7 +18,7 @@ class Introspection(SpecModel):
 
     query: str = Field(
         min_length=1,
-        description="One statement that returns rows of (name, a JSON object). The keys of the object are the columns of "
+        description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
         "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, description. "
         "Those that a DBMS does not have are left out.",
     )

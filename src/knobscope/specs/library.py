@@ -19,7 +19,7 @@ from knobscope.specs.check import (
 )
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
-from knobscope.specs.generator import YCSB, Generator
+from knobscope.specs.generator import BUILT_IN, Generator
 from knobscope.specs.inherit import load_extended
 from knobscope.specs.prior import FittedModel, check_prior
 from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
@@ -113,10 +113,10 @@ class _Reader:
         name = workload.generator
         folder = document.path.absolute().parent.parent / "generators"
         file = folder / f"{name}.yaml"
-        if name == YCSB:
+        if name in BUILT_IN:
             return
         if not file.is_file():
-            have = [YCSB, *sorted(other.stem for other in folder.glob("*.yaml"))]
+            have = [*BUILT_IN, *sorted(other.stem for other in folder.glob("*.yaml"))]
             yield document.problem(("generator",), f"no generator named {name!r}", suggest(name, have))
         elif (generator := self.read(file, Generator, self.check_generator)) is not None:
             self.generators[name] = generator

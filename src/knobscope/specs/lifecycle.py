@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from knobscope.specs.base import Misfit, SpecModel
 from knobscope.specs.template import AskedKnob, Place, PlaceOrKnobs, PlaceOrPassword
 
-__all__ = ["Command", "Connection", "Lifecycle", "Loading", "Readback"]
+__all__ = ["SQL_BINDING", "Command", "Connection", "Lifecycle", "Loading", "Readback"]
 
 Command = Annotated[list[Place], Field(min_length=1)]
 CommandWithKnobs = Annotated[list[PlaceOrKnobs], Field(min_length=1)]
@@ -85,6 +85,10 @@ class Readback(SpecModel):
     def by_client(self) -> bool:
         """Whether the connections of the load client are asked."""
         return self.query is not None or self.each is not None
+
+
+#: The binding of every DBMS that speaks SQL through JDBC.
+SQL_BINDING = "knobscope.JdbcBinding"
 
 
 class Connection(SpecModel):

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
-from knobscope.specs.generator import YCSB
+from knobscope.specs.generator import TPCC, YCSB
 
 __all__ = ["Workload", "WorkloadChange"]
 
@@ -44,6 +44,9 @@ _OTHER = {
     "writeallfields",
     "zeropadding",
 }
+#: Parameters of TPC-C: whether terminals wait as people do; what the tables of a test are divided by.
+_TPCC = {"think_times", "scale"}
+_TPCC_SMALLEST = 100
 
 
 class Workload(SpecModel):
@@ -51,9 +54,9 @@ class Workload(SpecModel):
 
     name: Name = Field(description="The file's name without .yaml.")
     description: str | None = Field(default=None, description="What it stands for.")
-    generator: Name = Field(description="The load generator: ycsb, or the name of a file in specs/generators.")
+    generator: Name = Field(description="The load generator: ycsb, tpcc, or a file in specs/generators.")
     class_: Literal["read", "write"] = Field(alias="class", description="What dominates it.")
-    records: int = Field(gt=0, description="Size of the data set, in records.")
+    records: int = Field(gt=0, description="Size of the data set, in records; for tpcc in warehouses.")
     threads: int = Field(default=2, gt=0, description="Client threads, each with a connection.")
     warmup_s: float = Field(default=1, ge=0, description="Seconds before measuring begins.")
     measure_s: float = Field(default=5, gt=0, description="Seconds that are measured.")
@@ -71,7 +74,19 @@ class Workload(SpecModel):
     def _is_consistent(self) -> "Workload":
         if self.generator == YCSB:
             self._check_mix()
+        elif self.generator == TPCC:
+            self._check_tpcc()
         return self
+
+    def _check_tpcc(self) -> None:
+        """Raise Misfit for parameters that TPC-C does not have, and for their values."""
+        for name, value in self.parameters.items():
+            if name not in _TPCC:
+                raise Misfit(("parameters", name), "an unknown parameter", suggest(name, sorted(_TPCC)))
+            if name == "think_times" and not isinstance(value, bool):
+                raise Misfit(("parameters", name), repr(value), "true or false")
+            if name == "scale" and (type(value) is not int or not 1 <= value <= _TPCC_SMALLEST):
+                raise Misfit(("parameters", name), repr(value), f"a whole number from 1 to {_TPCC_SMALLEST}")
 
     def _check_mix(self) -> None:
         """Raise Misfit for properties that YCSB does not know, and a mix that does not add up."""

@@ -13,11 +13,12 @@ __all__ = ["ProcfsWatch"]
 #: Operation -> place of requests and of 512-byte sectors in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; discards since 4.18, flushes since 5.5).
 _PLACES: dict[str, tuple[int, int | None]] = {"read": (0, 2), "write": (4, 6), "discard": (11, 13), "flush": (15, None)}
+_LISTS = ("io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "addresses", "submitters", "series")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 #: Facts about single requests, and whose they are: not to be had from sums.
 _UNKNOWN = [
     *(f"{name}_{kind}" for name in ("aligned", "sequential") for kind in ("requests", "share")),
-    *("fua", "preflush", "sync", "meta"),
+    *("fua", "preflush", "sync", "meta", "merges", "splits"),
     *(f"{part}_{kind}" for part in ("own", "inode", "journal", "flush", "foreign") for kind in ("requests", "bytes")),
 ]
 
@@ -60,10 +61,13 @@ class ProcfsWatch(Watch):
             "unattributed_share": None,
             "completions_without_start": None,
             "starts_without_completion": None,
+            "files_overflow": None,
+            "addresses_overflow": None,
+            **dict.fromkeys(("busy_share", "mean_depth", "depth_one_share", "busiest_queue_share")),
             "requeues": None,
             "failed_requests": None,
             "io_profile": [_describe_operation(op, before, now) for op in OPERATIONS],
-            **{name: [] for name in ("io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "series")},
+            **{name: [] for name in _LISTS},
             "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
         }
 

@@ -13,6 +13,7 @@ _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
 _MAX_DEPTHS = 8
 _MAX_FILES = 12
+_MAX_SUBMITTERS = 6
 
 
 def format_profile(profile: Profile) -> str:
@@ -23,7 +24,8 @@ def format_profile(profile: Profile) -> str:
         return "\n\n".join([f"{blocks[0]}\nno requests reached the device", *format_calls(profile)]) + "\n"
     blocks.append(_format_operations(rows, profile["io_latency"]))
     if profile["monitor"] != "procfs":
-        blocks += [_format_parts(rows), _format_sizes(profile["io_sizes"]), _format_depth(profile["queue_depth"])]
+        blocks += [_format_parts(rows), _format_submitters(profile.get("submitters", []))]
+        blocks += [_format_sizes(profile["io_sizes"]), _format_depth(profile["queue_depth"])]
         blocks += [_format_files(profile["files"]), *format_calls(profile)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -67,6 +69,17 @@ def _format_parts(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         table.append([row["op"], *(percent(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
     return align(table)
+
+
+def _format_submitters(submitters: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for op in dict.fromkeys(row["op"] for row in submitters):
+        rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
+        total = sum(row["requests"] for row in rows)
+        shown = [f"{row['submitter']} {percent(row['requests'] / total)}" for row in rows[:_MAX_SUBMITTERS]]
+        rest = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
+        lines.append(f"{op} submitted by: {', '.join(shown + rest)}")
+    return "\n".join(lines)
 
 
 def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from knobscope.report.figures import Figure, Place, draw_places, slug
 from knobscope.report.sections.evidence import default_only
 from knobscope.report.sections.traces import scatter_figures
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, format_count, format_share, format_size, join_words
+from knobscope.report.words import UNKNOWN, format_count, format_number, format_share, format_size, join_words
 from knobscope.specs import Case
 
 __all__ = ["CaseFiles", "FileLine", "FilesSection", "build_files"]
@@ -19,6 +19,7 @@ _WORDS = {
     "metadata": "the file system's metadata",
     "unknown": "no file that is known",
 }
+_WORTH_A_SENTENCE = 10  # requests of a run
 _MOST_PLACES = 8
 _MOST_LINES = 24
 
@@ -108,16 +109,23 @@ def _read_usage(data: StudyData, runs: list[str]) -> list[Row]:
 
 def _line(row: Row, rows: list[Row]) -> FileLine:
     total = sum(other["bytes"] for other in rows if other["op"] == row["op"])
-    order = f", {format_share(row['sequential_share'])} in order" if row["sequential_share"] is not None else ""
     return FileLine(
         name=_WORDS.get(row["role"]) or row["place"],
         role=row["role"],
         op=row["op"],
-        requests=format_count(row["requests"]),
+        requests=format_number(row["requests"]) if row["requests"] < 10 else format_count(row["requests"]),
         size=format_size(row["bytes"]),
         share=format_share(row["bytes"] / total if total else None),
-        pattern=f"{row['pattern']}{order}" if row["pattern"] else UNKNOWN,
+        pattern=_describe_order(row),
     )
+
+
+def _describe_order(row: Row) -> str:
+    if row["pattern"] is None:
+        return UNKNOWN
+    if row["pattern"] == "few":
+        return "too few to say"
+    return f"{row['pattern']}, {format_share(row['sequential_share'])} in order"
 
 
 def _sentences(rows: list[Row]) -> Iterator[str]:
@@ -125,7 +133,7 @@ def _sentences(rows: list[Row]) -> Iterator[str]:
         found = [row for row in rows if row["op"] == op]
         total = sum(row["bytes"] for row in found)
         largest = [row for row in found if total and row["bytes"] >= 0.1 * total and row["role"] != "journal"][:3]
-        if largest:
+        if largest and sum(row["requests"] for row in found) >= _WORTH_A_SENTENCE:
             parts = [f"{format_share(row['bytes'] / total)} {_towards(row, op)}" for row in largest]
             yield f"Of the bytes {'read' if op == 'read' else 'written'}, {join_words(parts)}."
     writes = [row for row in rows if row["op"] == "write"]

@@ -6,12 +6,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import com.fasterxml.jackson.core.JsonGenerator;
 import site.ycsb.DB;
 import site.ycsb.DBException;
 
 /** What the threads of one client share: who is connected, when to start, who has finished. */
 final class ClientRun {
+  /** How long operations may still take after the window, before the data is checked all the same. */
+  private static final int REST_S = 10;
+
   private static ClientRun shared;
 
   private final Settings settings;
@@ -19,14 +23,17 @@ final class ClientRun {
   private final RunClock clock;
   private final CountDownLatch allConnected;
   private final CountDownLatch never = new CountDownLatch(1);
+  private final CountDownLatch atRest;
   private final List<Map<String, String>> effective = new ArrayList<>();
+  private volatile Closing closing;
   private int finished;
 
   private ClientRun(Settings settings) throws IOException {
     this.settings = settings;
     readback = settings.readback();
-    clock = new RunClock(settings, IntervalLog.SHARED);
+    clock = new RunClock(settings, IntervalLog.SHARED, this::close);
     allConnected = new CountDownLatch(settings.threads());
+    atRest = new CountDownLatch(settings.threads());
     Thread.setDefaultUncaughtExceptionHandler((thread, error) -> Failures.die(Failures.describe(error)));
     // YCSB ends with exit code 0 whatever went wrong; every regular end of ours goes around this hook.
     Runtime.getRuntime().addShutdownHook(new Thread(() -> Failures.die("YCSB ended before its time")));
@@ -94,6 +101,7 @@ final class ClientRun {
   /** Holds a thread back for good once the window is over: the DBMS sees no load that is not measured. */
   void passGate() {
     if (clock.isOver()) {
+      atRest.countDown();
       try {
         never.await();
       } catch (InterruptedException e) {
@@ -102,12 +110,56 @@ final class ClientRun {
     }
   }
 
+  void closeWith(Closing workload) {
+    closing = workload;
+  }
+
+  void pause(double seconds) {
+    try {
+      clock.pause(seconds);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** After the measured window: lets operations under way come to their end, has the data checked, ends the client. */
+  private void close() {
+    try {
+      List<Closing.Check> checks = List.of();
+      if (closing != null) {
+        atRest.await(REST_S, TimeUnit.SECONDS);
+        checks = closing.afterRun(connect());
+      }
+      emitChecks(checks);
+      Runtime.getRuntime().halt(0);
+    } catch (DBException | InterruptedException | RuntimeException e) {
+      Failures.die("cannot check the data: " + Failures.describe(e));
+    }
+  }
+
+  private static void emitChecks(List<Closing.Check> checks) {
+    Events.emit("checked", json -> {
+      json.writeArrayFieldStart("checks");
+      for (Closing.Check check : checks) {
+        json.writeStartObject();
+        json.writeStringField("name", check.name());
+        json.writeBooleanField("holds", check.holds());
+        json.writeStringField("detail", check.detail());
+        json.writeEndObject();
+      }
+      json.writeEndArray();
+    });
+  }
+
   /** A loading thread has stored its share; after the last one the records are counted and the client ends. */
   synchronized void finishLoading() throws DBException {
     if (!settings.loading() || ++finished < settings.threads()) {
       return;
     }
     DB binding = connect();
+    if (closing != null) {
+      closing.afterLoad(binding);
+    }
     if (!(binding instanceof CountsRecords counter)) {
       throw new DBException(settings.binding() + " cannot count records");
     }

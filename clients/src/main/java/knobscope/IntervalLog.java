@@ -27,6 +27,11 @@ public final class IntervalLog {
     operation(operation).record(ok, nanos);
   }
 
+  /** Records an attempt that is to be repeated, e.g. after a deadlock. */
+  void retry(String operation) {
+    operation(operation).retry();
+  }
+
   Operation operation(String name) {
     Operation known = operations.get(name);
     return known != null ? known : operations.computeIfAbsent(name, n -> new Operation());

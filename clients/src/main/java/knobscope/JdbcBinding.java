@@ -26,7 +26,7 @@ import site.ycsb.StringByteIterator;
  * YCSB for every DBMS with a JDBC driver; one connection for each client thread. Properties: {@code jdbc.url},
  * {@code jdbc.user}, {@code jdbc.password}, {@code jdbc.batchsize} (rows in one transaction of a load).
  */
-public final class JdbcBinding extends DB implements ReadsBack, CountsRecords {
+public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, SqlConnection {
   private static boolean schemaDone;
 
   private Connection connection;
@@ -184,6 +184,11 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords {
       delete.setString(1, key);
       return delete.executeUpdate() > 0 ? Status.OK : Status.NOT_FOUND;
     });
+  }
+
+  @Override
+  public Connection connection() {
+    return connection;
   }
 
   @Override

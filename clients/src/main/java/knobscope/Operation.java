@@ -11,6 +11,7 @@ final class Operation {
 
   private final Recorder latencies = new Recorder(HIGHEST_NS, DIGITS);
   private final AtomicLong failed = new AtomicLong();
+  private final AtomicLong retried = new AtomicLong();
   private Histogram recycled;
 
   /** Records one finished operation; only successful ones have a latency that means anything. */
@@ -22,10 +23,15 @@ final class Operation {
     }
   }
 
+  /** Counts an attempt that is to be repeated; the operation itself is still under way. */
+  void retry() {
+    retried.incrementAndGet();
+  }
+
   /** Everything since the last call, which starts the next interval. The sample is valid until the next call. */
   Sample take() {
     recycled = latencies.getIntervalHistogram(recycled);
-    return new Sample(recycled, failed.getAndSet(0));
+    return new Sample(recycled, failed.getAndSet(0), retried.getAndSet(0));
   }
 
   static Histogram emptyHistogram() {

@@ -65,6 +65,7 @@ final class ResultFiles {
     writeLatency(json, "p99_us", stats, stats.p99Us());
     writeLatency(json, "p999_us", stats, stats.p999Us());
     writeLatency(json, "max_us", stats, stats.maxUs());
+    json.writeNumberField("retried", stats.retried());
   }
 
   private static void writeLatency(JsonGenerator json, String name, Sample.Stats stats, double us)

@@ -2,6 +2,8 @@ package knobscope;
 
 import java.io.IOException;
 import java.time.Instant;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
@@ -12,13 +14,17 @@ final class RunClock extends Thread {
 
   private final Settings settings;
   private final IntervalLog log;
+  private final Runnable afterwards;
+  private final CountDownLatch over = new CountDownLatch(1);
   private volatile Instant endedAt;
   private long lastHopefulNs = System.nanoTime();
 
-  RunClock(Settings settings, IntervalLog log) {
+  /** {@code afterwards} ends the client, once its results are written. */
+  RunClock(Settings settings, IntervalLog log, Runnable afterwards) {
     super("knobscope-clock");
     this.settings = settings;
     this.log = log;
+    this.afterwards = afterwards;
     setPriority(MAX_PRIORITY);
     setDaemon(true);
   }
@@ -28,16 +34,26 @@ final class RunClock extends Thread {
     return endedAt != null;
   }
 
+  /** Waits some seconds, or until the measured window has ended. */
+  void pause(double seconds) throws InterruptedException {
+    over.await((long) (seconds * 1e9), TimeUnit.NANOSECONDS);
+  }
+
   @Override
   public void run() {
     try {
       long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> Events.emitTime("measuring", at));
       log.openWindow();
-      long toNs = pass(fromNs, settings.measureNs(), at -> endedAt = at);
+      long toNs = pass(fromNs, settings.measureNs(), this::end);
       finish(fromNs, toNs);
     } catch (RuntimeException | IOException e) {
       Failures.die(Failures.describe(e));
     }
+  }
+
+  private void end(Instant at) {
+    endedAt = at;
+    over.countDown();
   }
 
   /**
@@ -83,7 +99,7 @@ final class RunClock extends Thread {
     }
     ResultFiles.write(settings.out(), log, fromNs, toNs);
     Events.emitTime("measured", endedAt);
-    Runtime.getRuntime().halt(0);
+    afterwards.run();
   }
 
   private static void sleepUntil(long deadlineNs) {

@@ -17,6 +17,8 @@ import site.ycsb.Status;
  * the end of a thread.
  */
 public final class TimedDB extends DB {
+  private static final ThreadLocal<TimedDB> OF_THREAD = new ThreadLocal<>();
+
   private DB binding;
   private ClientRun run;
 
@@ -24,6 +26,7 @@ public final class TimedDB extends DB {
   @Override
   public void init() {
     try {
+      OF_THREAD.set(this);
       run = ClientRun.of(getProperties());
       binding = run.connect();
       run.awaitOthers(binding);
@@ -45,7 +48,7 @@ public final class TimedDB extends DB {
     try {
       run.finishLoading();
     } catch (DBException | RuntimeException e) {
-      Failures.die("cannot count the records: " + Failures.describe(e));
+      Failures.die("cannot count the records: " + Failures.describe(e) + "; last failure: " + Failures.last());
     }
   }
 
@@ -75,7 +78,34 @@ public final class TimedDB extends DB {
     return timed("DELETE", () -> binding.delete(table, key));
   }
 
-  private Status timed(String name, Supplier<Status> call) {
+  /** The one of this thread: what YCSB hands to a workload is a wrapper around it. */
+  public static TimedDB ofThread() {
+    return OF_THREAD.get();
+  }
+
+  /** The binding under test, for a workload with transactions of its own. */
+  public DB binding() {
+    return binding;
+  }
+
+  /** Lets a workload check the data at the end; every thread may say so. */
+  public void closeWith(Closing closing) {
+    run.closeWith(closing);
+  }
+
+  /** Counts an attempt that failed and is to be repeated; holds the thread back once the window is over. */
+  public void retry(String name) {
+    IntervalLog.SHARED.retry(name);
+    run.passGate();
+  }
+
+  /** Waits some seconds, or until the window is over. */
+  public void pause(double seconds) {
+    run.pause(seconds);
+  }
+
+  /** Does a call, or a whole transaction, and records how long it took and whether it worked. */
+  public Status timed(String name, Supplier<Status> call) {
     run.passGate();
     long start = System.nanoTime();
     Status status;

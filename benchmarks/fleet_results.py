@@ -1,0 +1,191 @@
+"""Writes docs/results.md from finished quick studies: which knobs matter, by DBMS, with what certainty.
+
+Run as `python benchmarks/fleet_results.py STUDY ...` from the checkout; `make fleet` ends with it. It reads
+results/STUDY/study.duckdb and nothing else; a study that has none is listed as missing.
+"""
+
+import math
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "docs" / "results.md"
+#: Runs that a study should have to be worth a line.
+MIN_RUNS = 30
+
+_INTRODUCTION = """# Results
+
+Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a few minutes each. Written by
+`benchmarks/fleet_results.py` from the databases of the studies; `make fleet` runs them and writes this page.
+
+These are screenings with windows of 2 seconds or so, small data and one workload, which half writes. They show the
+large effects and the direction; for a decision run the `-io` study of your DBMS on your device.
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one finished study says."""
+
+    study: str
+    dbms: str
+    version: str
+    device: str
+    workload: str
+    date: str
+    runs: int
+    ok: int
+    monitor: str
+    noise: float | None  # coefficient of variation of the default configuration within a block
+    overhead_s: float | None
+    durability: list[dict[str, Any]]  # effects of knobs that trade safety for speed
+    ranking: list[dict[str, Any]]
+    trustworthy: bool | None
+    findings: list[dict[str, Any]]
+
+
+def read_outcome(database: Path, study: str) -> Outcome:
+    """Return what the database of a finished study says; raises duckdb.Error when it is none."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+
+        def rows(sql: str) -> list[dict[str, Any]]:
+            result = connection.execute(sql)
+            names = [column[0] for column in result.description]
+            return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+        facts = rows(_FACTS)[0]
+        fit = rows("SELECT trustworthy FROM fits ORDER BY round DESC LIMIT 1")
+        return Outcome(
+            study=study,
+            **facts,
+            noise=rows(_NOISE)[0]["noise"],
+            durability=rows(_DURABILITY),
+            ranking=rows(_RANKING),
+            trustworthy=fit[0]["trustworthy"] if fit else None,
+            findings=rows(_FINDINGS),
+        )
+
+
+_FACTS = """
+SELECT any_value(dbms) AS dbms, coalesce(any_value(dbms_version), '?') AS version, any_value(device) AS device,
+    any_value(workload) AS workload, strftime(min(started_at), '%Y-%m-%d') AS date, count(*) AS runs,
+    count(*) FILTER (status = 'ok') AS ok, coalesce(any_value(monitor) FILTER (status = 'ok'), 'none') AS monitor,
+    median(overhead_s) FILTER (status = 'ok') AS overhead_s
+FROM runs
+"""
+# Within blocks: what changed from one block to the next is drift, not noise.
+_NOISE = """
+SELECT sqrt(sum((log_ops - centre) ** 2) / nullif(count(*) - count(DISTINCT block_id), 0)) AS noise FROM (
+    SELECT block_id, ln(throughput_ops) AS log_ops, avg(ln(throughput_ops)) OVER (PARTITION BY block_id) AS centre
+    FROM ok_runs WHERE is_sentinel)
+"""
+_DURABILITY = """
+SELECT knob, value, baseline, estimate, low, high FROM effects
+WHERE metric = 'throughput_ops' AND durability ORDER BY knob, abs(estimate) DESC
+"""
+_RANKING = """
+SELECT knob, above_noise FROM importance
+WHERE round = (SELECT max(round) FROM importance) ORDER BY rank LIMIT 3
+"""
+_FINDINGS = """
+SELECT rule, count(*) FILTER (verdict = 'mismatch') AS mismatches,
+    arg_max(sentence, abs(effect)) FILTER (verdict = 'mismatch') AS sentence
+FROM findings GROUP BY rule HAVING mismatches > 0 ORDER BY mismatches DESC, rule
+"""
+
+
+def describe_effect(effect: dict[str, Any]) -> str:
+    """Say what a change does to throughput: the factor, with its confidence interval (effects are logarithms)."""
+    factors = [f"{math.exp(effect[name]):.3g}" for name in ("estimate", "low", "high")]
+    clear = "" if effect["low"] > 0 or effect["high"] < 0 else ", not clear of 1"
+    what = f"`{effect['knob']}` {effect['baseline']} → {effect['value']}"
+    return f"{what}: × {factors[0]} ({factors[1]} to {factors[2]}{clear})"
+
+
+def render_table(outcomes: list[Outcome]) -> list[str]:
+    """Return the lines of the table with one row for each study."""
+    lines = [
+        "| DBMS | version | runs ok | noise | overhead | durability knob, effect on throughput | knobs on top |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in outcomes:
+        noise = "?" if one.noise is None else f"{one.noise:.0%}"
+        overhead = "?" if one.overhead_s is None else f"{one.overhead_s:.1f} s"
+        durable = describe_effect(max(one.durability, key=lambda row: abs(row["estimate"]))) if one.durability else "–"
+        top = ", ".join(f"`{row['knob']}`" + ("" if row["above_noise"] else " (in the noise)") for row in one.ranking)
+        few = "" if one.ok >= MIN_RUNS else f" (fewer than {MIN_RUNS})"
+        cells = (one.dbms, one.version, f"{one.ok} of {one.runs}{few}", noise, overhead, durable, top or "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def render_outcome(one: Outcome) -> list[str]:
+    """Return the section of one study."""
+    trust = {True: "trustworthy", False: "not trustworthy", None: "missing"}[one.trustworthy]
+    watched = "block layer watched by BPF" if one.monitor == "bpf" else f"I/O from {one.monitor}"
+    lines = [
+        f"## {one.dbms}",
+        "",
+        f"`{one.study}`, {one.date}, {one.workload} on {one.device}; {watched}; the ranking is {trust}.",
+        "",
+    ]
+    lines += [f"- {describe_effect(effect)}" for effect in one.durability]
+    lines += [f"- {row['mismatches']} findings by `{row['rule']}`, e.g. {row['sentence']}" for row in one.findings]
+    lines += [] if one.findings else ["- No rule found a mismatch."]
+    return [*lines, ""]
+
+
+def describe_machine() -> str:
+    """Say on what machine this page was made."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernel = platform.release().split("-")[0]
+    return f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB of memory, Linux {kernel}"
+
+
+def render_page(outcomes: list[Outcome], missing: list[str]) -> str:
+    """Return the whole page."""
+    dates = sorted({one.date for one in outcomes})
+    lines = [
+        _INTRODUCTION,
+        f"Machine: {describe_machine()}. Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.",
+        "",
+        "Noise is the variation of the default configuration within a block. An effect is the factor by which",
+        "throughput changes, with its 95 % interval, from blocks in which nothing else changed. Overhead is all of a",
+        "run but warm-up and measured window (median).",
+        "",
+        *render_table(outcomes),
+        "",
+    ]
+    if missing:
+        lines += [f"Without a finished study here: {', '.join(f'`{name}`' for name in missing)}.", ""]
+    for one in outcomes:
+        lines += render_outcome(one)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(names: list[str]) -> int:
+    """Write the page from the studies of these names, in their order; returns 1 when none is finished."""
+    outcomes, missing = [], []
+    for name in names:
+        database = ROOT / "results" / name / "study.duckdb"
+        if database.exists():
+            outcomes.append(read_outcome(database, name))
+        else:
+            missing.append(name)
+    if not outcomes:
+        print("no finished study below results/; run `make fleet`", file=sys.stderr)
+        return 1
+    TARGET.write_text(render_page(outcomes, missing), encoding="utf-8")
+    print("\n".join(render_table(outcomes)))
+    print(f"{TARGET.relative_to(ROOT)}: {len(outcomes)} studies; missing: {', '.join(missing) or 'none'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

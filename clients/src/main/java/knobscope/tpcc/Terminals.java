@@ -1,0 +1,91 @@
+package knobscope.tpcc;
+
+import java.sql.SQLException;
+import java.util.Set;
+import knobscope.BindingException;
+import knobscope.TimedDB;
+import site.ycsb.Status;
+
+/**
+ * The terminals that one client thread serves. Terminal t stands in warehouse t mod W and district t / W; thread i of
+ * n serves every n-th from i on and lets one of them, drawn each time, carry out a transaction. So all warehouses are
+ * used however few threads there are, and with ten threads per warehouse each thread is one terminal.
+ */
+final class Terminals {
+  private static final double LONGEST_THINKING = 10; // times the mean: clause 5.2.5.4
+  private static final int SQLITE_BUSY = 5;
+  private static final int SQLITE_LOCKED = 6;
+  private static final Set<Integer> MYSQL_CONFLICTS = Set.of(1205, 1020); // lock wait timeout; record has changed
+
+  private final Sql sql;
+  private final Scale scale;
+  private final Chance chance;
+  private final Deck deck;
+  private final int first;
+  private final int step;
+  private final boolean thinking;
+
+  Terminals(Sql sql, Scale scale, int thread, int threads, boolean thinking) {
+    this.sql = sql;
+    this.scale = scale;
+    this.thinking = thinking;
+    int terminals = scale.warehouses() * Scale.DISTRICTS;
+    first = thread % terminals;
+    step = Math.min(threads, terminals);
+    chance = Chance.forRun(scale);
+    deck = new Deck(chance);
+  }
+
+  /** Carries out the next transaction of the mix; one that conflicts with another is tried again and counted. */
+  void next(TimedDB client) {
+    Kind kind = deck.next();
+    int terminal = first + step * chance.between(0, (scale.warehouses() * Scale.DISTRICTS - 1 - first) / step);
+    int warehouse = terminal % scale.warehouses() + 1;
+    Transaction transaction = kind.draw(chance, scale, warehouse, terminal / scale.warehouses() + 1);
+    if (thinking) {
+      client.pause(kind.keyingS);
+    }
+    client.timed(kind.name(), () -> untilDone(client, kind.name(), transaction));
+    if (thinking) {
+      client.pause(Math.min(LONGEST_THINKING, -Math.log(1 - chance.uniform())) * kind.thinkS);
+    }
+  }
+
+  private Status untilDone(TimedDB client, String name, Transaction transaction) {
+    while (true) {
+      try {
+        carryOut(sql, transaction);
+        return Status.OK;
+      } catch (SQLException e) {
+        if (!isConflict(e)) {
+          throw new BindingException(e);
+        }
+        client.retry(name);
+      }
+    }
+  }
+
+  /** Carries out a transaction once, and ends it whatever happens. */
+  static void carryOut(Sql sql, Transaction transaction) throws SQLException {
+    try {
+      if (transaction.run(sql)) {
+        sql.commit();
+      } else {
+        sql.rollback();
+      }
+    } catch (SQLException e) {
+      sql.rollback();
+      throw e;
+    }
+  }
+
+  /** Whether a transaction failed because of another one and not by itself. SQLite has no SQL states. */
+  static boolean isConflict(SQLException error) {
+    String state = error.getSQLState();
+    if (state == null || state.isEmpty()) {
+      int code = error.getErrorCode() & 0xff; // without the extension
+      return code == SQLITE_BUSY || code == SQLITE_LOCKED;
+    }
+    return state.startsWith("40") || MYSQL_CONFLICTS.contains(error.getErrorCode());
+  }
+}

@@ -1,0 +1,107 @@
+"""What the block program reads of the kernel, and which of its functions watches which tracepoint."""
+
+from __future__ import annotations
+
+from kernel import Kernel, Member, Needs
+
+__all__ = ["BLOCK_NEEDS", "choose_handlers"]
+
+_HANDLERS = {
+    "block_io_start": "on_start",
+    "block_getrq": "on_getrq",
+    "block_bio_backmerge": "on_backmerge",
+    "block_bio_frontmerge": "on_frontmerge",
+    "block_rq_merge": "on_request_merge",
+    "block_split": "on_split",
+    "block_rq_issue": "on_issue",
+    "block_rq_complete": "on_complete",
+    "block_rq_requeue": "on_requeue",
+    "writeback_dirty_folio": "on_dirty",
+    "writeback_dirty_page": "on_dirty",
+}
+_START = (  # what every event needs
+    Member("request", "q", 8),
+    Member("request", "mq_hctx", 8),
+    Member("request", "cmd_flags", 4),
+    Member("request", "tag", 4),
+    Member("request", "internal_tag", 4),
+    Member("request", "__data_len", 4),
+    Member("request", "__sector", 8),
+    Member("request", "bio", 8),
+)
+_WHOLE = (*_START, Member("request", "start_time_ns", 8), Member("request", "rq_disk", 8, until="5.17"))
+_BIO = (
+    Member("bio", "bi_bdev", 8),
+    Member("bio", "bi_opf", 4),
+    Member("bio", "bi_iter.bi_sector", 8),
+    Member("bio", "bi_iter.bi_size", 4),
+    Member("bio", "bi_iter.bi_idx", 4),
+    Member("bio", "bi_end_io", 8),
+    Member("bio", "bi_private", 8),
+    Member("bio", "bi_io_vec", 8),
+)
+_PAGE = (Member("page", "compound_head", 8, until="7.2"), Member("page", "mapping", 8))
+_INODE = (Member("inode", "i_mode", 2), Member("inode", "i_sb", 8), Member("inode", "i_ino", 8))
+BLOCK_NEEDS = Needs(
+    members=(
+        *_WHOLE,
+        *_BIO,
+        *_PAGE,
+        *_INODE,
+        Member("request_queue", "disk", 8, since="5.15"),
+        Member("blk_mq_hw_ctx", "queue_num", 4),
+        Member("gendisk", "major", 4),
+        Member("gendisk", "first_minor", 4),
+        Member("gendisk", "queue", 8),
+        Member("block_device", "bd_disk", 8),
+        Member("block_device", "bd_holder", 8),
+        Member("bio_vec", "bv_page", 8),
+        Member("address_space", "host", 8),
+        Member("inode", "i_generation", 4),
+        Member("inode", "i_dentry.first", 8),
+        Member("super_block", "s_dev", 4),
+        Member("dentry", "d_u.d_alias", 16),
+        Member("dentry", "d_name.name", 8),
+        Member("iomap_dio", "iocb", 8, in_headers=False),
+        Member("kiocb", "ki_filp", 8),
+        Member("file", "f_inode", 8),
+        Member("task_struct", "flags", 4),
+        Member("task_struct", "comm", 16),
+        Member("task_struct", "worker_private", 8, since="5.17"),
+        Member("kthread", "data", 8, in_headers=False),
+        Member("worker", "desc", 32, in_headers=False),
+    ),
+    tracepoints={
+        "block_io_start": "request",
+        "block_rq_issue": "request",
+        "block_rq_complete": "request",
+        "block_rq_requeue": "request",
+        "block_rq_merge": "request",
+        "block_getrq": "bio",
+        "block_bio_backmerge": "bio",
+        "block_bio_frontmerge": "bio",
+        "block_split": "bio",
+        "writeback_dirty_folio": "folio",
+        "writeback_dirty_page": "page",  # until 5.17
+    },
+    heads={
+        "request__START_END": _START,
+        "request__END": _WHOLE,
+        "bio__HEAD": _BIO,
+        "page__HEAD": _PAGE,
+        "inode__HEAD": _INODE,
+    },
+    sizes=("bio_vec",),
+    enums=("req_op", "req_opf", "req_flag_bits"),  # req_opf until 6.0
+    headers=("blk-mq", "blkdev", "fs", "sched", "dcache"),
+    types=("bio", "bio_vec", "pt_regs", "iomap_dio", "address_space", "dentry", "kthread", "worker"),
+    symbols=("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
+)
+
+
+def choose_handlers(kernel: Kernel) -> dict[str, str]:
+    """Return tracepoint -> function; who submits is asked per request since 6.5, before that per bio."""
+    handlers = {point: handler for point, handler in _HANDLERS.items() if point in kernel.tracepoints}
+    if "block_io_start" in handlers:
+        handlers.pop("block_getrq", None)
+    return handlers

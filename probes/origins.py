@@ -1,0 +1,99 @@
+"""Reads what the block program counted by file, by address and by submitter, and clears it for the next run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from program import Program
+
+__all__ = ["FILE_CONSTANTS", "FileCounts", "Origins", "clear_origins", "read_origins"]
+
+_PSEUDO_FILES = ("", "journal", "metadata", "device")  # the first one: unknown
+#: Macros of the program: how many it can tell apart.
+FILE_CONSTANTS = {"MAX_FILES": 4096, "MAX_ADDRESSES": 65536, "MAX_SUBMITTERS": 256}
+_MINOR_BITS = 20  # of a device number inside the kernel
+
+
+@dataclass
+class FileCounts:
+    """A file, or a pseudo file, which has a name only; reads and writes, each with the fields of struct access_t."""
+
+    name: str
+    device: str | None  # MAJ:MIN of its file system
+    inode: int | None
+    access: tuple[Any, Any]
+
+
+@dataclass
+class Origins:
+    """Where the requests of a run belong.
+
+    `addresses`: (operation, sector) -> requests, bytes.
+    `submitters`: name -> requests and bytes per operation. `overflow`: submissions whose file found no room.
+    """
+
+    files: list[FileCounts]
+    addresses: dict[tuple[int, int], tuple[int, int]]
+    submitters: dict[str, list[tuple[int, int]]]
+    overflow: int
+
+
+def clear_origins(program: Program) -> None:
+    """Forget the files, addresses and submitters of the run before."""
+    for number in range(_count_files(program)):
+        program.put("files", number, program["files"].Leaf())
+    program.put("files_tried", 0, program["files_tried"].Leaf(0))
+    for table in ("numbers", "addresses"):
+        _take(program[table])
+    for table in ("submitters", "submitted"):
+        for place in range(len(program[table])):
+            program.put(table, place, program[table].Leaf())
+
+
+def read_origins(program: Program) -> Origins:
+    """Return what was counted since it was cleared."""
+    count = _count_files(program)
+    files = [_read_file(number, program.get("files", number)) for number in range(1, count)]
+    addresses = {(key.op, key.sector): (value.requests, value.bytes) for key, value in _take(program["addresses"])}
+    tried = program.get("files_tried", 0).value
+    overflow = max(tried - (len(program["files"]) - len(_PSEUDO_FILES)), 0)
+    return Origins(files, addresses, _read_submitters(program), overflow)
+
+
+def _count_files(program: Program) -> int:
+    tried: int = program.get("files_tried", 0).value
+    return min(tried + len(_PSEUDO_FILES), len(program["files"]))
+
+
+def _take(table: Any) -> list[tuple[Any, Any]]:
+    return list(table.items_lookup_and_delete_batch())
+
+
+def _read_file(number: int, leaf: Any) -> FileCounts:
+    access = tuple(leaf.access)
+    if number < len(_PSEUDO_FILES):
+        return FileCounts(_PSEUDO_FILES[number], None, None, access)
+    device = f"{leaf.device >> _MINOR_BITS}:{leaf.device & ((1 << _MINOR_BITS) - 1)}"
+    return FileCounts(leaf.name.decode(errors="replace"), device, leaf.identity.inode, access)
+
+
+def _read_submitters(program: Program) -> dict[str, list[tuple[int, int]]]:
+    requests: dict[str, Counter[int]] = {}
+    sizes: dict[str, Counter[int]] = {}
+    names = [_read_name(program.get("submitters", place)) for place in range(len(program["submitters"]))]
+    for place, name in enumerate([*names, "other"]):
+        for cpu in program.get("submitted", place):
+            requests.setdefault(name, Counter()).update(dict(enumerate(cpu.requests)))
+            sizes.setdefault(name, Counter()).update(dict(enumerate(cpu.bytes)))
+    return {name: [(counts[op], sizes[name][op]) for op in range(len(counts))] for name, counts in requests.items()}
+
+
+def _read_name(leaf: Any) -> str:
+    """Return a thread's name without what is different in every run: its number, the process that it works for."""
+    name = bytes(leaf.name).split(b"\0")[0].decode(errors="replace")
+    if leaf.is_worker:
+        return f"kworker/{name}"
+    return re.sub(r"^(iou-\w+)-\d+$", r"\1", re.sub(r"^(kworker)/.*", r"\1", name))

@@ -1,0 +1,42 @@
+"""TPC-C: what it needs beside YCSB's own workloads, with which it shares the load client (docs/tpcc.md)."""
+
+import re
+from collections.abc import Sequence
+
+from knobscope.specs import TPCC, Workload
+
+__all__ = ["TPCC_TABLES", "WAREHOUSE_BYTES", "finish_tpcc", "tpcc_properties"]
+
+#: Tables of clause 1.3; `orders`, because `order` is a word of SQL.
+TPCC_TABLES = (
+    "warehouse",
+    "district",
+    "customer",
+    "history",
+    "orders",
+    "new_order",
+    "order_line",
+    "item",
+    "stock",
+)
+#: About a warehouse without indexes; the check for room on the disk multiplies it.
+WAREHOUSE_BYTES = 80 * 1024**2
+
+_CLASS = "knobscope.tpcc.TpccWorkload"
+
+
+def tpcc_properties(workload: Workload) -> dict[str, str]:
+    """Return the properties of the load client for a workload whose generator is tpcc."""
+    if workload.generator != TPCC:
+        raise ValueError(f"{workload.name} is a workload of {workload.generator}")
+    own = {f"tpcc.{name}": str(value).lower() for name, value in workload.parameters.items()}
+    return {"workload": _CLASS, "recordcount": str(workload.records), "table": "warehouse", **own}
+
+
+def finish_tpcc(statements: Sequence[str]) -> list[str]:
+    """Return what follows loading: a statement about YCSB's only table is repeated for each of TPC-C's."""
+    return [
+        repeated
+        for statement in statements
+        for repeated in dict.fromkeys(re.sub(r"\busertable\b", table, statement) for table in TPCC_TABLES)
+    ]

@@ -1,0 +1,63 @@
+"""`knobscope introspect`: writes the list of a DBMS's knobs from its own catalogue."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.introspect.asking import ask_catalogue
+from knobscope.introspect.catalogue import read_catalogue
+from knobscope.introspect.writing import render_knobs
+from knobscope.processes import follow_pipeline
+from knobscope.specs import Dbms, read_spec
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    dbms = read_spec(_find_dbms(args.dbms, args.root), Dbms, None)[1]
+    answer = ask_catalogue(dbms)
+    assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
+    catalogue = read_catalogue(dbms.introspect, answer.rows)
+    text = render_knobs(dbms.name, answer.version, catalogue)
+    if args.out is None:
+        print(text, end="")
+    else:
+        part = args.out.with_name(args.out.name + ".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(args.out)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(catalogue.count_types().items()))
+    settings = len(catalogue.knobs) + len(catalogue.left_out)
+    print(
+        f"{dbms.name} {answer.version}: {settings} settings, {len(catalogue.knobs)} knobs ({kinds}), "
+        f"{len(dbms.knobs)} in its spec",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _find_dbms(text: str, root: Path) -> Path:
+    """Return the spec that is given by path or by name. UserError: there is none."""
+    folder = root / "specs/dbms"
+    path = Path(text) if text.endswith(".yaml") else folder / f"{text}.yaml"
+    if not path.is_file():
+        have = ", ".join(sorted(one.stem for one in folder.glob("*.yaml"))) or "none"
+        raise UserError(f"no DBMS {text!r}; expected a YAML file, or one of those in {folder}: {have}")
+    return path
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "introspect",
+        help="write the list of a DBMS's knobs from its own catalogue",
+        description="Start a DBMS from its spec on an empty data directory, ask for all its settings as `introspect` "
+        "in its spec says, and write them as YAML that is valid as the `knobs` of a spec: type, range, values, unit, "
+        "default, apply. Settings that are no knobs (texts, lists, what the catalogue does not describe) are counted "
+        "in the heading. A summary goes to stderr.",
+    )
+    parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
+    parser.add_argument("--out", type=Path, help="file to write; standard output without")
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
+    parser.set_defaults(run=_run)

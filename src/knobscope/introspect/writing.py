@@ -1,0 +1,42 @@
+"""Knobs as YAML that people read: the `knobs:` part of a spec."""
+
+from typing import Any
+
+import yaml
+
+from knobscope.introspect.catalogue import Catalogue
+
+__all__ = ["render_knobs"]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists in a line, a blank line before each knob comes later."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Never write an alias: specs have none."""
+        return True
+
+
+def _in_line(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.SequenceNode:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+
+
+_Dumper.add_representer(list, _in_line)
+
+
+def render_knobs(name: str, version: str, catalogue: Catalogue) -> str:
+    """Return `knobs:` with a heading that says where it comes from and what is not in it."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in catalogue.count_reasons().most_common())
+    total = len(catalogue.knobs) + len(catalogue.left_out)
+    lines = [
+        f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
+        "# Ranges are those of the catalogue: a value inside may still not start. Every mechanism is `other`.",
+    ]
+    if catalogue.left_out:
+        lines.append(f"# Left out: {reasons}.")
+    parts = [
+        yaml.dump({name: knob}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        for name, knob in catalogue.knobs.items()
+    ]
+    body = "\n".join("".join(f"  {line}\n" for line in part.splitlines()) for part in parts)
+    return "\n".join([*lines, "knobs:", "", body])

@@ -1,0 +1,147 @@
+"""TPC-C on real DBMSs: what is loaded, what runs, and that its consistency conditions are checked."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.devices import find_block_device
+from knobscope.errors import UserError
+from knobscope.measure.run import Bench, measure_run
+from knobscope.prepare import Snapshot, prepare_snapshot
+from knobscope.specs import Dbms, Workload, read_spec
+from knobscope.specs.programs import find_program
+from knobscope.watch import open_watch
+
+pytestmark = pytest.mark.real
+SPECS = Path(__file__).parents[2] / "specs"
+KINDS = {"NEW_ORDER": 0.45, "PAYMENT": 0.43, "ORDER_STATUS": 0.04, "DELIVERY": 0.04, "STOCK_LEVEL": 0.04}
+CONDITIONS = 4
+
+
+def tpcc(**changes: object) -> Workload:
+    small = {"records": 2, "threads": 3, "warmup_s": 0.2, "measure_s": 1.5, "parameters": {"scale": 100}}
+    return read_spec(SPECS / "workloads/tpcc.yaml", Workload, None)[1].model_copy(update={**small, **changes})
+
+
+def measure(
+    dbms: Dbms, workload: Workload, scratch: Path, snapshot: Snapshot, configuration: dict[str, Any]
+) -> dict[str, Any]:
+    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+        return measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
+
+
+def assert_sound(record: dict[str, Any]) -> None:
+    run = record["run"]
+    assert run["status"] == "ok", run
+    assert [check["holds"] for check in record["checks"]] == [True] * CONDITIONS
+    operations = {row["operation"]: row for row in record["operations"]}
+    assert set(operations) == set(KINDS)
+    assert run["failed_operations"] == 0
+    done = sum(row["ok"] for row in operations.values())
+    assert run["operations"] == done
+    for name, share in KINDS.items():
+        assert operations[name]["ok"] / done == pytest.approx(share, abs=0.1), name
+    orders = operations["NEW_ORDER"]
+    assert orders["per_minute"] == pytest.approx(60 * orders["ok"] / run["window_s"])
+    assert orders["latency_p50_us"] > 0
+
+
+@pytest.fixture
+def loaded(sqlite: Dbms, tmp_path: Path) -> Snapshot:
+    return prepare_snapshot(sqlite, tpcc(), {}, tmp_path)
+
+
+@pytest.fixture
+def database(loaded: Snapshot) -> Iterator[sqlite3.Connection]:
+    """The snapshot itself, to look into or to break."""
+    with closing(sqlite3.connect(loaded.data / "ycsb.db")) as connection:
+        yield connection
+
+
+def one(database: sqlite3.Connection, sql: str) -> Any:
+    return database.execute(sql).fetchone()[0]
+
+
+def test_conditions_hold_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
+    assert_sound(measure(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"}))
+
+
+def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
+    workload = tpcc(threads=4, records=1)  # four threads in one warehouse: they will get into each other's way
+    snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
+    assert {"warehouse", "order_line", "orders_by_customer"} <= set(snapshot.tables.values()) | {"orders_by_customer"}
+    record = measure(postgresql, workload, open_directory, snapshot, {"synchronous_commit": "off"})
+    assert_sound(record)
+    assert sum(row["retried"] for row in record["operations"]) > 0
+
+
+@pytest.mark.parametrize("name", ["mariadb", pytest.param("mysql", marks=pytest.mark.fleet)])
+def test_conditions_hold_with_innodb(name: str, open_directory: Path) -> None:
+    dbms = read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+    try:
+        for program in dbms.programs.values():
+            find_program(program)
+    except UserError as error:
+        pytest.skip(str(error))
+    snapshot = prepare_snapshot(dbms, tpcc(), {}, open_directory)
+    assert_sound(measure(dbms, tpcc(), open_directory, snapshot, {"innodb_flush_log_at_trx_commit": 2}))
+
+
+def test_a_broken_transaction_makes_the_run_invalid(
+    sqlite: Dbms, loaded: Snapshot, database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    database.execute(
+        "create trigger forget after update of d_ytd on district begin "
+        "update district set d_ytd = old.d_ytd where d_w_id = old.d_w_id and d_id = old.d_id; end"
+    )
+    database.commit()
+    record = measure(sqlite, tpcc(), tmp_path, loaded, {})
+    assert record["run"]["status"] == "invalid"
+    assert "TPC-C condition 1: W_YTD is the sum of D_YTD, not so in 2 warehouses" in record["run"]["reason"]
+    assert [check["holds"] for check in record["checks"]] == [False, True, True, True]
+
+
+def test_a_small_population_is_a_hundredth(database: sqlite3.Connection) -> None:
+    tables = ("warehouse", "district", "item", "stock", "customer", "history", "orders", "new_order")
+    counts = {table: one(database, f"select count(*) from {table}") for table in tables}  # noqa: S608
+    assert counts == {
+        "warehouse": 2,
+        "district": 20,
+        "item": 1000,
+        "stock": 2000,
+        "customer": 600,
+        "history": 600,
+        "orders": 600,
+        "new_order": 180,
+    }
+
+
+def test_the_full_population_is_that_of_the_specification(sqlite: Dbms, tmp_path: Path) -> None:
+    snapshot = prepare_snapshot(sqlite, tpcc(records=1, parameters={}), {}, tmp_path)
+    with closing(sqlite3.connect(snapshot.data / "ycsb.db")) as database:
+        assert one(database, "select count(*) from item") == 100_000
+        assert one(database, "select count(*) from stock") == 100_000
+        assert one(database, "select count(*) from customer") == 30_000
+        assert one(database, "select count(*) from orders") == 30_000
+        assert one(database, "select count(*) from new_order") == 9_000
+        assert one(database, "select count(*) from order_line") == pytest.approx(300_000, rel=0.01)
+        assert one(database, "select count(distinct c_last) from customer") == 1000
+        assert one(database, "select avg(c_credit = 'BC') from customer") == pytest.approx(0.1, abs=0.01)
+        assert one(database, "select avg(i_data like '%ORIGINAL%') from item") == pytest.approx(0.1, abs=0.01)
+        assert one(database, "select avg(o_ol_cnt) from orders") == pytest.approx(10, abs=0.1)
+        assert one(database, "select count(distinct o_c_id) from orders where o_w_id = 1 and o_d_id = 1") == 3000
+        assert one(database, "select count(*) from orders where (o_id < 2101) <> (o_carrier_id is not null)") == 0
+        assert one(database, "select min(i_price) >= 1 and max(i_price) <= 100 from item") == 1
+        assert one(database, "select count(*) from order_line where ol_amount = 0 and ol_o_id > 2100") == 0
+        assert one(database, "select min(no_o_id) from new_order") == 2101
+
+
+def test_think_times_make_terminals_slow(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
+    workload = tpcc(threads=20, measure_s=4, parameters={"scale": 100, "think_times": True})
+    record = measure(sqlite, workload, tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
+    assert record["run"]["status"] == "ok", record["run"]
+    assert record["run"]["throughput_ops"] < 15  # each waits for 2 to 18 s before its first transaction

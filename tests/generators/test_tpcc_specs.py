@@ -1,0 +1,43 @@
+"""How TPC-C is asked for in YAML."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from knobscope.generators import TPCC_TABLES, finish_tpcc, tpcc_properties
+from knobscope.specs import Workload, read_spec
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def workload(**parameters: object) -> Workload:
+    fields: dict[str, Any] = {"name": "orders", "generator": "tpcc", "class": "write", "records": 3}
+    return Workload.model_validate({**fields, "parameters": parameters})
+
+
+def test_records_are_warehouses() -> None:
+    assert tpcc_properties(workload(think_times=True, scale=10)) == {
+        "workload": "knobscope.tpcc.TpccWorkload",
+        "recordcount": "3",
+        "table": "warehouse",
+        "tpcc.think_times": "true",
+        "tpcc.scale": "10",
+    }
+
+
+def test_another_workload_has_no_such_properties() -> None:
+    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
+        tpcc_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
+
+
+@pytest.mark.parametrize("wrong", [{"scale": 0}, {"scale": 101}, {"scale": True}, {"think_times": 1}, {"warehouses": 2}])
+def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        workload(**wrong)
+
+
+def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
+    statements = finish_tpcc(["vacuum analyze usertable", "checkpoint"])
+    assert statements == [*(f"vacuum analyze {table}" for table in TPCC_TABLES), "checkpoint"]

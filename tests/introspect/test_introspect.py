@@ -1,0 +1,101 @@
+"""`knobscope introspect` on real servers: complete, valid as a spec, in agreement with the curated part."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.errors import UserError
+from knobscope.introspect import ask_catalogue
+from knobscope.specs import Dbms, Introspection, find_program, read_spec
+
+ROOT = Path(__file__).parents[2]
+
+#: Curated in another way, and why.
+ON_PURPOSE = {
+    "wal_buffers",  # the catalogue says -1, decided at start
+    "max_wal_size",  # with the default of wal_segment_size; the catalogue has that of a file without initdb
+    "innodb_io_capacity_max",  # 4294967295 stands for "decided at start"
+    "io_max_concurrency",  # the same, -1
+}
+
+
+def spec_of(name: str) -> Dbms:
+    return read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+
+
+def introspect(name: str, folder: Path) -> Dbms:
+    """Introspect, put the list into a copy of the spec in the place of its knobs, and read that back whole."""
+    out = folder / "knobs.yaml"
+    assert main(["introspect", name, "--out", str(out), "--root", str(ROOT)]) == 0
+    shutil.copy(ROOT / "specs/dbms/postgresql.yaml", folder)
+    text = (ROOT / f"specs/dbms/{name}.yaml").read_text()
+    whole = folder / f"{name}.yaml"
+    whole.write_text(text[: text.index("\nknobs:\n") + 1] + out.read_text())
+    return read_spec(whole, Dbms, None)[1]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("postgresql", 250),
+        ("mariadb", 400),
+        pytest.param("mysql", 400, marks=pytest.mark.fleet),
+        pytest.param("postgresql18", 280, marks=pytest.mark.fleet),
+    ],
+)
+def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    told = introspect(name, tmp_path)
+    assert len(told.knobs) >= least
+    shared = set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE
+    assert len(shared) >= 25
+    for knob in sorted(shared):
+        mine, its = by_hand.knobs[knob], told.knobs[knob]
+        assert _plain(mine.default) == _plain(its.default), knob
+        if mine.range is not None and its.range is not None:
+            assert its.range[0] <= mine.range[0] < mine.range[1] <= its.range[1], knob
+        if mine.values is not None and its.values is not None:
+            assert set(map(_plain, mine.values)) <= set(map(_plain, its.values)), knob
+
+
+def _plain(value: object) -> float | str:
+    """One spelling of a value, whatever type two people took for it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value).lower()
+
+
+def test_a_dbms_without_a_question_is_refused_before_anything_starts(sqlite: Dbms) -> None:
+    with pytest.raises(UserError, match="no `introspect`"):
+        ask_catalogue(sqlite.model_copy(update={"introspect": None}))
+
+
+@pytest.mark.real
+def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
+    row = json.dumps({"type": "int", "default": 0})
+    asked = {
+        "query": f"select 'answer', '{row}'",
+        "types": {"int": "integer"},
+        "apply": {"any": "restart"},
+        "source": "https://www.sqlite.org/pragma.html",
+    }
+    answer = ask_catalogue(sqlite.model_copy(update={"introspect": Introspection.model_validate(asked)}))
+    assert answer.rows == {"answer": {"type": "int", "default": 0}}
+    assert answer.version.startswith("3.")
+    broken = Introspection.model_validate({**asked, "query": "select 'answer', 'no object'"})
+    with pytest.raises(UserError, match="'no object' for answer; expected a JSON object"):
+        ask_catalogue(sqlite.model_copy(update={"introspect": broken}))
+
+
+def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
+    assert "mariadb, mysql" in capsys.readouterr().err
