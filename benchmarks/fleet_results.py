@@ -14,6 +14,8 @@ from typing import Any
 
 import duckdb
 
+from knobscope.specs import Dbms, read_spec
+
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "results.md"
 #: Runs that a study should have to be worth a line.
@@ -25,7 +27,8 @@ Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a f
 `benchmarks/fleet_results.py` from the databases of the studies; `make fleet` runs them and writes this page.
 
 These are screenings with windows of 2 seconds or so, small data and one workload, which half writes. They show the
-large effects and the direction; for a decision run the `-io` study of your DBMS on your device.
+large effects and the direction; for a decision run the `-io` study of your DBMS on your device. MongoDB and Oracle have
+specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which are unverified: nobody has run them yet.
 """
 
 
@@ -54,8 +57,8 @@ def read_outcome(database: Path, study: str) -> Outcome:
     """Return what the database of a finished study says; raises duckdb.Error when it is none."""
     with duckdb.connect(str(database), read_only=True) as connection:
 
-        def rows(sql: str) -> list[dict[str, Any]]:
-            result = connection.execute(sql)
+        def rows(sql: str, *parameters: object) -> list[dict[str, Any]]:
+            result = connection.execute(sql, parameters)
             names = [column[0] for column in result.description]
             return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
@@ -65,7 +68,7 @@ def read_outcome(database: Path, study: str) -> Outcome:
             study=study,
             **facts,
             noise=rows(_NOISE)[0]["noise"],
-            durability=rows(_DURABILITY),
+            durability=rows(_DURABILITY, durability_knobs(facts["dbms"])),
             ranking=rows(_RANKING),
             trustworthy=fit[0]["trustworthy"] if fit else None,
             findings=rows(_FINDINGS),
@@ -87,7 +90,7 @@ SELECT sqrt(sum((log_ops - centre) ** 2) / nullif(count(*) - count(DISTINCT bloc
 """
 _DURABILITY = """
 SELECT knob, value, baseline, estimate, low, high FROM effects
-WHERE metric = 'throughput_ops' AND durability ORDER BY knob, abs(estimate) DESC
+WHERE metric = 'throughput_ops' AND knob IN (SELECT unnest(?::VARCHAR[])) ORDER BY knob, abs(estimate) DESC
 """
 _RANKING = """
 SELECT knob, above_noise FROM importance
@@ -98,6 +101,12 @@ SELECT rule, count(*) FILTER (verdict = 'mismatch') AS mismatches,
     arg_max(sentence, abs(effect)) FILTER (verdict = 'mismatch') AS sentence
 FROM findings GROUP BY rule HAVING mismatches > 0 ORDER BY mismatches DESC, rule
 """
+
+
+def durability_knobs(dbms: str) -> list[str]:
+    """Return the knobs of a shipped spec of which some value risks committed data."""
+    spec = read_spec(ROOT / f"specs/dbms/{dbms}.yaml", Dbms, None)[1]
+    return [name for name, knob in spec.knobs.items() if knob.durability]
 
 
 def describe_effect(effect: dict[str, Any]) -> str:

@@ -148,7 +148,7 @@ class Pipeline:
         return [f"{self.results}/{case}/plan/screen-{r}.parquet" for r in range(round_ + 1)]
 
     def earlier_runs(self, case: str, round_: int) -> list[str]:
-        """Return the blocks that the plan of a screening round goes by; none unless its sampling method looks at them."""
+        """Return the blocks that a screening round is planned by; none unless its sampling method looks at them."""
         return self.screening_runs(case, round_ - 1) if self._is_responsive else []
 
     def earlier_plans(self, case: str, round_: int) -> list[str]:

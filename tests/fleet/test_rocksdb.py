@@ -1,4 +1,4 @@
-"""RocksDB in the load client, for real: every option arrives, and the library's own words are kept when one is refused."""
+"""RocksDB in the load client, for real: every option arrives, and the library's words are kept when it refuses one."""
 
 from pathlib import Path
 

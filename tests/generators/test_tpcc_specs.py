@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from knobscope.generators import TPCC_TABLES, finish_tpcc, tpcc_properties
-from knobscope.specs import Workload, read_spec
+from knobscope.specs import SpecErrors, Workload, load_study, read_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -32,7 +32,9 @@ def test_another_workload_has_no_such_properties() -> None:
         tpcc_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
 
 
-@pytest.mark.parametrize("wrong", [{"scale": 0}, {"scale": 101}, {"scale": True}, {"think_times": 1}, {"warehouses": 2}])
+@pytest.mark.parametrize(
+    "wrong", [{"scale": 0}, {"scale": 101}, {"scale": True}, {"think_times": 1}, {"warehouses": 2}]
+)
 def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         workload(**wrong)
@@ -41,3 +43,16 @@ def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
 def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
     statements = finish_tpcc(["vacuum analyze usertable", "checkpoint"])
     assert statements == [*(f"vacuum analyze {table}" for table in TPCC_TABLES), "checkpoint"]
+
+
+def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "specs" / "studies").mkdir(parents=True)
+    for kind in ("dbms", "devices", "workloads", "generators"):
+        (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
+    study = tmp_path / "specs" / "studies" / "orders.yaml"
+    study.write_text(
+        "{name: orders, description: Orders, dbms: [redis], devices: [here], workloads: {tpcc: {records: 1}},"
+        " knobs: {redis: {appendfsync: }}}"
+    )
+    with pytest.raises(SpecErrors, match=r"TPC-C for redis; expected a DBMS whose binding is knobscope\.JdbcBinding"):
+        load_study(study, tmp_path, runnable=False)

@@ -10,6 +10,12 @@ import java.sql.Timestamp;
  * nothing waits is skipped (clause 2.7.4.2). Carried out when it is asked for, not from a queue.
  */
 record Delivery(int warehouse, int carrier) implements Transaction {
+  /**
+   * Changes nothing. A transaction of SQLite that began by reading can write only if nobody else has written since;
+   * without this statement 40 deliveries beside three other threads took 1552 attempts.
+   */
+  private static final String BEGIN_AS_WRITER = "update warehouse set w_ytd = w_ytd where w_id = 0";
+
   static Delivery draw(Chance chance, int warehouse) {
     return new Delivery(warehouse, chance.between(1, 10));
   }
@@ -17,6 +23,7 @@ record Delivery(int warehouse, int carrier) implements Transaction {
   @Override
   public boolean run(Sql sql) throws SQLException {
     Timestamp now = new Timestamp(System.currentTimeMillis());
+    sql.update(BEGIN_AS_WRITER);
     for (int district = 1; district <= Scale.DISTRICTS; district++) {
       Integer order = sql.one("select min(no_o_id) from new_order where no_w_id = ? and no_d_id = ?",
           row -> row.getString(1) == null ? null : row.getInt(1), warehouse, district);
