@@ -70,6 +70,8 @@ TABLES: dict[str, dict[str, str]] = {
         "starts_without_completion": "BIGINT",
         "completions_without_start": "BIGINT",
         "unattributed_share": "DOUBLE",
+        "files_overflow": "BIGINT",  # requests of more files than fit
+        "addresses_overflow": "BIGINT",
     },
     "knob_values": {"config_id": "VARCHAR", "dbms": "VARCHAR", "knob": "VARCHAR", "value": "VARCHAR"},
     "effective_values": {
@@ -164,6 +166,14 @@ TABLES: dict[str, dict[str, str]] = {
         "strided_share": "DOUBLE",
         "random_share": "DOUBLE",
         "pattern": "VARCHAR",  # sequential | strided | random | mixed | few (to say); NULL: not known
+    },
+    # Who submitted the requests, by thread name: the DBMS's own threads, writeback, the file system's journal.
+    "submitters": {
+        "run_id": "VARCHAR",
+        "submitter": "VARCHAR",
+        "op": "VARCHAR",
+        "requests": "BIGINT",
+        "bytes": "BIGINT",
     },
     # What the DBMS asked of its files, in system calls; `files` has what of it reached the device, in the same words.
     "file_access": {

@@ -34,6 +34,7 @@ BLOCK_TABLES = (
     "queue_depth",
     "io_latency",
     "io_series",
+    "submitters",
     "files",
     "file_access",
     "syscalls",

@@ -33,8 +33,16 @@ __all__ = ["Bench", "measure_run"]
 
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
-_MONITOR_COUNTS = ("lost_events", "starts_without_completion", "completions_without_start", "unattributed_share")
-_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency")
+#: Columns of `runs` that are keys of the profile.
+_MONITOR_FACTS = (
+    "lost_events",
+    "starts_without_completion",
+    "completions_without_start",
+    "unattributed_share",
+    "files_overflow",
+    "addresses_overflow",
+)
+_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency", "submitters")
 _CALL_TABLES = ("syscalls", "io_modes")  # filled when the study asks for it, as are those by file
 _FILE_TABLES = ("file_access", "faults")
 
@@ -166,7 +174,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
         "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
-        **{name: profile[name] for name in _MONITOR_COUNTS},
+        **{name: profile[name] for name in _MONITOR_FACTS},
     }
     record["operations"] = [
         {
