@@ -33,7 +33,7 @@ def write(command: str, table: Path, *arguments: str) -> Any:
     ("command", "arguments"),
     [
         ("replay", ["--trials", "2", "--jobs", "1"]),
-        ("replay", ["--trials", "1", "--jobs", "1", "--model", "lightgbm", "--stop", "both", "--threshold", ".99"]),
+        ("replay", ["--trials", "1", "--jobs", "1", "--model", "lightgbm", "--stop", "both", "--step", ".3"]),
         ("rank", ["--samples", "60", "--draws", "2", "--jobs", "1"]),
         ("rank", []),
         ("trend", ["--factor", "page", "--adjust"]),

@@ -98,4 +98,4 @@ def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
 
 def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
-    assert "mariadb, mysql" in capsys.readouterr().err
+    assert "mariadb, mongodb, mysql" in capsys.readouterr().err
