@@ -7,7 +7,11 @@ static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u
     struct depths_t *d = depths.lookup(&key);
     if (!q || !d)
         return;
-    u64 depth = __sync_fetch_and_add(&q->depth, step);
+    s64 depth = __sync_fetch_and_add(&q->depth, step);
+    if (depth + (s64)step < 0)  // the end of a request that the monitor forgot when it took the device for idle
+        __sync_fetch_and_add(&q->depth, -step);
+    if (depth < 0)
+        depth = 0;
     u64 last = __sync_lock_test_and_set(&q->last, now);
     if (last < c->since)
         last = c->since;
