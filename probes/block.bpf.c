@@ -33,8 +33,8 @@ struct queue_t { u64 depth, last; };
 struct depths_t { u64 time[DEPTHS + 1]; };
 struct odd_size_t { u32 set, op, bytes; };
 struct totals_t {
-    u64 requests[OWNERS], bytes[OWNERS], aligned, sequential, fua, preflush, sync, meta;
-    u64 completed, latency_ns, early, unstarted, requeues, errors, lost, merges, splits, unfiled;
+    u64 completed, latency_ns, aligned, sequential, sync, meta, requests[OWNERS], bytes[OWNERS];
+    u64 fua, preflush, early, unstarted, requeues, errors, lost, merges, splits, unfiled;
 };
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };
 

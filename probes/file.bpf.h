@@ -8,7 +8,9 @@
 #define NAME_BYTES 64
 #define STREAM_BITS 10  // open streams per direction that sequentiality is judged on
 #define GOLDEN 0x9E3779B97F4A7C15ULL
-#define HASH_SECTOR(sector) ((sector) * GOLDEN >> (64 - STREAM_BITS))
+#define STREAMS (1 << STREAM_BITS)
+#define PLACE(hash) ((hash) >> (64 - STREAM_BITS))
+#define MARK(hash) (u16)((hash) >> (48 - STREAM_BITS))
 
 enum { NO_FILE, JOURNAL_FILE, METADATA_FILE, DEVICE_FILE, FIRST_FILE };
 
@@ -20,7 +22,9 @@ struct address_t { u64 sector; u32 op, unused; };
 struct extent_t { u64 requests, bytes; };
 
 struct stream_t { u64 end; u32 at, file_at; u16 file; u8 length, file_length; };  // requests: 1, 2, 3, then 4 for more
-struct streams_t { struct stream_t open[2][1 << STREAM_BITS]; u32 issued[2]; };
+// `mark`: more bits of the hash of `end`, close together. At random offsets they tell that no stream goes on here, and stay
+// in the processor's cache, where the streams themselves do not.
+struct streams_t { u32 issued[2]; u16 mark[2][STREAMS]; struct stream_t open[2][STREAMS]; };
 struct judged_t { u32 on_device, in_file; };  // requests that have turned out to be sequential
 
 BPF_ARRAY(files, struct file_t, MAX_FILES);  // the first one: all requests whose file is not known
@@ -201,20 +205,26 @@ static __always_inline u32 judge_length(u32 length)
 static __always_inline struct judged_t follow_stream(u32 op, u32 number, u32 file_now, u64 sector, u64 end)
 {
     int zero = 0;
+    u32 direction = op & 1, length = 1, file_length = 1;
+    u64 from = sector * GOLDEN, to = end * GOLDEN;
     struct streams_t *s = streams.lookup(&zero);
     struct judged_t judged = {};
     if (!s)
         return judged;
-    u32 now = s->issued[op & 1]++, length = 1, file_length = 1;
-    struct stream_t *old = &s->open[op & 1][HASH_SECTOR(sector)], *new = &s->open[op & 1][HASH_SECTOR(end)];
-    if (old->length && old->end == sector) {
-        if (now - old->at <= STREAM_AGE)
-            length = lengthen(old->length);
-        if (old->file == number && file_now - old->file_at <= STREAM_AGE)
-            file_length = lengthen(old->file_length);
-        old->length = 0;
+    u32 now = s->issued[direction]++;
+    if (s->mark[direction][PLACE(from)] == MARK(from)) {
+        struct stream_t *old = &s->open[direction][PLACE(from)];
+        if (old->length && old->end == sector) {
+            if (now - old->at <= STREAM_AGE)
+                length = lengthen(old->length);
+            if (old->file == number && file_now - old->file_at <= STREAM_AGE)
+                file_length = lengthen(old->file_length);
+            old->length = 0;
+        }
     }
-    *new = (struct stream_t){.end = end, .at = now, .file_at = file_now, .file = number, .length = length, .file_length = file_length};
+    s->mark[direction][PLACE(to)] = MARK(to);
+    s->open[direction][PLACE(to)] = (struct stream_t){
+        .end = end, .at = now, .file_at = file_now, .file = number, .length = length, .file_length = file_length};
     judged.on_device = judge_length(length);
     judged.in_file = judge_length(file_length);
     return judged;
@@ -225,13 +235,15 @@ static __always_inline u32 count_access(struct access_t *access, u32 op, u32 num
     struct pattern_t *pattern = &access->pattern;
     u64 end = sector + (bytes >> 9);
     u32 now = __sync_fetch_and_add(&pattern->judged, 1);
-    struct judged_t judged = follow_stream(op, number, now, sector, end);
-    count_pattern(pattern, judged.in_file, follow_stride(pattern, now, sector, end - sector));
     __sync_fetch_and_add(&access->bytes, bytes);
     if (sector < access->first || !access->end)
         access->first = sector;
     if (end > access->end)
         access->end = end;
+    u32 strided = follow_stride(pattern, now, sector, end - sector);
+    // Last, as an atomic addition would wait for the stores to streams, which are seldom in the cache.
+    struct judged_t judged = follow_stream(op, number, now, sector, end);
+    count_pattern(pattern, judged.in_file, strided);
     return judged.on_device;
 }
 

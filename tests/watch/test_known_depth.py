@@ -86,9 +86,10 @@ def test_depth_is_rate_times_latency(
     rate, latency_s = requests / profile["duration_s"], sum_ms(profile["io_latency"]) / 1e3 / requests
     mean_depth = sum(depth * time_ns for depth, time_ns in times.items()) / sum(times.values())
     assert mean_depth == pytest.approx(rate * latency_s, rel=0.05)
-    # The kernel's latency has the wait before issue in it, and the end of the request until who asked is woken up.
+    # The kernel's latency has the wait before issue in it, and the end of the request until who asked is woken up: that
+    # takes some 20 us each, which is a fifth of the shortest requests here.
     in_device_ms = kernel_ms - sum_ms(profile["queue_wait"])
-    assert 0.8 * in_device_ms <= mean_depth * profile["duration_s"] * 1e3 <= 1.05 * in_device_ms
+    assert 0.8 * in_device_ms - 0.03 * requests <= mean_depth * profile["duration_s"] * 1e3 <= 1.05 * in_device_ms
     assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=1e-3)
     assert max(times) <= iodepth * numjobs
 
@@ -105,10 +106,12 @@ def test_runs_begin_and_end_in_the_middle_of_the_load(watch: Watch, loop: Loop, 
         time.sleep(0.1)
         profiles.append(watch.end())
     job.gated.finish()
+    hidden = sum(profile["starts_without_completion"] for profile in profiles)
     for profile in profiles:
         times = times_of(profile)
         assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=0.01)
-        assert max(times) <= 16 + profile["starts_without_completion"]
+        # A completion hidden from BPF raises depth until its tag is used again, also in the runs after it.
+        assert max(times) <= 16 + hidden + 4  # those hidden before the first run are published nowhere
         assert profile["completions_without_start"] <= 16
         assert row_of(profile, "read")["requests"] > 16
     assert sum(row_of(profile, "read")["requests"] for profile in profiles) < job.read("read")["total_ios"]
