@@ -95,6 +95,13 @@ def test_the_submitter_is_in_every_event(loop: Loop, direct: Fio, watch: Watch, 
     ]
 
 
+def sums_of(profile: Profile, name: str) -> list[tuple[Any, ...]]:
+    """Return what was counted of the file with this name."""
+    columns = ("op", "requests", "bytes", "sequential_requests", "pattern")
+    paths = [(row.get("file") or row["name"], row) for row in profile["files"]]
+    return [tuple(row[column] for column in columns) for path, row in paths if Path(path).name == name]
+
+
 @pytest.mark.parametrize("is_direct", [1, 0], ids=["direct", "buffered"])
 def test_file_and_offset(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path: Path, is_direct: int) -> None:
     """Of cached pages the kernel knows file and offset, of direct I/O the extents tell the file."""
@@ -113,6 +120,8 @@ def test_file_and_offset(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path
     )
     known = (0, 4 << 20) if not is_direct else (None, None)
     assert (file.name, 4 << 20, *known) in rows
+    if not is_direct:  # the counters know the file of direct requests at once, the trace by its extents
+        assert sums_of(describe(tmp_path / "run"), file.name) == sums_of(counted, file.name)
     assert sum(row[0] for row in select(tmp_path / "run", "SELECT bytes FROM events")) == sum(
         row["bytes"] for row in counted["io_profile"]
     )

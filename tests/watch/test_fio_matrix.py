@@ -52,6 +52,10 @@ def test_direct_requests_are_those_of_fio(
         assert row["sequential_requests"] == count_sequential(wanted)
         if wanted:
             assert row["sequential_share"] == 1.0 if "rand" not in pattern else row["sequential_share"] < 0.05
+    label = "random" if "rand" in pattern else "sequential"
+    assert {(row["op"], row["requests"], row["pattern"]) for row in profile["files"] if row["requests"]} == {
+        (op, count, label) for op, count in Counter(request.op for request in done).items()
+    }
     assert {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"]} == count_sizes(done)
     assert profile["lost_events"] == profile["completions_without_start"] == profile["failed_requests"] == 0
     assert profile["unattributed_share"] == 0
