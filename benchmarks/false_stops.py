@@ -1,18 +1,21 @@
-"""How often screening stops too early: generated systems that are hard on purpose.
+"""How often screening stops too early: generated systems that are hard on purpose, or your own tables.
 
-Run `python benchmarks/false_stops.py [--systems 40] [--trials 3] [--seed 1]`. Every system is a grid whose every
-setting is known, so a stop can be checked: it is false when R2 on the settings that were never looked at is below .85.
-Strategies are compared on the same systems. Kinds of systems: interactions of three knobs, cliffs (a corner
-of the grid is ten times slower), rare levels, noise that limits what can be predicted, hardly any effect, heavy tails,
-products of many effects, parity of three switches, and smooth curves over many levels.
+Run `python benchmarks/false_stops.py [--systems 40] [--trials 3] [--seed 1]` for generated systems, or name CSV files
+that hold every setting of a system (a column per knob, and the response): `python benchmarks/false_stops.py a.csv b.csv
+--response time --ignore energy`. A stop can be checked on them: it is false when R2 on the settings that were never
+looked at is below .85. Strategies are compared on the same systems. Kinds of generated systems: interactions of three
+knobs, cliffs (a corner of the grid is ten times slower), rare levels, noise that limits what can be predicted, hardly
+any effect, heavy tails, products of many effects, parity of three switches, smooth curves over many levels, and knobs
+that switch other knobs off.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -123,6 +126,21 @@ def smooth(rng: Generator) -> pd.DataFrame:
     return grid.assign(y=y + rng.normal(0, 0.05, len(grid)))
 
 
+def switched_off(rng: Generator) -> pd.DataFrame:
+    """Two switches fix other knobs at their first level: cells of them hold very different shares of the settings."""
+    grid = make_grid(rng)
+    switch, other = rng.permutation(grid.columns)[:2], rng.permutation(grid.columns)[:2]
+    for off, knob in zip(switch, other, strict=True):
+        if off != knob:
+            grid.loc[grid[off] == 0, knob] = 0
+    grid = grid.drop_duplicates(ignore_index=True)
+    y = main_effects(grid, rng, 1)
+    for first, second in zip(switch, other, strict=True):
+        cell = (grid[first] > 0) & (grid[second] == 0)
+        y = y + rng.uniform(1, 5) * cell.to_numpy() * (grid[rng.choice(grid.columns)] > 0).to_numpy()
+    return grid.assign(y=y + rng.normal(0, 0.1, len(grid)))
+
+
 SYSTEMS: dict[str, Callable[[Generator], pd.DataFrame]] = {
     function.__name__: function
     for function in (
@@ -135,50 +153,67 @@ SYSTEMS: dict[str, Callable[[Generator], pd.DataFrame]] = {
         products,
         parity,
         smooth,
+        switched_off,
     )
 }
 
 
-def judge(seed: int, trials: int, item: tuple[str, int]) -> list[dict[str, object]]:
-    """Replay one system with every strategy: a row per strategy and trial."""
-    kind, number = item
-    table = SYSTEMS[kind](np.random.default_rng([seed, list(SYSTEMS).index(kind), number]))
+def read_own(path: str, response: str, ignore: Sequence[str]) -> pd.DataFrame:
+    """Read a table, its response named y, without other responses and knobs that have one level only."""
+    table = pd.read_csv(path).drop(columns=list(ignore), errors="ignore").rename(columns={response: "y"})
+    return table[[name for name in table if name == "y" or table[name].nunique() > 1]]
+
+
+def generate(seed: int, kind: str, number: int) -> pd.DataFrame:
+    """Generate one system: the same for the same arguments."""
+    return SYSTEMS[kind](np.random.default_rng([seed, list(SYSTEMS).index(kind), number]))
+
+
+def judge(seed: int, trials: int, item: tuple[str, int, pd.DataFrame | None]) -> list[dict[str, object]]:
+    """Replay one system with every strategy: a row per strategy and trial. An item is kind, number, own table."""
+    kind, number, own = item
+    table = generate(seed, kind, number) if own is None else own
     settings = Settings.from_frame(table, [name for name in table if name != "y"])
     rows = []
     with one_thread():
         for name, (model, sampling) in STRATEGIES.items():
             for trial in range(trials):
-                found = run_trial(settings, table.y.to_numpy(), Plan(model, sampling, seed=number), trial)
+                found = run_trial(settings, table.y.to_numpy(float), Plan(model, sampling, seed=number), trial)
                 r2 = found["r2_unsampled"]
                 false = found["stopped"] and r2 is not None and r2 < FALSE_BELOW
-                share = found["settings"] / len(table)
                 rows.append(
                     {"kind": kind, "number": number, "strategy": name, "stopped": found["stopped"], "false": false}
                 )
-                rows[-1] |= {"share": share, "r2": r2}
+                rows[-1] |= {"share": found["rate"], "r2": r2}
     return rows
 
 
-def work_through(systems: int, trials: int, seed: int, jobs: int) -> Iterator[dict[str, object]]:
+def work_through(args: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yield the rows of all systems; the result does not depend on the number of processes."""
-    items = [(kind, number) for number in range(systems) for kind in SYSTEMS]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for rows in pool.map(partial(judge, seed, trials), items, chunksize=4):
+    items: list[tuple[str, int, pd.DataFrame | None]] = [
+        (Path(path).stem, 0, read_own(path, args.response, args.ignore)) for path in args.tables
+    ]
+    if not items:
+        items = [(kind, number, None) for number in range(args.systems) for kind in SYSTEMS]
+    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
+        for rows in pool.map(partial(judge, args.seed, args.trials), items):
             yield from rows
 
 
 def main() -> None:
     """Print a table: kind and strategy, stops, false stops, median share of the grid at a stop."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--systems", type=int, default=40, help="systems of each kind")
+    parser.add_argument("tables", nargs="*", help="CSV files that hold every setting (default: generated systems)")
+    parser.add_argument("--response", default="y", help="column of your tables (y)")
+    parser.add_argument("--ignore", nargs="*", default=[], help="columns of your tables that are no knobs")
+    parser.add_argument("--systems", type=int, default=40, help="generated systems of each kind")
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    args = parser.parse_args()
-    rows = pd.DataFrame(work_through(args.systems, args.trials, args.seed, args.jobs))
+    rows = pd.DataFrame(work_through(parser.parse_args()))
     rows["share"] = rows.share.where(rows.stopped)
     for keys in (["kind", "strategy"], ["strategy"]):
-        table = rows.groupby(keys).agg(
+        table = rows.groupby(keys, sort=False).agg(
             trials=("stopped", "size"), stops=("stopped", "sum"), false=("false", "sum"), share=("share", "median")
         )
         print(table.round(3).to_string(), end="\n\n")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from knobscope.errors import UserError
-from knobscope.plan import SAMPLERS, Draw
+from knobscope.plan import SAMPLERS, Draw, count_random
 from knobscope.select.design import Floats, Ints, Settings
 from knobscope.select.explained import list_terms
 from knobscope.select.models import MODELS
@@ -69,13 +69,15 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
     rng = np.random.default_rng([plan.seed, trial])
     levels = tuple(len(names) for names in grid.levels)
     taken: Ints = np.zeros(0, np.int64)
+    drawn = taken  # those of them that stand for all settings
     share, history = plan.start, []
     while True:
         count = min(len(grid), max(1, round(share * len(grid)))) - len(taken)
         draw = Draw(grid.codes, levels, taken, means[taken], count, rng)
-        taken = np.concatenate([taken, SAMPLERS[plan.sampling](draw)])
+        new = SAMPLERS[plan.sampling](draw)
+        taken, drawn = np.append(taken, new), np.append(drawn, new[: count_random(plan.sampling, count)])
         rows = np.isin(group, taken)
-        runs = Runs.of(settings.take(rows), response[rows])
+        runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
         stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, plan.seed + trial)
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)

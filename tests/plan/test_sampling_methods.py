@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knobscope.plan import SAMPLERS, Draw, Space, draw_configurations
+from knobscope.plan import SAMPLERS, Draw, Space, count_random, draw_configurations
 from knobscope.plan.levels import screening_levels
 from knobscope.specs import Dbms, Knob, Value
 
@@ -145,9 +145,9 @@ def test_active_looks_first_at_pairs_of_levels_that_nobody_has_seen() -> None:
     codes = np.array(list(product(range(4), range(4), range(4))))
     rng = np.random.default_rng(1)
     nothing = np.zeros(0, np.int64)
-    chosen = SAMPLERS["active"](Draw(codes, (4, 4, 4), nothing, np.zeros(0), 16, rng))
+    chosen = SAMPLERS["active"](Draw(codes, (4, 4, 4), nothing, np.zeros(0), 24, rng))
     pairs = [(a, b) for a, b in ((0, 1), (0, 2), (1, 2))]
-    assert min(len({tuple(codes[row, list(pair)]) for row in chosen}) for pair in pairs) >= 14
+    assert min(len({tuple(codes[row, list(pair)]) for row in chosen}) for pair in pairs) == 16
 
 
 def test_levels_of_a_real_knob_are_spaced_by_ratio() -> None:
@@ -158,3 +158,18 @@ def test_levels_of_a_real_knob_are_spaced_by_ratio() -> None:
         0.01,
     )
     assert levels == [-1, 0.001, 0.01, 0.1, 1]
+
+
+def test_half_of_active_sampling_is_random_and_the_rest_goes_by_the_size_of_cells() -> None:
+    # Where the first switch is off the second is fixed: the cell (0, 0) is large.
+    codes = np.array([(a, b, c) for a in range(2) for b in range(2) for c in range(60) if a or (not b and c < 40)])
+    rng = np.random.default_rng(1)
+    nothing = np.zeros(0, np.int64)
+    large = np.mean(codes[:, 0] == 0)
+    chosen = SAMPLERS["active"](Draw(codes, (2, 2, 60), nothing, np.zeros(0), 40, rng))
+    assert len(set(chosen.tolist())) == 40 and count_random("active", 40) == 20 and count_random("lhs", 40) == 40
+    assert abs(np.mean(codes[chosen, 0] == 0) - large) < 0.15
+    firsts = [SAMPLERS["active"](Draw(codes, (2, 2, 60), nothing, np.zeros(0), 40, rng))[:20] for _ in range(300)]
+    counts = np.bincount(np.concatenate(firsts), minlength=len(codes))
+    expected = 300 * 20 / len(codes)
+    assert abs(counts - expected).max() < 5 * np.sqrt(expected)

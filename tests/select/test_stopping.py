@@ -137,3 +137,27 @@ def test_large_cells_of_three_switches_have_to_be_seen() -> None:
     seen = full[~((full.a == 1) & (full.b == 1) & (full.c == 0))]
     stop = decide(seen, full, ["a", "b", "c", "d", "e"])
     assert not stop.stopped and "cells of a:b:c not seen" in stop.reason
+
+
+def test_large_cells_that_were_hardly_seen_have_to_be_seen_more() -> None:
+    full = grid(a=[0, 1], b=[0, 1], c=[1, 2, 3, 4], d=[1, 2, 3, 4], e=[1, 2, 3])
+    full["y"] = 5.0 * full.a + full.d
+    common = (full.a == 0) | (full.b == 0)
+    sample = pd.concat([full[common].sample(110, random_state=1), full[~common].sample(2, random_state=1)])
+    stop = decide(sample, full, ["a", "b", "c", "d", "e"])
+    assert not stop.stopped and min(stop.r2_splits) > 0.9
+    assert "hardly seen, such as a=1, b=1, 25 % of all settings" in stop.reason
+
+
+@pytest.mark.parametrize("level", [None, 2])
+def test_random_runs_have_to_be_predicted_on_their_own(level: int | None) -> None:
+    # Only the first factor counts, the rest is noise: random runs of one of its levels are not predicted at all.
+    full = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3])
+    full["y"] = 10.0 * full.a + np.random.default_rng(4).normal(0, 1, len(full))
+    sample = full.sample(90, random_state=3)
+    is_random = (sample.a == level).to_numpy() if level else np.arange(len(sample)) < 20
+    settings = Settings.from_frame(sample, ["a", "b", "c", "d"])
+    runs = Runs.of(settings, sample.y.to_numpy(), is_random)
+    stop = decide_stop(runs, "anova", FullGrid(settings), 0.9, 10, 1)
+    assert stop.stopped == (level is None) and min(stop.r2_splits) > 0.9
+    assert stop.stopped or f"on the {is_random.sum()} configurations that were drawn at random" in stop.reason

@@ -1,7 +1,7 @@
 """Stage 1, plan: specs become blocks of runs."""
 
 from knobscope.plan.command import parse_case
-from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw
+from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
 from knobscope.plan.rounds import case_space, plan_screening, plan_sweep, screening_blocks
 from knobscope.plan.sampling import Space, draw_configurations
 
@@ -11,6 +11,7 @@ __all__ = [
     "Draw",
     "Space",
     "case_space",
+    "count_random",
     "draw_configurations",
     "parse_case",
     "plan_screening",

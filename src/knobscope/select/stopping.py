@@ -2,9 +2,10 @@
 
 A model is fitted to the runs so far; when it predicts the held-out fifth of ten random splits with an R2 of at least
 the threshold on ALL of them, more runs would not change what it says. More is asked for than in the paper, each time
-because real tables stopped falsely without it: every level, and every cell that may matter, has been seen; there are
-more training rows than columns; every configuration is held out equally often; and runs of the same configuration never
-sit on both sides of a split.
+because real tables stopped falsely without it: every level, and every cell that may matter, has been seen, and a large
+one not just once or twice; there are more training rows than columns; every configuration is held out equally often;
+runs of the same configuration never sit on both sides of a split. Where some configurations were chosen by what was
+known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,15 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knobscope.select.anova import Anova, InsufficientSamplesError
 from knobscope.select.design import Floats, Ints, Settings, Space, Term, pairwise_terms
 from knobscope.select.models import Model, make_models
 
-__all__ = ["Runs", "Stop", "decide_stop", "r_squared"]
+__all__ = ["Bools", "Runs", "Stop", "decide_stop", "r_squared"]
+
+Bools = NDArray[np.bool_]
 
 FOLDS = 5
 #: A held-out fifth needs a few rows before an R2 over it means anything.
@@ -27,6 +31,11 @@ LEAST_TO_STOP = 30
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
 #: too rare to ask for.
 LARGE_CELL = {2: 0.05, 3: 0.1}
+#: A cell needs this part of the runs that it would have in a random sample, less one: when a quarter of all settings
+#: holds one run in a hundred, cross-validation says nothing about that quarter.
+FAIR_PART = 0.25
+#: R2 over the random runs, less so many of its standard errors, has to reach the threshold: 95 % confidence, one-sided.
+ERRORS = 1.645
 #: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
 FAR = 0.5
 MOST_PREDICTED = 5000
@@ -39,18 +48,20 @@ class Runs:
     settings: Settings
     response: Floats
     counts: Ints
+    is_random: Bools  # drawn without regard to any response, so that they stand for all settings
     noise_variance: float  # of a single run; NaN without replicates
     noise_degrees: int
 
     @classmethod
-    def of(cls, settings: Settings, response: Floats) -> "Runs":
-        """Average the runs of each configuration."""
+    def of(cls, settings: Settings, response: Floats, is_random: Bools | None = None) -> "Runs":
+        """Average the runs of each configuration. `is_random` has a value per run; None: all are."""
         group = settings.groups()
         _, first, counts = np.unique(group, return_index=True, return_counts=True)
         means = np.bincount(group, response) / counts
         degrees = len(response) - len(counts)
         squares = float(((response - means[group]) ** 2).sum())
-        return cls(settings.take(first), means, counts, squares / degrees if degrees else float("nan"), degrees)
+        drawn = np.ones(len(counts), bool) if is_random is None else is_random[first]
+        return cls(settings.take(first), means, counts, drawn, squares / degrees if degrees else float("nan"), degrees)
 
     def noise_share(self, confidence: float | None = None) -> float:
         """Return the share of the variance between configuration means that is noise; NaN without replicates.
@@ -83,24 +94,54 @@ def r_squared(actual: Floats, predicted: Floats) -> float:
     return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
 
 
-def _split_r2(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> list[float]:
-    """R2 on the held-out fifth of random splits, the model's form being kept.
+def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> tuple[list[float], Floats]:
+    """R2 on the held-out fifth of random splits, and the mean squared error of each row when held out (NaN: never was).
 
-    Each five splits share one permutation, so that no configuration escapes: with independent splits one in nine is
-    never held out in ten of them, and a stop then depends on whether the odd one is among those.
+    The model's form is kept. Each five splits share one permutation, so that no configuration escapes: with independent
+    splits one in nine is never held out in ten of them, and a stop then depends on whether the odd one is among those.
     """
     count = len(runs.response)
     if count < FOLDS * MIN_TEST_ROWS:
         raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
     scores: list[float] = []
+    squares, times = np.zeros(count), np.zeros(count)
     while len(scores) < splits:
         order = rng.permutation(count)
         for fold in range(min(FOLDS, splits - len(scores))):
             test = order[fold::FOLDS]
             train = np.setdiff1d(order, test)
             fitted = model.refit(runs.settings.take(train), runs.response[train])
-            scores.append(r_squared(runs.response[test], fitted.predict(runs.settings.take(test))))
-    return scores
+            predicted = fitted.predict(runs.settings.take(test))
+            scores.append(r_squared(runs.response[test], predicted))
+            squares[test] += (runs.response[test] - predicted) ** 2
+            times[test] += 1
+    return scores, np.divide(squares, times, out=np.full(count, np.nan), where=times > 0)
+
+
+def _fails_random(runs: Runs, squares: Floats, threshold: float) -> str | None:
+    """Say so when the random runs are predicted less well than the threshold; None when every run is random.
+
+    Chosen runs crowd where the model already looked; only the others say how well it does elsewhere. A few that are far
+    off may decide: so the jackknife's standard error (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+    section 11) is taken off.
+    """
+    rows = runs.is_random & np.isfinite(squares)
+    count = int(rows.sum())
+    if runs.is_random.all():
+        return None
+    if count < MIN_TEST_ROWS:
+        return f"{count} random configurations to check with, {MIN_TEST_ROWS} are the least"
+    errors, actual = squares[rows], runs.response[rows]
+    total = float(((actual - actual.mean()) ** 2).sum())
+    # Without row i the sum of squares about the new mean is smaller by this much.
+    without = total - (actual - actual.mean()) ** 2 * count / (count - 1)
+    if total <= 0 or without.min() <= 0:
+        return f"{count} random configurations differ too little to check with"
+    r2, left_out = 1 - errors.sum() / total, 1 - (errors.sum() - errors) / without
+    error = float(np.sqrt((count - 1) * np.var(left_out)))
+    if r2 - ERRORS * error >= threshold:
+        return None
+    return f"R2 is {r2:.3f} on the {count} configurations that were drawn at random (standard error {error:.3f})"
 
 
 def _few(runs: Runs) -> str | None:
@@ -109,16 +150,20 @@ def _few(runs: Runs) -> str | None:
 
 
 def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
-    """Name a level or cell that is possible, matters, and is not among the runs; None if there is none."""
+    """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
     for term, wanted in _needed_cells(model, seen, possible):
-        if missing := wanted - seen.cells(term).keys():
-            what = "levels" if len(term.factors) == 1 else "cells"
+        found = seen.cells(term)
+        what = "levels" if len(term.factors) == 1 else "cells"
+        if missing := wanted.keys() - found.keys():
             return f"{len(missing)} {what} of {term.name} not seen yet, such as {seen.describe(term, min(missing))}"
+        if rare := [cell for cell, share in wanted.items() if found[cell] < FAIR_PART * share - 1 / len(seen)]:
+            which = f"{seen.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
+            return f"{len(rare)} {what} of {term.name} hardly seen, such as {which}"
     return None
 
 
-def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tuple[Term, set[tuple[int, ...]]]]:
-    """Yield the cells that have to be seen before a stop, by term.
+def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tuple[Term, dict[tuple[int, ...], float]]]:
+    """Yield the cells that have to be seen before a stop, with the share of all settings they hold, by term.
 
     Every level. Every cell of a kept interaction. And, because an interaction hides best where nobody has looked, every
     cell of two or three factors (at least one of them in the model) that holds a large part of all settings.
@@ -130,14 +175,8 @@ def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tup
         is_whole = len(term.factors) == 1 or term in kept
         if not is_whole and active.isdisjoint(term.factors):
             continue
-        yield (
-            term,
-            {
-                cell
-                for cell, share in possible.cells(term).items()
-                if is_whole or share >= LARGE_CELL[len(term.factors)]
-            },
-        )
+        cells = possible.cells(term).items()
+        yield term, {cell: share for cell, share in cells if is_whole or share >= LARGE_CELL[len(term.factors)]}
 
 
 def _runs_wild(model: Model, runs: Runs, possible: Space, rng: np.random.Generator) -> str | None:
@@ -186,12 +225,17 @@ def decide_stop(runs: Runs, name: str, possible: Space, threshold: float, splits
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
             fitted = model.fit(runs.settings, runs.response)
-            scores = _split_r2(fitted, runs, splits, rng)
+            scores, squares = _hold_out(fitted, runs, splits, rng)
         except InsufficientSamplesError as reason:
             insufficient.append(str(reason))
             continue
         if min(scores) >= threshold:
-            doubt = _few(runs) or _unseen(fitted, runs.settings, possible) or _runs_wild(fitted, runs, possible, rng)
+            doubt = (
+                _few(runs)
+                or _unseen(fitted, runs.settings, possible)
+                or _fails_random(runs, squares, threshold)
+                or _runs_wild(fitted, runs, possible, rng)
+            )
             if doubt is None:
                 return Stop(True, f"R2 is at least {min(scores):.3f} on all {splits} splits", fitted, scores)
         if best.model is None or np.median(scores) > np.median(best.r2_splits):
