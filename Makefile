@@ -68,6 +68,6 @@ clean: ## remove what was built; results stay
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	touch $@
 
-$(CLIENTS): clients/pom.xml $(shell find clients/src -name '*.java' 2>/dev/null) | .venv/.installed
+$(CLIENTS): clients/pom.xml $(shell find clients/src -type f 2>/dev/null) | .venv/.installed
 	mvn -q -B -f clients/pom.xml -DskipTests package
 	touch $@

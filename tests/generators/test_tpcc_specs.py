@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from knobscope.generators import TPCC_TABLES, finish_tpcc, tpcc_properties
+from knobscope.generators import TPCC_TABLES, finish_statements, tpcc_properties
 from knobscope.specs import SpecErrors, Workload, load_study, read_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -41,7 +41,7 @@ def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
-    statements = finish_tpcc(["vacuum analyze usertable", "checkpoint"])
+    statements = finish_statements(workload(), ["vacuum analyze usertable", "checkpoint"])
     assert statements == [*(f"vacuum analyze {table}" for table in TPCC_TABLES), "checkpoint"]
 
 

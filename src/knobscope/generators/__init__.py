@@ -5,12 +5,14 @@ from knobscope.generators.command_run import CommandRun, GeneratorCall, load_dat
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
 from knobscope.generators.session import Session
-from knobscope.generators.tpcc import TPCC_TABLES, WAREHOUSE_BYTES, finish_tpcc, tpcc_properties
+from knobscope.generators.suites import client_properties, finish_statements, has_own_tables, record_bytes
+from knobscope.generators.tpcc import TPCC_TABLES, tpcc_properties
+from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
 from knobscope.generators.ycsb import Connected, YcsbRun, load_records, read_back
 
 __all__ = [
     "TPCC_TABLES",
-    "WAREHOUSE_BYTES",
+    "TPCH_TABLES",
     "CommandRun",
     "Connected",
     "GeneratorCall",
@@ -18,10 +20,15 @@ __all__ = [
     "LoadResult",
     "Session",
     "YcsbRun",
+    "client_properties",
     "find_clients",
-    "finish_tpcc",
+    "finish_statements",
+    "has_own_tables",
     "load_data",
     "load_records",
+    "make_tpch_data",
     "read_back",
+    "record_bytes",
     "tpcc_properties",
+    "tpch_properties",
 ]

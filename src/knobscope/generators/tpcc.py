@@ -1,11 +1,8 @@
 """TPC-C: what it needs beside YCSB's own workloads, with which it shares the load client (docs/tpcc.md)."""
 
-import re
-from collections.abc import Sequence
-
 from knobscope.specs import TPCC, Workload
 
-__all__ = ["TPCC_TABLES", "WAREHOUSE_BYTES", "finish_tpcc", "tpcc_properties"]
+__all__ = ["TPCC_TABLES", "WAREHOUSE_BYTES", "tpcc_properties"]
 
 #: Tables of clause 1.3; `orders`, because `order` is a word of SQL.
 TPCC_TABLES = (
@@ -31,12 +28,3 @@ def tpcc_properties(workload: Workload) -> dict[str, str]:
         raise ValueError(f"{workload.name} is a workload of {workload.generator}")
     own = {f"tpcc.{name}": str(value).lower() for name, value in workload.parameters.items()}
     return {"workload": _CLASS, "recordcount": str(workload.records), "table": "warehouse", **own}
-
-
-def finish_tpcc(statements: Sequence[str]) -> list[str]:
-    """Return what follows loading: a statement about YCSB's only table is repeated for each of TPC-C's."""
-    return [
-        repeated
-        for statement in statements
-        for repeated in dict.fromkeys(re.sub(r"\busertable\b", table, statement) for table in TPCC_TABLES)
-    ]

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.Vector;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import site.ycsb.ByteIterator;
 import site.ycsb.DB;
 import site.ycsb.DBException;
@@ -91,6 +92,12 @@ public final class TimedDB extends DB {
   /** Lets a workload check the data at the end; every thread may say so. */
   public void closeWith(Closing closing) {
     run.closeWith(closing);
+  }
+
+  /** Names of the operations that succeeded in the measured window, once it is over. */
+  public static Set<String> measured() {
+    return IntervalLog.SHARED.window().entrySet().stream().filter(one -> one.getValue().ok() > 0)
+        .map(Map.Entry::getKey).collect(Collectors.toSet());
   }
 
   /** Counts an attempt that failed and is to be repeated; holds the thread back once the window is over. */

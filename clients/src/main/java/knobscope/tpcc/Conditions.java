@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import knobscope.Closing;
+import knobscope.sql.Sql;
 
 /** Consistency conditions 1 to 4 of clause 3.3.2: each statement counts the places where one does not hold. */
 final class Conditions {

@@ -4,6 +4,7 @@ import java.math.BigDecimal;
 import java.sql.SQLException;
 import java.sql.SQLTransactionRollbackException;
 import java.sql.Timestamp;
+import knobscope.sql.Sql;
 
 /**
  * Clause 2.7: the oldest order of each of the ten districts is delivered, all ten in one transaction. A district where

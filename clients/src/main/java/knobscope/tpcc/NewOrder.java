@@ -6,6 +6,7 @@ import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import knobscope.sql.Sql;
 
 /** Clause 2.4: a customer orders 5 to 15 items; 1 % of the items come from another warehouse. */
 record NewOrder(int warehouse, int district, int customer, List<Line> lines) implements Transaction {

@@ -2,6 +2,7 @@ package knobscope.tpcc;
 
 import java.sql.SQLException;
 import java.util.List;
+import knobscope.sql.Sql;
 
 /** Clause 2.6: a customer asks for the state of the last order. */
 record OrderStatus(Who customer) implements Transaction {

@@ -3,6 +3,7 @@ package knobscope.tpcc;
 import java.math.BigDecimal;
 import java.sql.SQLException;
 import java.sql.Timestamp;
+import knobscope.sql.Sql;
 
 /** Clause 2.5: a customer pays; 15 % of them belong to another warehouse. */
 record Payment(int warehouse, int district, Who customer, BigDecimal amount) implements Transaction {

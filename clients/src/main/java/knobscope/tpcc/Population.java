@@ -3,6 +3,8 @@ package knobscope.tpcc;
 import java.math.BigDecimal;
 import java.sql.SQLException;
 import java.sql.Timestamp;
+import knobscope.sql.RowWriter;
+import knobscope.sql.Sql;
 
 /** The rows that a database has at first (clause 4.3.3). The same scale gives the same rows, but for their dates. */
 final class Population {

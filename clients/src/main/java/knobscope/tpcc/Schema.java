@@ -4,6 +4,7 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import knobscope.sql.Sql;
 
 /** The nine tables of clause 1.3 with their primary keys, and the two indexes that transactions need beside them. */
 final class Schema {

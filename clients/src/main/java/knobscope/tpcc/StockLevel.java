@@ -1,6 +1,7 @@
 package knobscope.tpcc;
 
 import java.sql.SQLException;
+import knobscope.sql.Sql;
 
 /** Clause 2.8: how many items of a district's last 20 orders are short in stock. */
 record StockLevel(int warehouse, int district, int threshold) implements Transaction {

@@ -4,6 +4,7 @@ import java.sql.SQLException;
 import java.util.Set;
 import knobscope.BindingException;
 import knobscope.TimedDB;
+import knobscope.sql.Sql;
 import site.ycsb.Status;
 
 /**

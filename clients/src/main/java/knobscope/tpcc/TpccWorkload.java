@@ -10,6 +10,7 @@ import knobscope.BindingException;
 import knobscope.Closing;
 import knobscope.SqlConnection;
 import knobscope.TimedDB;
+import knobscope.sql.Sql;
 import site.ycsb.Client;
 import site.ycsb.DB;
 import site.ycsb.DBException;

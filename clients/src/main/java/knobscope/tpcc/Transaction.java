@@ -1,6 +1,7 @@
 package knobscope.tpcc;
 
 import java.sql.SQLException;
+import knobscope.sql.Sql;
 
 /** A transaction with its input data, which stay the same when it has to be tried again. */
 interface Transaction {

@@ -2,6 +2,7 @@ package knobscope.tpcc;
 
 import java.sql.SQLException;
 import java.util.List;
+import knobscope.sql.Sql;
 
 /** A customer, by number or (60 %) by last name: clauses 2.5.1.2 and 2.6.1.2. {@code last} is null or wins. */
 record Who(int warehouse, int district, int id, String last) {

@@ -1,4 +1,4 @@
-package knobscope.tpcc;
+package knobscope.sql;
 
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -6,7 +6,7 @@ import java.util.Collections;
 import java.util.List;
 
 /** Stores many rows of a table: statements of many rows each are fast with every driver, batches are not. */
-final class RowWriter {
+public final class RowWriter {
   private static final int ROWS = 100;
   private static final int ROWS_PER_COMMIT = 10_000;
 
@@ -17,13 +17,13 @@ final class RowWriter {
   private int rows;
   private int uncommitted;
 
-  RowWriter(Sql sql, String table, int columns) {
+  public RowWriter(Sql sql, String table, int columns) {
     this.sql = sql;
     insert = "insert into " + table + " values ";
     row = "(" + String.join(", ", Collections.nCopies(columns, "?")) + ")";
   }
 
-  void add(Object... columns) throws SQLException {
+  public void add(Object... columns) throws SQLException {
     Collections.addAll(values, columns);
     if (++rows == ROWS) {
       store();
@@ -31,7 +31,7 @@ final class RowWriter {
   }
 
   /** Stores what is left. */
-  void finish() throws SQLException {
+  public void finish() throws SQLException {
     if (rows > 0) {
       store();
     }

@@ -1,4 +1,4 @@
-package knobscope.tpcc;
+package knobscope.sql;
 
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -11,12 +11,12 @@ import java.util.List;
 import java.util.Map;
 
 /** A connection without autocommit, and its statements, each prepared once. */
-final class Sql {
+public final class Sql {
   private final Connection connection;
   private final Map<String, PreparedStatement> prepared = new HashMap<>();
 
   /** Makes something of a row. */
-  interface Row<T> {
+  public interface Row<T> {
     T of(ResultSet row) throws SQLException;
   }
 
@@ -24,7 +24,7 @@ final class Sql {
    * Transactions are isolated from each other as well as the DBMS does below serialisable: TPC-C is serialisable
    * under snapshot isolation. SQLite knows serialisable only.
    */
-  Sql(Connection connection) throws SQLException {
+  public Sql(Connection connection) throws SQLException {
     this.connection = connection;
     int wanted = Connection.TRANSACTION_REPEATABLE_READ;
     boolean known = connection.getMetaData().supportsTransactionIsolationLevel(wanted);
@@ -36,17 +36,17 @@ final class Sql {
   }
 
   /** Runs a statement once, without preparing it. */
-  void execute(String sql) throws SQLException {
+  public void execute(String sql) throws SQLException {
     try (Statement statement = connection.createStatement()) {
       statement.execute(sql);
     }
   }
 
-  int update(String sql, Object... values) throws SQLException {
+  public int update(String sql, Object... values) throws SQLException {
     return bound(sql, values).executeUpdate();
   }
 
-  <T> List<T> all(String sql, Row<T> row, Object... values) throws SQLException {
+  public <T> List<T> all(String sql, Row<T> row, Object... values) throws SQLException {
     List<T> found = new ArrayList<>();
     try (ResultSet rows = bound(sql, values).executeQuery()) {
       while (rows.next()) {
@@ -57,7 +57,7 @@ final class Sql {
   }
 
   /** The only row; an error when there is none. */
-  <T> T one(String sql, Row<T> row, Object... values) throws SQLException {
+  public <T> T one(String sql, Row<T> row, Object... values) throws SQLException {
     List<T> found = all(sql, row, values);
     if (found.isEmpty()) {
       throw new SQLException("no row: " + sql);
@@ -65,15 +65,15 @@ final class Sql {
     return found.get(0);
   }
 
-  void commit() throws SQLException {
+  public void commit() throws SQLException {
     connection.commit();
   }
 
-  void rollback() throws SQLException {
+  public void rollback() throws SQLException {
     connection.rollback();
   }
 
-  boolean isPostgres() throws SQLException {
+  public boolean isPostgres() throws SQLException {
     return connection.getMetaData().getDatabaseProductName().equals("PostgreSQL");
   }
 

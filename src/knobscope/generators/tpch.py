@@ -1,0 +1,47 @@
+"""TPC-H: its data, made by tpchgen-cli, and what it needs beside YCSB's own workloads (docs/tpch.md)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.generators.failure import GeneratorError
+from knobscope.specs import TPCH, Workload
+
+__all__ = ["THOUSANDTH_BYTES", "TPCH_TABLES", "make_tpch_data", "tpch_properties"]
+
+#: Tables of clause 1.4.
+TPCH_TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
+#: About a thousandth of scale factor 1 without indexes; the check for room on the disk multiplies it.
+THOUSANDTH_BYTES = 1024**2
+
+_CLASS = "knobscope.tpch.TpchWorkload"
+_SUPPLIERS = 10  # in a thousandth of scale factor 1: the rows that are counted after loading
+_MAKING_S = 3600
+
+
+def tpch_properties(workload: Workload) -> dict[str, str]:
+    """Return the properties of the load client for a workload whose generator is tpch."""
+    if workload.generator != TPCH:
+        raise ValueError(f"{workload.name} is a workload of {workload.generator}")
+    suppliers = str(workload.records * _SUPPLIERS)
+    return {"workload": _CLASS, "recordcount": suppliers, "table": "supplier", "tpch.scale_factor": _factor(workload)}
+
+
+def make_tpch_data(workload: Workload, directory: Path) -> dict[str, str]:
+    """Write the rows of all tables into files of `directory`; return the property that tells the load client.
+
+    Raises UserError when tpchgen-cli is not installed, GeneratorError with its words when it fails.
+    """
+    program = Path(sys.executable).with_name("tpchgen-cli")
+    if not program.is_file():
+        raise UserError(f"TPC-H needs {program}, which is not there; run `make setup` in the checkout")
+    command = [str(program), "tbl", "--scale-factor", _factor(workload), "--output-dir", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
+    if done.returncode != 0:
+        raise GeneratorError("failed", f"tpchgen-cli ended with exit code {done.returncode}", done.stderr)
+    return {"tpch.data": str(directory)}
+
+
+def _factor(workload: Workload) -> str:
+    return f"{workload.records / 1000:g}"

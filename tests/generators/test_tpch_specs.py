@@ -1,0 +1,68 @@
+"""How TPC-H is asked for in YAML."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from knobscope.errors import UserError
+from knobscope.generators import TPCH_TABLES, finish_statements, make_tpch_data, tpch_properties
+from knobscope.specs import SpecErrors, Workload, load_study, read_spec
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def workload(records: int = 10, **parameters: object) -> Workload:
+    fields: dict[str, Any] = {"name": "books", "generator": "tpch", "class": "read", "records": records}
+    return Workload.model_validate({**fields, "parameters": parameters})
+
+
+def test_records_are_thousandths_of_the_scale_factor() -> None:
+    assert tpch_properties(workload(10)) == {
+        "workload": "knobscope.tpch.TpchWorkload",
+        "recordcount": "100",
+        "table": "supplier",
+        "tpch.scale_factor": "0.01",
+    }
+    assert tpch_properties(workload(10_000))["tpch.scale_factor"] == "10"
+
+
+def test_another_workload_has_no_such_properties() -> None:
+    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
+        tpch_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
+
+
+def test_parameters_are_refused() -> None:
+    with pytest.raises(ValidationError, match="a parameter of tpch"):
+        workload(scale=1)
+
+
+def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
+    statements = finish_statements(workload(), ["vacuum analyze usertable", "checkpoint"])
+    assert statements == [*(f"vacuum analyze {table}" for table in TPCH_TABLES), "checkpoint"]
+
+
+def test_the_generator_writes_a_file_per_table(tmp_path: Path) -> None:
+    assert make_tpch_data(workload(1), tmp_path) == {"tpch.data": str(tmp_path)}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{table}.tbl" for table in TPCH_TABLES}
+    assert (tmp_path / "supplier.tbl").read_text().count("\n") == 10
+
+
+def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    with pytest.raises(UserError, match="tpchgen-cli, which is not there; run `make setup`"):
+        make_tpch_data(workload(1), tmp_path)
+
+
+def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "specs" / "studies").mkdir(parents=True)
+    for kind in ("dbms", "devices", "workloads", "generators"):
+        (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
+    study = tmp_path / "specs" / "studies" / "books.yaml"
+    study.write_text(
+        "{name: books, description: Books, dbms: [redis], devices: [here], workloads: {tpch: {records: 10}},"
+        " knobs: {redis: {appendfsync: }}}"
+    )
+    with pytest.raises(SpecErrors, match=r"TPC-H for redis; expected a DBMS whose binding is knobscope\.JdbcBinding"):
+        load_study(study, tmp_path, runnable=False)
