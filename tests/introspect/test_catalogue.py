@@ -28,6 +28,13 @@ def test_a_number_keeps_range_unit_and_default() -> None:
     assert knob_of({**INTEGER, "max": "100"}).scale == "linear"
 
 
+def test_what_no_study_varies_is_left_out_by_name() -> None:
+    asked = ASKED.model_copy(update={"leave_out": ["port", "ssl*"]})
+    catalogue = read_catalogue(asked, dict.fromkeys(("port", "ssl_min", "report", "slots"), INTEGER))
+    assert list(catalogue.knobs) == ["report", "slots"]
+    assert catalogue.count_reasons() == {"no study varies it": 2}
+
+
 def test_a_default_outside_the_range_is_special() -> None:
     assert knob_of({**INTEGER, "default": "-1"}).special == {-1: "default"}
 

@@ -41,10 +41,10 @@ def introspect(name: str, folder: Path) -> Dbms:
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("postgresql", 250),
+        ("postgresql", 230),
         ("mariadb", 400),
-        pytest.param("mysql", 400, marks=pytest.mark.fleet),
-        pytest.param("postgresql18", 280, marks=pytest.mark.fleet),
+        pytest.param("mysql", 370, marks=pytest.mark.fleet),
+        pytest.param("postgresql18", 260, marks=pytest.mark.fleet),
     ],
 )
 def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pydantic import ValidationError
@@ -51,6 +52,8 @@ def read_catalogue(asked: Introspection, rows: Mapping[str, Mapping[str, Any]]) 
                 f"`introspect.query` answers {unknown[0]!r} for {name}; expected keys among {CATALOGUE_KEYS}"
             )
         try:
+            if any(fnmatchcase(name, pattern) for pattern in asked.leave_out):
+                raise _NotDescribed("no study varies it")
             knobs[name] = _read_knob(asked, rows[name])
         except _NotDescribed as reason:
             left_out[name] = str(reason)

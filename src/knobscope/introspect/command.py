@@ -7,20 +7,24 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.introspect.asking import ask_catalogue
 from knobscope.introspect.catalogue import read_catalogue
-from knobscope.introspect.writing import render_knobs
+from knobscope.introspect.writing import render_catalogue, render_knobs
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, read_spec
+from knobscope.specs.arguments import find_dbms
 
 __all__ = ["add_parser"]
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.out is not None and args.out.suffix not in (".yaml", ".json"):
+        raise UserError(f"no form for {args.out.name}; expected a name that ends in .yaml or .json")
     follow_pipeline()
-    dbms = read_spec(_find_dbms(args.dbms, args.root), Dbms, None)[1]
+    dbms = read_spec(find_dbms(args.dbms, args.root), Dbms, None)[1]
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     catalogue = read_catalogue(dbms.introspect, answer.rows)
-    text = render_knobs(dbms.name, answer.version, catalogue)
+    render = render_catalogue if args.out is not None and args.out.suffix == ".json" else render_knobs
+    text = render(dbms.name, answer.version, catalogue)
     if args.out is None:
         print(text, end="")
     else:
@@ -37,16 +41,6 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _find_dbms(text: str, root: Path) -> Path:
-    """Return the spec that is given by path or by name. UserError: there is none."""
-    folder = root / "specs/dbms"
-    path = Path(text) if text.endswith(".yaml") else folder / f"{text}.yaml"
-    if not path.is_file():
-        have = ", ".join(sorted(one.stem for one in folder.glob("*.yaml"))) or "none"
-        raise UserError(f"no DBMS {text!r}; expected a YAML file, or one of those in {folder}: {have}")
-    return path
-
-
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
@@ -58,6 +52,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "in the heading. A summary goes to stderr.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
-    parser.add_argument("--out", type=Path, help="file to write; standard output without")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="file to write: NAME.yaml, for people, or NAME.json, as "
+        "specs/dbms/catalogue holds them; standard output without",
+    )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

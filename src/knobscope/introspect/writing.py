@@ -1,12 +1,14 @@
 """Knobs as YAML that people read: the `knobs:` part of a spec."""
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
 
 from knobscope.introspect.catalogue import Catalogue
 
-__all__ = ["render_knobs"]
+__all__ = ["render_catalogue", "render_knobs"]
 
 
 class _Dumper(yaml.SafeDumper):
@@ -40,3 +42,19 @@ def render_knobs(name: str, version: str, catalogue: Catalogue) -> str:
     ]
     body = "\n".join("".join(f"  {line}\n" for line in part.splitlines()) for part in parts)
     return "\n".join([*lines, "knobs:", "", body])
+
+
+def render_catalogue(name: str, version: str, catalogue: Catalogue) -> str:
+    """Return the JSON from which studies take knobs that the spec does not describe; a line for each knob."""
+    head = {
+        "dbms": name,
+        "version": version,
+        "asked": datetime.now(UTC).date().isoformat(),
+        "settings": len(catalogue.knobs) + len(catalogue.left_out),
+        "left_out": dict(catalogue.count_reasons().most_common()),
+    }
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    knobs = [
+        f"  {json.dumps(knob)}: {json.dumps(entry, ensure_ascii=False)}" for knob, entry in catalogue.knobs.items()
+    ]
+    return "\n".join(["{", *lines, ' "knobs": {', ",\n".join(knobs), " }", "}", ""])

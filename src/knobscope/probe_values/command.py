@@ -1,0 +1,144 @@
+"""`knobscope probe-values`: finds and records the values with which a DBMS starts."""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.probe_values.asked import asked_range, is_numeric, numeric_knobs
+from knobscope.probe_values.search import NothingStartsError, Refused, search_range
+from knobscope.probe_values.trials import Trials, open_trials
+from knobscope.processes import follow_pipeline
+from knobscope.specs import (
+    Dbms,
+    KnobCatalogue,
+    Refusal,
+    StartableKnob,
+    StartableRecord,
+    add_named_knobs,
+    catalogue_file,
+    major_version,
+    read_knob_catalogue,
+    read_records,
+    read_spec,
+    suggest,
+)
+from knobscope.specs.arguments import find_dbms
+from knobscope.tables import write_json
+
+__all__ = ["add_parser", "probe_knob"]
+
+#: A range that spans this much is bisected by order of magnitude, whatever the spec says of its scale.
+_WIDE = 10
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    path = find_dbms(args.dbms, args.root)
+    dbms, choice = add_named_knobs(read_spec(path, Dbms, None)[1], path, args.knob or [])
+    _check_names(dbms, args.knob or [], choice)
+    catalogue = read_knob_catalogue(catalogue_file(path))
+    with open_trials(dbms) as trials:
+        file = args.root / "specs/startable" / f"{dbms.name}-{major_version(dbms, trials.version)}.json"
+        record = _open_record(file, dbms, trials.version)
+        names = list(dict.fromkeys(args.knob or numeric_knobs(dbms)))
+        for place, name in enumerate(names, start=1):
+            head = f"[{place}/{len(names)}] {name}"
+            known = record.knobs.get(name)
+            if known is not None and tuple(known.asked) == asked_range(dbms, name, catalogue):
+                print(f"{head}: recorded already", file=sys.stderr)
+                continue
+            found = probe_knob(trials, name, catalogue)
+            if found is not None:
+                changed = {"knobs": {**record.knobs, name: found}, "probed": datetime.now(UTC).date().isoformat()}
+                record = record.model_copy(update=changed)
+                write_json(file, record.model_dump(mode="json", exclude_defaults=True))
+            print(f"{head}: {_describe(found)}", file=sys.stderr)
+    print(file)
+    return 0
+
+
+def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
+    for name in names:
+        if name not in dbms.knobs:
+            expected = suggest(name, sorted(dbms.knobs), choice)
+            raise UserError(f"{dbms.name} has no knob {name!r}; expected {expected}")
+        if not is_numeric(dbms.knobs[name]):
+            raise UserError(
+                f"{name} is no number ({dbms.knobs[name].type}); expected a knob with a range, or with sizes"
+            )
+
+
+def _open_record(file: Path, dbms: Dbms, version: str) -> StartableRecord:
+    """Return what is recorded of this very version, or an empty record."""
+    earlier = next((one for one in read_records(file.parent, dbms).values() if one.version == version), None)
+    return earlier or StartableRecord(dbms=dbms.name, version=version, probed="", knobs={})
+
+
+def probe_knob(trials: Trials, name: str, catalogue: KnobCatalogue | None) -> StartableKnob | None:
+    """Find what starts of a knob, the other ones at their defaults; None when nothing was found to start from."""
+    knob = trials.dbms.knobs[name]
+    low, high = asked_range(trials.dbms, name, catalogue)
+    default = knob.default if isinstance(knob.default, int | float) else None
+    log = knob.scale == "log" or (low > 0 and high / low >= _WIDE)
+    try:
+        found = search_range(low, high, default, log=log, refuse=lambda value: trials.refuse(name, value))
+    except NothingStartsError:
+        return None
+    read_back = {end: trials.read_differing(name, end) for end in (found.low, found.high)}
+    return StartableKnob(
+        asked=[low, high],
+        startable=[found.low, found.high],
+        below=_refusal(trials.dbms, name, found.below),
+        above=_refusal(trials.dbms, name, found.above),
+        read_back={str(end): value for end, value in read_back.items() if value is not None},
+    )
+
+
+def _refusal(dbms: Dbms, name: str, refused: Refused | None) -> Refusal | None:
+    """Return the refusal, with the `requires` of the spec that the value breaks beside the defaults."""
+    if refused is None:
+        return None
+    values = {**{other: knob.default for other, knob in dbms.knobs.items()}, name: refused.value}
+    broken = [
+        knob.requires
+        for knob in dbms.knobs.values()
+        if knob.requirement is not None
+        and name in knob.requirement.names
+        and not knob.requirement.holds({"threads": 1, "records": 1, **values})
+    ]
+    return Refusal(value=refused.value, words=refused.words, breaks=broken[0] if broken else None)
+
+
+def _describe(found: StartableKnob | None) -> str:
+    if found is None:
+        return "nothing starts, neither an end of its range nor the default; not recorded"
+    low, high = found.startable
+    text = f"starts in [{low}, {high}]"
+    if found.startable != found.asked:
+        text += f" of [{found.asked[0]}, {found.asked[1]}]"
+    for one in (found.below, found.above):
+        if one is not None:
+            text += f"; {one.value}: {one.words}"
+    for value, effective in found.read_back.items():
+        text += f"; {value} reads back {effective}"
+    return text
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "probe-values",
+        help="find the values of numeric knobs with which a DBMS starts",
+        description="Start a DBMS on an empty data directory with the smallest and the largest value of each numeric "
+        "knob, all others at their defaults, and bisect where it refuses. What was found is recorded for this version "
+        "in specs/startable/DBMS-MAJOR.json after every knob; knobs that are recorded are not probed again. Plans keep "
+        "to the records, and a study that names a value with which the server does not start is refused.",
+    )
+    parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
+    parser.add_argument(
+        "--knob", action="append", metavar="K", help="just this one (again for more); also one of the catalogue"
+    )
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
+    parser.set_defaults(run=_run)

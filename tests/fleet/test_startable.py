@@ -1,0 +1,67 @@
+"""`knobscope probe-values` on real servers: what the catalogue allows and the server refuses, and what it clamps."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.probe_values import open_trials
+from knobscope.specs import Dbms, read_spec
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "specs/dbms", tmp_path / "specs/dbms")
+    return tmp_path
+
+
+def probe(shelf: Path, dbms: str, *knobs: str) -> dict[str, Any]:
+    named = [word for knob in knobs for word in ("--knob", knob)]
+    assert main(["probe-values", dbms, *named, "--root", str(shelf)]) == 0
+    (file,) = (shelf / "specs/startable").glob(f"{dbms}-*.json")
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
+
+
+def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path) -> None:
+    record = probe(shelf, "mariadb", "innodb_buffer_pool_size")
+    pool = record["knobs"]["innodb_buffer_pool_size"]
+    assert record["version"].startswith("10.11.")
+    assert pool["asked"] == [2097152, 536870912]
+    assert pool["below"]["value"] < 6 << 20 <= pool["startable"][0] < 7 << 20
+    assert pool["startable"][1] == 536870912
+    assert "innodb_buffer_pool_size" in pool["below"]["words"]
+
+
+def test_what_is_recorded_is_not_started_again(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = probe(shelf, "redis", "hz")
+    assert first["knobs"]["hz"] == {"asked": [1, 500], "startable": [1, 500]}
+    capsys.readouterr()
+    second = probe(shelf, "redis", "hz", "io-threads")
+    words = capsys.readouterr().err
+    assert "[1/2] hz: recorded already" in words
+    assert "[2/2] io-threads: starts in" in words
+    assert second["knobs"]["hz"] == first["knobs"]["hz"]
+
+
+def test_a_clamped_value_is_told(shelf: Path) -> None:
+    text = (shelf / "specs/dbms/redis.yaml").read_text()
+    assert text.count("range: [1, 500]") == 1
+    (shelf / "specs/dbms/redis.yaml").write_text(text.replace("range: [1, 500]", "range: [1, 100000]"))
+    assert probe(shelf, "redis", "hz")["knobs"]["hz"]["read_back"] == {"100000": "500"}
+
+
+def test_nothing_is_left_behind() -> None:
+    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    with open_trials(redis) as trials:
+        assert trials.refuse("io-threads", 1) is None
+        assert "argument must be between" in str(trials.refuse("io-threads", 1000))
+        assert {path.name for path in trials.place.iterdir()} == {"empty", "init.log"}
+    assert not trials.place.exists()
