@@ -15,6 +15,7 @@ _COMMANDS = [
     "knobscope.specs.command",
     "knobscope.doctor.command",
     "knobscope.introspect.command",
+    "knobscope.probe_values.command",
     "knobscope.plan.command",
     "knobscope.characterise.command",
     "knobscope.devices.command",

@@ -26,6 +26,7 @@ __all__ = ["BLOCK_TABLES", "Measurer", "measure_block", "write_block"]
 #: Tables of a block directory, beside `runs`.
 BLOCK_TABLES = (
     "effective_values",
+    "phases",
     "intervals",
     "operations",
     "checks",
@@ -100,7 +101,10 @@ def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapsho
         key = json.dumps(values, sort_keys=True)
         if key not in found:
             try:
-                found[key] = prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch, bench.generator), {}
+                found[key] = (
+                    prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch, bench.generator, bench.room),
+                    {},
+                )
             except SnapshotFailedError as error:
                 found[key] = (
                     None,

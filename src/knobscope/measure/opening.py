@@ -12,6 +12,7 @@ from knobscope.measure.block import Measurer
 from knobscope.measure.progress import BlockProgress
 from knobscope.measure.run import Bench
 from knobscope.measure.store import RunStore
+from knobscope.prepare import DiskRoom
 from knobscope.specs import Case, StudySpecs
 from knobscope.watch import open_watch
 
@@ -40,7 +41,11 @@ def open_measurer(
         with open_watch(device.block, unit, scope, specs.study.monitor, wanted, files="device", trace=traces) as watch:
             workload = specs.workloads[case.workload]
             generator = specs.generators.get(workload.generator)
-            bench = Bench(specs.dbms[case.dbms], workload, device.directory, watch, generator, traces)
+            room = DiskRoom(
+                specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
+            )
+            room.require(room.largest_copy(), "a copy of the loaded data")
+            bench = Bench(specs.dbms[case.dbms], workload, device.directory, watch, generator, room, traces)
             store = RunStore(store_directory)
             if watch.reason is not None and not store.knows("monitor_reason", watch.reason):
                 print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,11 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from knobscope.generators import CommandRun, GeneratorError, LoadResult, YcsbRun
+from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.load import start_load
+from knobscope.measure.phases import PhaseClock
+from knobscope.measure.steadiness import find_trend
 from knobscope.measure.validity import RunFailedError, check_data, check_result
-from knobscope.prepare import Snapshot, copy_snapshot
+from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.servers import (
     Instance,
     Server,
@@ -56,6 +57,7 @@ class Bench:
     scratch: Path
     watch: Watch
     generator: Generator | None = None  # of the workload, unless it is YCSB
+    room: DiskRoom | None = None  # of the study
     traces: Path | None = None  # where each run's requests are written, in a directory of its own
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
@@ -76,13 +78,15 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
     record: dict[str, Any] = {"run": {"started_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}}
-    begin = time.monotonic()
+    clock = PhaseClock()
     try:
         with (
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
             open_instance(bench.dbms, data, snapshot.password) as instance,
         ):
-            trees = _carry_out(bench, instance, configuration, snapshot.tables, record)
+            clock.end("restore")
+            trees = _carry_out(bench, instance, configuration, snapshot.tables, record, clock)
+            clock.end("stop")
         if bench.traces:
             bench.watch.write_trace(bench.traces / run_id, trees)
         record["run"]["status"] = "ok"
@@ -92,8 +96,10 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
         record["run"] |= {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail}
     except GeneratorError as error:
         record["run"] |= {"status": _status_of(error), "reason": str(error), "log_tail": error.log_tail}
-    spent = bench.workload.warmup_s + record["run"].get("window_s", 0)
-    record["run"]["overhead_s"] = round(time.monotonic() - begin - spent, 3)
+    clock.end("clean")
+    phases = clock.overhead(bench.workload.warmup_s + record["run"].get("window_s", 0))
+    record["phases"] = [{"phase": phase, "seconds": seconds} for phase, seconds in phases.items()]
+    record["run"]["overhead_s"] = round(sum(phases.values()), 3)
     return record
 
 
@@ -119,6 +125,7 @@ def _carry_out(
     configuration: Mapping[str, Value],
     tables: Mapping[str, str],
     record: dict[str, Any],
+    clock: PhaseClock,
 ) -> list[FileTree]:
     """Fill the record; return the files of the data directory before and after."""
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
@@ -128,14 +135,18 @@ def _carry_out(
             server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
             limit.add(server.pid)
             server.wait_ready()
+            clock.end("start")
         client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit)
         stack.enter_context(client)
-        _check_knobs(instance, configuration, client, record)
+        connected = client.wait_connected(_GRACE_S * 2)
+        clock.end("connect")
+        _check_knobs(instance, configuration, connected, record)
         bench.watch.follow([server.pid if server else client.root_pid])
         trees = [read_tree(instance.data)]  # during the warm-up: it costs the measured window nothing
         client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
         client.wait_measured(workload.measure_s + _GRACE_S)
+        clock.end("load")
         profile = bench.watch.end()
         trees.append(read_tree(instance.data))
         record["files"] = describe_files(profile, trees, dbms, tables)
@@ -143,13 +154,13 @@ def _carry_out(
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
+        clock.end("collect")
     return trees
 
 
 def _check_knobs(
-    instance: Instance, configuration: Mapping[str, Value], client: YcsbRun | CommandRun, record: dict[str, Any]
+    instance: Instance, configuration: Mapping[str, Value], connected: Connected, record: dict[str, Any]
 ) -> None:
-    connected = client.wait_connected(_GRACE_S * 2)
     effective = {**connected.effective, **ask_instance(instance)}
     rows, differing = compare_effective(instance.dbms, configuration, effective)
     record["effective_values"] = rows
@@ -199,6 +210,12 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
         for row in result.intervals
         if row["op"] == "ALL" and row["t_s"] > 0
     ]
+    if trend := find_trend([row["ops"] for row in record["intervals"]]):
+        record["run"] |= {
+            "window_change": trend.change,
+            "window_trend_p": trend.p_value,
+            "window_steady": trend.is_steady,
+        }
     record |= {table: profile[table] for table in _TABLES}
     record |= {table: profile[table] for table in _CALL_TABLES if table in profile}
     record["io_series"] = profile["series"]

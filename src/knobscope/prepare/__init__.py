@@ -1,6 +1,7 @@
 """Stage 3, prepare: a loaded data directory per load-time setting."""
 
 from knobscope.prepare.command import load_values_of
+from knobscope.prepare.room import DiskRoom
 from knobscope.prepare.snapshot import (
     Snapshot,
     SnapshotFailedError,
@@ -11,6 +12,7 @@ from knobscope.prepare.snapshot import (
 from knobscope.prepare.version import find_version
 
 __all__ = [
+    "DiskRoom",
     "Snapshot",
     "SnapshotFailedError",
     "copy_snapshot",

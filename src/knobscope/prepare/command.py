@@ -7,11 +7,14 @@ import time
 from pathlib import Path
 
 from knobscope.devices import device_lock, open_device
+from knobscope.errors import UserError
 from knobscope.plan import parse_case
+from knobscope.prepare.room import DiskRoom
 from knobscope.prepare.snapshot import SnapshotFailedError, prepare_snapshot
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, Value, load_study
+from knobscope.specs import Dbms, Study, Value, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
+from knobscope.specs.check import find_version_misfits
 from knobscope.tables import read_table, write_json
 
 __all__ = ["add_parser", "load_values_of"]
@@ -32,14 +35,18 @@ def _run(args: argparse.Namespace) -> int:
         open_device(specs.devices[case.device], args.root, specs.study.name) as device,
         device_lock(device.block),
     ):
+        room = DiskRoom(
+            specs.study.name, specs.study.budget.disk_gb, device.directory, args.root / "results" / specs.study.name
+        )
         for number, row in enumerate(plan.itertuples(), start=1):
             values = load_values_of(dbms, json.loads(str(row.configuration)))
             shown = " ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
             begin = time.monotonic()
             try:
                 snapshot = prepare_snapshot(
-                    dbms, workload, values, device.directory, specs.generators.get(workload.generator)
+                    dbms, workload, values, device.directory, specs.generators.get(workload.generator), room
                 )
+                _check_version(specs.study, dbms, snapshot.version)
                 done[str(row.load_id)] = {"directory": str(snapshot.directory), "version": snapshot.version}
                 outcome = f"ready ({time.monotonic() - begin:.1f} s)"
             except SnapshotFailedError as error:
@@ -48,6 +55,13 @@ def _run(args: argparse.Namespace) -> int:
             print(f"prepare {case}: {number}/{len(plan)} {shown}: {outcome}", file=sys.stderr, flush=True)
     write_json(args.out, done)
     return 0
+
+
+def _check_version(study: Study, dbms: Dbms, version: str) -> None:
+    """Raise UserError for what a study asks of another version than the one that answered after loading."""
+    for place, limits in find_version_misfits(study, dbms, version):
+        shown = ".".join(map(str, place))
+        raise UserError(f"study {study.name}: {shown}: found {dbms.name} {version}, expected {limits}")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -5,22 +5,25 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from knobscope.errors import UserError
 from knobscope.generators import (
-    WAREHOUSE_BYTES,
     GeneratorCall,
     GeneratorError,
     Session,
-    finish_tpcc,
+    client_properties,
+    finish_statements,
+    has_own_tables,
     load_data,
     load_records,
+    make_tpch_data,
     read_back,
-    tpcc_properties,
+    record_bytes,
 )
+from knobscope.prepare.room import DiskRoom, require_free
 from knobscope.prepare.tables import keep_tables, read_tables, table_question
 from knobscope.processes import supervise
 from knobscope.servers import (
@@ -34,14 +37,13 @@ from knobscope.servers import (
     read_version,
     readback_request,
 )
-from knobscope.specs import TPCC, Dbms, Generator, Value, Workload
+from knobscope.specs import TPCH, Dbms, Generator, Value, Workload
 from knobscope.tables import write_json
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
 
 #: Data, indexes, logs and a copy for the run in hand, per byte of records.
 _SPACE_FACTOR = 8
-_RECORD_BYTES = 1024
 #: Generator parameters that shape the data; the others only shape what is done with it.
 _DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
 
@@ -93,15 +95,21 @@ def prepare_snapshot(
     load_values: Mapping[str, Value],
     scratch: Path,
     generator: Generator | None = None,
+    room: DiskRoom | None = None,
 ) -> Snapshot:
     """Return the snapshot for these load-time knobs, made now unless it is there already.
 
-    `generator` is the workload's, unless that is YCSB.
+    `generator` is the workload's, unless that is YCSB; with `room` it keeps to the budget of a study.
     It appears whole or not at all. Raises SnapshotFailedError when the DBMS refuses, UserError when the disk is full.
     """
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not (target / "snapshot.json").exists():
-        _check_space(scratch, workload, generator)
+        needed = _space_for(workload, generator)
+        purpose = f"loading {workload.records} records of {workload.name} into {dbms.name}"
+        if room is not None:
+            room.require(needed, purpose)
+        else:
+            require_free(scratch, needed, purpose)
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
@@ -109,6 +117,8 @@ def prepare_snapshot(
         made = _make(dbms, workload, load_values, part, generator)
         write_json(part / "snapshot.json", {**asdict(made), "directory": str(target)})
         part.rename(target)
+    if room is not None:
+        room.keep(target)
     content = json.loads((target / "snapshot.json").read_text())
     return Snapshot(target, content["version"], content["password"])
 
@@ -120,21 +130,16 @@ def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Valu
         "records": workload.records,
         "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(shaping)},
         **({"generator": generator.model_dump(mode="json", exclude={"description", "run"})} if generator else {}),
-        **({"generator": TPCC} if workload.generator == TPCC else {}),
+        **({"generator": workload.generator} if has_own_tables(workload) else {}),
         "load": dict(load_values),
         **({"tables": question} if (question := table_question(dbms)) else {}),
     }
     return f"{dbms.name}-{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def _check_space(scratch: Path, workload: Workload, generator: Generator | None) -> None:
-    record_bytes = generator.record_bytes if generator else _RECORD_BYTES
-    if workload.generator == TPCC:
-        record_bytes = WAREHOUSE_BYTES // int(workload.parameters.get("scale", 1))
-    need = workload.records * record_bytes * _SPACE_FACTOR
-    free = shutil.disk_usage(scratch).free
-    if free < need:
-        raise UserError(f"{scratch} has {free >> 20} MiB free; {workload.records} records need about {need >> 20} MiB")
+def _space_for(workload: Workload, generator: Generator | None) -> int:
+    size = generator.record_bytes if generator else record_bytes(workload)
+    return workload.records * size * _SPACE_FACTOR
 
 
 def _make(
@@ -180,12 +185,10 @@ def _fill_and_verify(
         settings = instance.session_statements(load_values, "init")
         session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1)
         handed_over = instance.knob_properties(load_values, "init")
-        schema = [] if workload.generator == TPCC else dbms.loading.tables  # the client has TPC-C's
-        load_records(session.with_connection(handed_over), schema, supervise)
+        _load_client(session.with_connection(handed_over), workload, dbms.loading.tables, instance.data.parent)
     effective = ask_instance(instance)
     if dbms.connection is not None and (call is None or dbms.readback.by_client):
-        finish = [] if call is not None else dbms.loading.finish
-        finish = finish_tpcc(finish) if workload.generator == TPCC else finish
+        finish = [] if call is not None else finish_statements(workload, dbms.loading.finish)
         check = load_session(instance, workload, finish, list(load_values), threads=1)
         check = check.with_connection(instance.knob_properties(load_values, "start"))
         effective |= read_back(check, supervise).effective
@@ -194,6 +197,16 @@ def _fill_and_verify(
     if differing:
         raise SnapshotFailedError(f"not in force after loading: {', '.join(differing)}", json.dumps(effective))
     return effective.get("version", "")
+
+
+def _load_client(session: Session, workload: Workload, tables: Sequence[str], directory: Path) -> None:
+    """Let the load client make the tables, YCSB's by the statements of the spec, and store all rows.
+
+    Rows that come from files lie in `directory` meanwhile.
+    """
+    with tempfile.TemporaryDirectory(prefix="rows", dir=directory) as rows:
+        made = make_tpch_data(workload, Path(rows)) if workload.generator == TPCH else {}
+        load_records(session.with_connection(made), () if has_own_tables(workload) else tables, supervise)
 
 
 def load_session(
@@ -206,9 +219,8 @@ def load_session(
     request = readback_request(dbms, knobs)
     if dbms.version_sql is not None:
         request.setdefault("each", {})["version"] = dbms.version_sql
-    properties = {"recordcount": str(workload.records), **{k: str(v) for k, v in workload.parameters.items()}}
     return Session(
-        properties=tpcc_properties(workload) if workload.generator == TPCC else properties,
+        properties=client_properties(workload),
         binding=connection.binding,
         connection=instance.connection_properties(),
         init=[*connection.session, *statements],

@@ -1,10 +1,11 @@
 """What is asked: DBMSs, devices, workloads and studies as YAML, validated by pydantic models."""
 
-from knobscope.specs.base import Value
+from knobscope.specs.base import Value, suggest
+from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.expression import Expression
-from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, YCSB, Generator
+from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCH, YCSB, Generator
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
@@ -14,6 +15,7 @@ from knobscope.specs.programs import Program, ask_version, find_path, find_paths
 from knobscope.specs.reference import render_reference, write_reference
 from knobscope.specs.schema import render_schemas, write_schemas
 from knobscope.specs.source import SpecErrors, SpecProblem
+from knobscope.specs.startable import Refusal, StartableKnob, StartableRecord, read_records
 from knobscope.specs.study import RULES, KnobChoice, Study
 from knobscope.specs.workload import Workload
 from knobscope.specs.writing import Moment, Writing
@@ -23,6 +25,7 @@ __all__ = [
     "OUTPUT_PARSERS",
     "RULES",
     "TPCC",
+    "TPCH",
     "YCSB",
     "Case",
     "Dbms",
@@ -34,19 +37,25 @@ __all__ = [
     "Generator",
     "Introspection",
     "Knob",
+    "KnobCatalogue",
     "KnobChoice",
     "Lifecycle",
     "Moment",
     "Program",
     "RankedKnob",
+    "Refusal",
     "SpecErrors",
     "SpecProblem",
+    "StartableKnob",
+    "StartableRecord",
     "Study",
     "StudySpecs",
     "Value",
     "Workload",
     "Writing",
+    "add_named_knobs",
     "ask_version",
+    "catalogue_file",
     "check_prior_version",
     "find_path",
     "find_paths",
@@ -54,9 +63,12 @@ __all__ = [
     "find_specs",
     "load_study",
     "major_version",
+    "read_knob_catalogue",
+    "read_records",
     "read_spec",
     "render_reference",
     "render_schemas",
+    "suggest",
     "validate_files",
     "write_reference",
     "write_schemas",

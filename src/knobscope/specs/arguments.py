@@ -5,7 +5,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_study"]
+__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_dbms", "find_study"]
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,3 +34,13 @@ def find_study(text: str) -> Path:
         have = ", ".join(sorted(path.stem for path in named.parent.glob("*.yaml"))) or "none"
         raise UserError(f"no study {text!r}; expected a YAML file, or one of those in specs/studies: {have}")
     return named
+
+
+def find_dbms(text: str, root: Path) -> Path:
+    """Return the DBMS spec that is given by path or by name. UserError: there is none."""
+    folder = root / "specs/dbms"
+    path = Path(text) if text.endswith(".yaml") else folder / f"{text}.yaml"
+    if not path.is_file():
+        have = ", ".join(sorted(one.stem for one in folder.glob("*.yaml"))) or "none"
+        raise UserError(f"no DBMS {text!r}; expected a YAML file, or one of those in {folder}: {have}")
+    return path

@@ -1,6 +1,7 @@
 """What all spec models share: unknown keys are errors, values are not converted behind the user's back."""
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -30,9 +31,9 @@ class SpecModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def suggest(word: object, known: list[str]) -> str:
-    """Return what was expected instead of an unknown word: the nearest known one, or all."""
-    guess = get_close_matches(str(word), known, n=1)
+def suggest(word: object, known: list[str], more: Iterable[str] = ()) -> str:
+    """Return what was expected instead of an unknown word: the nearest one of all there are, or the known ones."""
+    guess = get_close_matches(str(word), [*known, *more], n=1)
     return f"{guess[0]} (did you mean that?)" if guess else f"one of {', '.join(known)}"
 
 

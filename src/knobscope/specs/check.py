@@ -1,7 +1,7 @@
 """What no single value can show: references between specs, values against knobs, circles, missing programs, paths."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from knobscope.errors import UserError
@@ -9,7 +9,7 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.expression import WORKLOAD_NAMES
-from knobscope.specs.generator import BUILT_IN, TPCC, YCSB, Generator
+from knobscope.specs.generator import BUILT_IN, TPCC, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
 from knobscope.specs.lifecycle import SQL_BINDING
 from knobscope.specs.programs import Program, ask_version, find_path, find_program, is_between
@@ -27,6 +27,7 @@ __all__ = [
     "check_programs",
     "check_study_knobs",
     "check_versions",
+    "find_version_misfits",
 ]
 
 #: Any workload will do to see whether an expression can be evaluated and holds for the defaults.
@@ -98,18 +99,22 @@ def find_cycle(knobs: dict[str, Knob]) -> list[str] | None:
     return next((cycle for name in needs if (cycle := visit(name, [])) is not None), None)
 
 
-def check_study_knobs(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecProblem]:
-    """Yield knobs and values of a study that the DBMS does not know."""
+def check_study_knobs(
+    document: Document, study: Study, dbms: Dbms, catalogue: Iterable[str] = ()
+) -> Iterator[SpecProblem]:
+    """Yield knobs and values of a study that the DBMS does not know; `catalogue`: other knobs that it might name."""
     for name, choice in study.knobs.get(dbms.name, {}).items():
         place = ("knobs", dbms.name, name)
         if name not in dbms.knobs:
-            yield document.problem(place, f"an unknown knob of {dbms.name}", suggest(name, sorted(dbms.knobs)))
+            expected = suggest(name, sorted(dbms.knobs), catalogue)
+            yield document.problem(place, f"an unknown knob of {dbms.name}", expected)
         elif choice is not None:
             yield from _check_choice(document, place, dbms.knobs[name], choice)
     for name, value in study.baseline.get(dbms.name, {}).items():
         place = ("baseline", dbms.name, name)
         if name not in dbms.knobs:
-            yield document.problem(place, f"an unknown knob of {dbms.name}", suggest(name, sorted(dbms.knobs)))
+            expected = suggest(name, sorted(dbms.knobs), catalogue)
+            yield document.problem(place, f"an unknown knob of {dbms.name}", expected)
         elif (problem := dbms.knobs[name].problem_with(value)) is not None:
             yield document.problem(place, repr(value), f"another value: it {problem}")
 
@@ -167,18 +172,34 @@ def _check_found(
 
 
 def check_versions(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecProblem]:
-    """Yield knobs of a study that the version on this machine does not have yet, or has no more."""
-    chosen = {**study.knobs.get(dbms.name, {}), **study.baseline.get(dbms.name, {})}
-    bound = {name: knob for name in chosen if (knob := dbms.knobs.get(name)) and (knob.since or knob.until)}
-    if not bound or dbms.version is None:
+    """Yield what a study asks of another version than that on this machine; nothing where only a client knows it."""
+    if dbms.version is None or not _bounds(study, dbms):
         return
     version = ask_version(dbms.version, dbms.programs, dbms.paths)
-    for name, knob in bound.items():
-        if not is_between(version, knob.since, knob.until):
-            limits = [f"from {knob.since} on"] if knob.since else []
-            limits += [f"up to {knob.until}"] if knob.until else []
-            group = "knobs" if name in study.knobs.get(dbms.name, {}) else "baseline"
-            yield document.problem((group, dbms.name, name), f"{dbms.name} {version}", " and ".join(limits))
+    for place, limits in find_version_misfits(study, dbms, version):
+        yield document.problem(place, f"{dbms.name} {version}", limits)
+
+
+def find_version_misfits(study: Study, dbms: Dbms, version: str) -> Iterator[tuple[Location, str]]:
+    """Yield the places of a study that want another version than this one of a DBMS, and which they want."""
+    for place, (since, until) in _bounds(study, dbms).items():
+        if not is_between(version, since, until):
+            limits = [f"from {since} on"] if since else []
+            limits += [f"up to {until}"] if until else []
+            whose = f"{dbms.name}.yaml is for versions " if place[0] == "dbms" else ""
+            yield place, whose + " and ".join(limits)
+
+
+def _bounds(study: Study, dbms: Dbms) -> dict[Location, tuple[str | None, str | None]]:
+    """Return the first and last version of the DBMS spec and of each knob that the study names, where stated."""
+    bounds: dict[Location, tuple[str | None, str | None]] = {
+        ("dbms", study.dbms.index(dbms.name)): (dbms.since, dbms.until)
+    }
+    groups = {"baseline": list(study.baseline.get(dbms.name, {})), "knobs": list(study.knobs.get(dbms.name, {}))}
+    for group, names in groups.items():
+        known = {name: dbms.knobs[name] for name in names if name in dbms.knobs}
+        bounds |= {(group, dbms.name, name): (knob.since, knob.until) for name, knob in known.items()}
+    return {place: limits for place, limits in bounds.items() if any(limits)}
 
 
 def check_load(
@@ -188,12 +209,12 @@ def check_load(
     place = ("workloads", workload.name)
     chosen = [name for name in study.knobs.get(dbms.name, {}) if name in dbms.knobs]
     if workload.generator in BUILT_IN:
-        title = {YCSB: "YCSB", TPCC: "TPC-C"}[workload.generator]
+        title = {YCSB: "YCSB", TPCC: "TPC-C", TPCH: "TPC-H"}[workload.generator]
         if dbms.connection is None:
             names = ", ".join(sorted(dbms.generators)) or "none"
             yield document.problem(place, f"{title} for {dbms.name}", f"a workload of its generators: {names}")
-        elif workload.generator == TPCC and dbms.connection.binding != SQL_BINDING:
-            yield document.problem(place, f"TPC-C for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
+        elif workload.generator != YCSB and dbms.connection.binding != SQL_BINDING:
+            yield document.problem(place, f"{title} for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
         unwritable = ("argv", "by_value") if dbms.lifecycle is None else ()
     elif workload.generator in generators:
         if workload.generator not in dbms.generators:

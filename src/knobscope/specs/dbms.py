@@ -9,7 +9,7 @@ from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.expression import WORKLOAD_NAMES
 from knobscope.specs.files import Files
 from knobscope.specs.introspect import Introspection
-from knobscope.specs.knob import Knob
+from knobscope.specs.knob import Knob, Version
 from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, Readback
 from knobscope.specs.programs import Program
 from knobscope.specs.template import PLACEHOLDERS, Place, PlaceOrPassword, names_in
@@ -65,6 +65,10 @@ class Dbms(SpecModel):
         le=3,
         description="How many numbers of the version make a major one, in which knobs keep their meaning: 1 for 15.4 "
         "of PostgreSQL, 2 for 10.11.6 of MariaDB.",
+    )
+    since: Version | None = Field(default=None, description="First version that this file describes, in quotes: '9'.")
+    until: Version | None = Field(
+        default=None, description="Last version that this file describes; all that begin like it belong to it."
     )
     lifecycle: Lifecycle | None = Field(
         default=None, description="How the server lives; absent for a DBMS that lives in its client."

@@ -28,4 +28,9 @@ class Introspection(SpecModel):
     apply: Annotated[dict[str, Apply], Field(min_length=1)] = Field(
         description="What each word in `context` means; a setting whose word is missing here is no knob."
     )
+    leave_out: list[str] = Field(
+        default_factory=list,
+        description="Settings that no study varies, though the DBMS would let it: ports, identity, encryption, what "
+        "ends recovery or refuses clients. Names, in which * stands for any text.",
+    )
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes the knobs.")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from knobscope.specs.base import SpecModel, suggest
+from knobscope.specs.catalogue import add_named_knobs
 from knobscope.specs.check import (
     check_baseline,
     check_dbms,
@@ -23,6 +24,7 @@ from knobscope.specs.generator import BUILT_IN, Generator
 from knobscope.specs.inherit import load_extended
 from knobscope.specs.prior import FittedModel, check_prior
 from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
+from knobscope.specs.startable import check_startable, narrow_knobs, read_records
 from knobscope.specs.study import Study
 from knobscope.specs.validate import validate_document
 from knobscope.specs.workload import Workload
@@ -174,8 +176,9 @@ def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
     devices = reader.read_named(document, "devices", study.devices, Device, reader.check_device)
     workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
-    for one in dbms.values():
-        problems = list(check_study_knobs(document, study, one))
+    for name in dbms:
+        dbms[name], problems = _complete(document, study, dbms[name])
+        one = dbms[name]
         if not problems:
             for workload in changed.values():
                 problems += check_baseline(document, study, one, workload)
@@ -189,6 +192,18 @@ def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
     if reader.problems:
         raise SpecErrors(reader.problems)
     return StudySpecs(study, dbms, devices, changed, prior, reader.generators)
+
+
+def _complete(document: Document, study: Study, dbms: Dbms) -> tuple[Dbms, list[SpecProblem]]:
+    """Return the DBMS with the knobs that the study takes from its catalogue, cut to values that are known to start."""
+    folder = document.path.absolute().parent.parent
+    named = [*study.knobs.get(dbms.name, {}), *study.baseline.get(dbms.name, {})]
+    whole, choice = add_named_knobs(dbms, folder / "dbms" / f"{dbms.name}.yaml", named)
+    problems = list(check_study_knobs(document, study, whole, choice))
+    records = read_records(folder / "startable", whole)
+    if not problems:
+        problems += check_startable(document, study, whole, records)
+    return narrow_knobs(whole, records), problems
 
 
 def _change(workload: Workload, study: Study) -> Workload:

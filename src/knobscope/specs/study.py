@@ -121,6 +121,12 @@ class Budget(SpecModel):
     """Where the study ends whatever it has found."""
 
     runs: int | None = Field(default=None, gt=0, description="Runs at most; no limit when absent.")
+    disk_gb: float = Field(
+        default=50,
+        gt=0,
+        description="Gigabytes (10^9 bytes) that results and loaded data may take, for each device. Loaded data that "
+        "is not in use is removed first, that of the longest time ago before others, and loaded again when needed.",
+    )
 
 
 class Study(SpecModel):

@@ -95,8 +95,8 @@ def run_noise(data: StudyData, case: Case) -> float | None:
 def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     runs = data.rows(
         """
-        SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s, monitor,
-            lost_events, unattributed_share
+        SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
+            window_change, window_steady, monitor, lost_events, unattributed_share
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
         ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
         """,
@@ -175,6 +175,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         )
     ok = [row for row in runs if row["status"] == "ok"]
     monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
+    yield "Steady windows", _describe_windows(ok)
     yield "Monitor", _describe_monitors(ok, monitors)
     watched = [row for row in ok if row["monitor"] == "bpf"]
     if watched:
@@ -185,6 +186,21 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
             "I/O of unknown origin",
             (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
         )
+
+
+def _describe_windows(ok: list[Row]) -> str:
+    """Warn of runs whose throughput still rose or fell; they count all the same."""
+    judged = [row for row in ok if row["window_steady"] is not None]
+    if not judged:
+        return "not known: too few intervals in a window"
+    unsteady = [row["window_change"] for row in judged if not row["window_steady"]]
+    if not unsteady:
+        return f"all of {format_count(len(judged))}"
+    worst = max(unsteady, key=abs)
+    return (
+        f"⚠ {format_count(len(unsteady))} of {format_count(len(judged))} are not: throughput still "
+        f"{'rose' if worst > 0 else 'fell'} by {format_share(abs(worst))} in one; consider a longer warm-up or window"
+    )
 
 
 def _describe_monitors(ok: list[Row], monitors: list[str]) -> str:
