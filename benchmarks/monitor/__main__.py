@@ -39,7 +39,8 @@ def main() -> int:
     with ExitStack() as stack:
         targets = [stack.enter_context(open_memory())] if "memory" in options.targets else []
         targets += [stack.enter_context(open_disk(options.directory))] if "disk" in options.targets else []
-        for number, target, condition in _plan(options.rounds, targets):
+        conditions = [one for one in CONDITIONS if not options.only or one.name in {CONDITIONS[0].name, *options.only}]
+        for number, target, condition in _plan(options.rounds, targets, conditions):
             if condition.name in reasons:
                 continue
             print(f"round {number}: {condition.name} on {target.name}", file=sys.stderr)
@@ -60,11 +61,11 @@ def main() -> int:
     return 0
 
 
-def _plan(rounds: int, targets: list[Target]) -> Iterator[tuple[int, Target, Condition]]:
+def _plan(rounds: int, targets: list[Target], conditions: list[Condition]) -> Iterator[tuple[int, Target, Condition]]:
     """Yield every condition on every target once per round, shuffled."""
     order = random.Random(1)  # noqa: S311 - an order, no secret
     for number in range(rounds):
-        pairs = [(target, condition) for target in targets for condition in CONDITIONS]
+        pairs = [(target, condition) for target in targets for condition in conditions]
         order.shuffle(pairs)
         for target, condition in pairs:
             yield number, target, condition
@@ -96,6 +97,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="repetitions of everything (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of each load (default: %(default)s)")
     parser.add_argument("--targets", nargs="+", choices=("memory", "disk"), default=["memory", "disk"])
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="conditions beside nothing (default: all)")
     parser.add_argument("--directory", type=Path, default=Path(), help="where on the disk (default: here)")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write figures and all single samples")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the markers of this page")

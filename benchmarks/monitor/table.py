@@ -20,12 +20,16 @@ def summarise(samples: list[Sample], reasons: dict[str, str], rounds: int, secon
     """Return medians over the rounds: a row per target, condition and depth."""
     rows = []
     for target in dict.fromkeys(sample.target for sample in samples):
-        for condition in (condition.name for condition in CONDITIONS if condition.name not in reasons):
+        for condition in dict.fromkeys(sample.condition for sample in sorted(samples, key=_place)):
             for depth in DEPTHS:
                 place = (target, condition, depth)
                 rows.append({"target": target, "condition": condition, "depth": depth, **_compare(samples, place)})
     machine = {"kernel": os.uname().release, "processors": os.cpu_count(), "load_average": os.getloadavg()[0]}
     return {"machine": machine, "rounds": rounds, "seconds": seconds, "unavailable": reasons, "rows": rows}
+
+
+def _place(sample: Sample) -> int:
+    return [condition.name for condition in CONDITIONS].index(sample.condition)
 
 
 def _compare(samples: list[Sample], place: tuple[str, str, int]) -> dict[str, Any]:
