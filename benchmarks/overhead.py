@@ -63,11 +63,12 @@ class Bed:
     def measure(self) -> None:
         """Measure a run and note its phases; raises RuntimeError when it fails."""
         assert self.snapshot is not None
-        record = measure_run(self.bench, self.dbms.name, self.configuration, self.snapshot)
+        run_id = f"{self.dbms.name}-{len(self.seconds['total'])}"
+        record = measure_run(self.bench, run_id, self.configuration, self.snapshot)
         if record["run"]["status"] != "ok":
             raise RuntimeError(f"{self.dbms.name}: {record['run']['reason']}\n{record['run'].get('log_tail', '')}")
         begin = time.monotonic()
-        self.store.save(self.dbms.name, record)
+        self.store.save(run_id, record)
         spent = {row["phase"]: row["seconds"] for row in record["phases"]} | {"store": time.monotonic() - begin}
         for phase, seconds in spent.items():
             self.seconds[phase].append(seconds)

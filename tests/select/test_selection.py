@@ -82,6 +82,14 @@ def test_turning_point_of_an_important_knob_is_found() -> None:
     assert [(p["knob"], p["type"], p["value"]) for p in result.points] == [("size", "turning", 8.0)]
 
 
+def test_a_special_value_has_no_place_on_a_log_axis() -> None:
+    table = grid(size=[0, 1, 2, 4, 8, 16, 32], mode=[0, 1], other=[1, 2, 3, 4])
+    curve = {0: 5.0, 1: 1.0, 2: 1.5, 4: 2.2, 8: 3.0, 16: 2.0, 32: 1.2}
+    table["y"] = 100 * table["size"].map(curve) * np.exp(np.random.default_rng(1).normal(0, 0.02, len(table)))
+    result = select_knobs(table, ["size", "mode", "other"], "y", axes={"size": "log"})
+    assert [(p["knob"], p["type"], p["value"]) for p in result.points] == [("size", "turning", 8.0)]
+
+
 def test_words_and_truth_values_are_categories() -> None:
     table = grid(sync=["fsync", "fdatasync", "open_sync"], wal=[True, False], size=[1, 2, 3, 4])  # type: ignore[list-item]
     table["y"] = table.sync.map({"fsync": 100.0, "fdatasync": 150.0, "open_sync": 60.0}) + table["size"]

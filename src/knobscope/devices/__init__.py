@@ -3,6 +3,7 @@
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.lock import device_lock
+from knobscope.devices.placement import make_scattering_directory
 from knobscope.devices.scratch import OpenDevice, close_device, open_device
 from knobscope.devices.spec import load_device
 
@@ -14,6 +15,7 @@ __all__ = [
     "device_lock",
     "find_block_device",
     "load_device",
+    "make_scattering_directory",
     "open_device",
     "take_down",
 ]

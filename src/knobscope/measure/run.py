@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from knobscope.devices import make_scattering_directory
 from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.load import start_load
@@ -111,7 +112,8 @@ def _status_of(error: GeneratorError) -> str:
 def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[Path]:
     """Yield a copy of the snapshot that is on the device already; it is removed at the end."""
     shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True, mode=0o711)
+    make_scattering_directory(directory.parent)
+    directory.mkdir(mode=0o711)
     try:
         copy_snapshot(snapshot, directory / "data", cold=cold)
         yield directory / "data"

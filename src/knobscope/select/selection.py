@@ -215,11 +215,15 @@ def important_points(
         numbers = runs.settings.numbers(knob)
         if numbers is None:
             continue
+        axis = axes.get(knob, "linear")
         counts = np.bincount(runs.settings.column(knob), minlength=len(numbers))
-        seen = np.flatnonzero(counts)
+        # A special value such as 0 for "off" has no place on a log axis.
+        seen = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
+        if not len(seen):
+            continue
         error = noise / math.sqrt(counts[seen].mean())
         effects = level_effects(model, runs.settings, knob)[seen]
-        points = find_points([numbers[i] for i in seen], effects.tolist(), axes.get(knob, "linear"), error)
+        points = find_points([numbers[i] for i in seen], effects.tolist(), axis, error)
         found += [
             {"knob": knob, **point.to_json(), "share": share, "score": point.turn_ratio * share} for point in points
         ]
