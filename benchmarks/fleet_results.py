@@ -145,7 +145,9 @@ def render_outcome(one: Outcome) -> list[str]:
         "",
     ]
     lines += [f"- {describe_effect(effect)}" for effect in one.durability]
-    lines += [f"- {row['mismatches']} findings by `{row['rule']}`, e.g. {row['sentence']}" for row in one.findings]
+    lines += [
+        f"- `{row['rule']}`, {row['mismatches']} × mismatch; the largest: {row['sentence']}" for row in one.findings
+    ]
     lines += [] if one.findings else ["- No rule found a mismatch."]
     return [*lines, ""]
 
