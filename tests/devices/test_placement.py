@@ -1,6 +1,8 @@
 """Directories that ext4 spreads over the device."""
 
-import subprocess
+import array
+import fcntl
+import os
 from pathlib import Path
 
 from knobscope.devices import find_block_device, make_scattering_directory
@@ -14,5 +16,7 @@ def test_a_scattering_directory_is_marked_once_and_usable(tmp_path: Path) -> Non
     (directory / "one").mkdir()
     assert find_block_device(directory).name
     if find_mount(directory).filesystem == "ext4":
-        listed = subprocess.run(["lsattr", "-d", directory], capture_output=True, text=True, check=True).stdout
-        assert "T" in listed.split()[0]
+        flags, descriptor = array.array("l", [0]), os.open(directory, os.O_RDONLY)
+        fcntl.ioctl(descriptor, 0x80086601, flags)  # FS_IOC_GETFLAGS
+        os.close(descriptor)
+        assert flags[0] & 0x00020000  # FS_TOPDIR_FL

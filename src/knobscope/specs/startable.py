@@ -79,9 +79,10 @@ def check_startable(
         for file, record in records.items():
             knob = record.knobs.get(name)
             if knob is not None and not _is_within(value, knob, dbms.knobs[name]):
-                words = next(one.words for one in (knob.below, knob.above) if one is not None)
-                found = f"{value!r}, with which {dbms.name} {record.version} does not start ({words})"
                 low, high = knob.startable
+                refusal = knob.below if isinstance(value, int | float) and value < low else knob.above
+                why = f" ({refusal.words})" if refusal else ""
+                found = f"{value!r}, with which {dbms.name} {record.version} does not start{why}"
                 yield document.problem(location, found, f"a value in [{low}, {high}], as {file} has it")
 
 
