@@ -9,7 +9,7 @@
 -- Penalty: how many times more random reads the device does at its best depth than at depth one: an upper bound.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, is_sentinel, count(*) AS runs,
-        median(coalesce(busy_share, 0)) AS busy,  -- a run without a single request has none
+        median(busy_share) AS busy,
         median(depth_one_share) AS depth_one, min(depth_one_share) AS depth_one_low, max(depth_one_share) AS depth_one_high,
         median(busy_depth) AS depth,
         max(queues) AS queues,

@@ -269,7 +269,7 @@ class StudyMaker:
             return
         one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))
         depths = {0: 1 - self.busy, 1: self.busy * one, 4: self.busy * (1 - one)}
-        for depth, part in depths.items():
+        for depth, part in ((depth, part) for depth, part in depths.items() if part > 0):  # as the monitor does
             tables["queue_depth"].append({"run_id": run_id, "queue": -1, "depth": depth, "time_ns": int(part * 1e10)})
         for queue, load in enumerate(self.queue_loads):
             tables["queue_depth"].append({"run_id": run_id, "queue": queue, "depth": 1, "time_ns": int(load * 1e9)})

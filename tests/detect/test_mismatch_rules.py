@@ -278,10 +278,11 @@ def test_io_parallelism_by_hardware_queues(make_study: Make, loads: tuple[float,
         assert "the most loaded of 3 hardware queues carries 67 %" in row.sentence
 
 
-def test_io_parallelism_of_an_idle_device(make_study: Make) -> None:
-    row = only_row(make_study(busy=0.03, depth_one=0.99).judge("io_parallelism"))
+@pytest.mark.parametrize(("busy", "told"), [(0.03, "3 %"), (0, "0 %")])
+def test_io_parallelism_of_an_idle_device(make_study: Make, busy: float, told: str) -> None:
+    row = only_row(make_study(busy=busy, depth_one=0.99).judge("io_parallelism"))
     assert row.verdict == "insufficient"
-    assert "busy for 3 % of the time only" in row.sentence
+    assert f"busy for {told} of the time only" in row.sentence
 
 
 def test_io_parallelism_without_another_value(make_study: Make) -> None:

@@ -40,8 +40,8 @@ VIEWS: dict[str, str] = {
     "watched_runs": "SELECT * FROM ok_runs WHERE monitor = 'bpf' AND coalesce(lost_events, 0) = 0",
     "run_depths": """
         SELECT run_id,
-            sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0) / sum(time_ns::DOUBLE) FILTER (queue = -1)
-                AS busy_share,
+            coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0), 0)
+                / sum(time_ns::DOUBLE) FILTER (queue = -1) AS busy_share,
             coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth = 1), 0)
                 / sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0) AS depth_one_share,
             sum(time_ns::DOUBLE * depth) FILTER (queue = -1)
