@@ -41,11 +41,7 @@ EFFECTS = {
 }
 #: Place among the screening runs of a case -> how it failed.
 FAILURES = {
-    2: (
-        "failed_start",
-        "the server ended before it answered (exit code 1)",
-        "FATAL: cannot map 64 GiB of memory\nshutting down",
-    ),
+    2: ("failed_start", "the server ended before it answered (exit code 1)", "FATAL: cannot map 64 GiB\nshutting down"),
     4: ("rejected_value", "the server refused mmap_size = 1099511627776", "error: mmap_size out of range"),
     6: ("timeout", "no result within 36 s", "checkpoint still running\ncheckpoint still running"),
     8: ("failed_run", "312 of 40,211 operations failed", "SQLITE_BUSY: database is locked"),

@@ -4,7 +4,7 @@ from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.lock import device_lock
 from knobscope.devices.placement import make_scattering_directory
-from knobscope.devices.scratch import OpenDevice, close_device, open_device
+from knobscope.devices.scratch import OpenDevice, close_device, open_device, require_free
 from knobscope.devices.spec import load_device
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "load_device",
     "make_scattering_directory",
     "open_device",
+    "require_free",
     "take_down",
 ]

@@ -16,7 +16,7 @@ from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Tier
 
-__all__ = ["OpenDevice", "close_device", "open_device"]
+__all__ = ["OpenDevice", "close_device", "open_device", "require_free"]
 
 _FOLDER = ".knobscope"
 
@@ -39,11 +39,17 @@ class OpenDevice:
 
     def require_free(self, needed: int, purpose: str) -> None:
         """Raise UserError unless so many bytes are free."""
-        if self.free_bytes < needed:
-            raise UserError(
-                f"device {self.name}: {purpose} needs {needed >> 20} MiB on {self.directory}, and "
-                f"{self.free_bytes >> 20} MiB are free; free some space, or use a larger device"
-            )
+        require_free(self.directory, needed, f"device {self.name}: {purpose}")
+
+
+def require_free(directory: Path, needed: int, purpose: str) -> None:
+    """Raise UserError unless so many bytes are free where a directory lies."""
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise UserError(
+            f"{purpose} needs {needed / 1e9:.3g} GB on {directory}, where {free / 1e9:.3g} GB are free; "
+            "free some space, or use a larger device"
+        )
 
 
 @contextmanager

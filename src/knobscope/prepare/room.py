@@ -4,9 +4,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from knobscope.devices import require_free
 from knobscope.errors import UserError
 
-__all__ = ["DiskRoom", "require_free"]
+__all__ = ["DiskRoom"]
 
 
 class DiskRoom:
@@ -52,16 +53,6 @@ class DiskRoom:
 
     def _snapshots(self) -> list[Path]:
         return [path.parent for path in self.scratch.glob("snapshots/*/snapshot.json")]
-
-
-def require_free(directory: Path, needed: int, purpose: str) -> None:
-    """Raise UserError unless so many bytes are free where a directory lies."""
-    free = shutil.disk_usage(directory).free
-    if free < needed:
-        raise UserError(
-            f"{purpose} needs {needed / 1e9:.3g} GB on {directory}, where {free / 1e9:.3g} GB are free; "
-            "free some space, or use a larger device"
-        )
 
 
 def _size(directory: Path) -> int:

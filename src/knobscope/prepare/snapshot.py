@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from knobscope.devices import require_free
 from knobscope.generators import (
     GeneratorCall,
     GeneratorError,
@@ -23,7 +24,7 @@ from knobscope.generators import (
     read_back,
     record_bytes,
 )
-from knobscope.prepare.room import DiskRoom, require_free
+from knobscope.prepare.room import DiskRoom
 from knobscope.prepare.tables import keep_tables, read_tables, table_question
 from knobscope.processes import supervise
 from knobscope.servers import (
