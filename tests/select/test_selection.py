@@ -55,6 +55,15 @@ def test_noise_is_not_trusted() -> None:
     assert "not predictable" in result.reason
 
 
+def test_runs_that_were_not_chosen_have_to_be_predicted_on_their_own() -> None:
+    table = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3])
+    table["y"] = np.exp(10.0 * table.a + np.random.default_rng(4).normal(0, 1, len(table)))
+    runs = table.sample(90, random_state=3)
+    assert select_knobs(runs, ["a", "b", "c", "d"], "y").stopped
+    result = select_knobs(runs.assign(is_chosen=runs.a != 2), ["a", "b", "c", "d"], "y")
+    assert not result.stopped and "drawn at random" in result.reason
+
+
 def test_levels_of_the_plan_have_to_be_seen() -> None:
     runs = known_grid().sample(140, random_state=1)
     assert select_knobs(runs, FACTORS, "y").stopped
@@ -122,6 +131,13 @@ def test_too_few_runs_still_give_an_order_but_no_trust() -> None:
     assert not result.stopped and "insufficient samples" in result.reason
     assert sorted(knob["knob"] for knob in result.importance) == sorted(FACTORS)
     assert not result.trustworthy
+
+
+@pytest.mark.parametrize("model", ["auto", "anova"])
+def test_runs_of_a_single_configuration_are_refused(model: str) -> None:
+    runs = pd.concat([known_grid().head(1)] * 4)
+    with pytest.raises(UserError, match="all 4 successful runs are of one configuration"):
+        select_knobs(runs, FACTORS, "y", model=model)
 
 
 def test_a_single_run_is_refused() -> None:

@@ -90,6 +90,7 @@ def _plan_row(run: ImportedRun, knobs: Mapping[str, ImportedKnob]) -> dict[str, 
         "repeat": run.repeat,
         "load_id": "",
         "configuration": json.dumps(configuration, sort_keys=True),
+        "is_chosen": False,
     }
 
 

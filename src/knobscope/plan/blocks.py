@@ -72,6 +72,7 @@ def build_block(
             "repeat": repeat,
             "load_id": load_id_of(dbms, configuration),
             "configuration": json.dumps(dict(configuration), sort_keys=True),
+            "is_chosen": False,
         }
         for position, (configuration, is_sentinel) in enumerate(sequence)
     ]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from knobscope.errors import UserError
-from knobscope.plan.blocks import build_block, seed_of, split_into_blocks
+from knobscope.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
 from knobscope.plan.levels import baseline_of, screening_levels, sweep_values
-from knobscope.plan.picking import RESPONSIVE
+from knobscope.plan.picking import RESPONSIVE, count_random
 from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
 from knobscope.specs import Case, StudySpecs
 
@@ -55,10 +55,12 @@ def plan_screening(
     for index in [round_] if sampling.method in RESPONSIVE else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
         configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen, earlier)
+    chosen = configurations[count_random(sampling.method, sampling.runs_per_round) :]
+    chosen_ids = {config_id_of(case.dbms, configuration) for configuration in chosen}
     rows: list[dict[str, Any]] = []
     for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):
         rows += build_block(case, space.dbms, "screen", round_, index, part, space.baseline, study.seed, repeat=index)
-    return rows
+    return [{**row, "is_chosen": row["config_id"] in chosen_ids} for row in rows]
 
 
 def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[dict[str, Any]]:

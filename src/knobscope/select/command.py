@@ -24,7 +24,7 @@ _CANDIDATES = 5000
 
 
 def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
-    """Return one row per ok run: a column per knob (as text), `throughput_ops`, `block` and `round`.
+    """Return one row per ok run: a column per knob (as text), `throughput_ops`, `block`, `round` and `is_chosen`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """
@@ -32,11 +32,12 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
 
     measured = read_table([directory / "runs.parquet" for directory in runs])
     measured = measured[measured["status"] == "ok"]
-    planned = read_table(plans).drop_duplicates("config_id").set_index("config_id")["configuration"]
-    configurations = [json.loads(planned[config_id]) for config_id in measured["config_id"]]
+    planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
+    configurations = [json.loads(text) for text in planned["configuration"]]
     settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
     columns = {"throughput_ops": "throughput_ops", "block": "block_id", "round": "round"}
-    return pd.DataFrame({**settings, **{name: list(measured[column]) for name, column in columns.items()}})
+    told = {name: list(measured[column]) for name, column in columns.items()}
+    return pd.DataFrame({**settings, **told, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
 
 def _run(args: argparse.Namespace) -> int:

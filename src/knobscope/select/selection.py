@@ -105,24 +105,28 @@ def select_knobs(
     """Fit the runs so far, decide whether to stop measuring, and rank the knobs.
 
     `runs` has one row per successful run: a column per factor, the response, and optionally `block`, whose offsets are
-    removed as far as configurations repeated across blocks (sentinels) show them, and `round`, which a stop on
-    stability compares. `levels` are all levels that the plan may still use; `candidates`, when given, all
-    configurations that it may use (a row each): only their cells have to be seen before stopping. `axes` says per
-    factor whether knees are looked for on a linear (default) or log axis. Knobs are ranked by extremely randomised
-    trees where the runs are too few for the model.
-    UserError: fewer than two runs, missing columns or values, a response without logarithm, an unknown model.
+    removed as far as configurations repeated across blocks (sentinels) show them, `round`, which a stop on stability
+    compares, and `is_chosen`: the other runs have to be predicted on their own before stopping. `levels` are all levels
+    that the plan may still use; `candidates`, when given, all configurations that it may use (a row each): only their
+    cells have to be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or
+    log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model.
+    UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
+    unknown model.
     """
     if len(runs) < 2:
         raise UserError(f"{len(runs)} successful runs; two are the least that can be compared")
     if not factors:
         raise UserError("no factors to select from; expected at least one knob")
+    if all(name in runs.columns for name in factors) and len(runs[list(factors)].drop_duplicates()) < 2:
+        raise UserError(f"all {len(runs)} successful runs are of one configuration; two are the least to compare")
 
     def fit(rows: "pd.DataFrame") -> _Fit:
         settings, possible = _encode(rows, factors, levels, candidates)
         values = read_response(rows, response, log_response)
         if "block" in rows.columns:
             values = remove_block_offsets(settings.groups(), rows["block"].to_numpy(), values)
-        averaged = Runs.of(settings, values)
+        is_random = ~rows["is_chosen"].to_numpy(bool) if "is_chosen" in rows.columns else None
+        averaged = Runs.of(settings, values, is_random)
         decision = decide_stop(averaged, model, possible, threshold, splits, seed)
         explained = decision.model.explain(averaged.settings, averaged.response) if decision.model else []
         return _Fit(averaged, decision, explained, important_points(decision, averaged, explained, axes or {}))

@@ -14,6 +14,7 @@ PLAN_TABLES: dict[str, dict[str, str]] = {
         "repeat": "INTEGER",
         "load_id": "VARCHAR",
         "configuration": "VARCHAR",  # JSON: knob -> value
+        "is_chosen": "BOOLEAN",  # for what it would tell, so that it does not stand for all settings
     },
     "knob_values": {"config_id": "VARCHAR", "dbms": "VARCHAR", "knob": "VARCHAR", "value": "VARCHAR"},
 }

@@ -67,6 +67,7 @@ def _plan_row(
         "repeat": 0 if step.tuner is None else (step.trial - 1) * len(tuners) + step.tuner,
         "load_id": load_id_of(dbms, configuration),
         "configuration": json.dumps(configuration, sort_keys=True),
+        "is_chosen": step.tuner is not None,
     }
 
 
