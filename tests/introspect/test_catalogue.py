@@ -2,10 +2,11 @@
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from knobscope.errors import UserError
-from knobscope.introspect import read_catalogue, render_knobs
-from knobscope.specs import Introspection, Knob
+from knobscope.introspect import learn, read_catalogue, render_knobs
+from knobscope.specs import Introspection, Knob, Trial
 
 ASKED = Introspection(
     query="select name, description from settings",
@@ -75,6 +76,72 @@ def test_what_is_no_knob_is_left_out_with_its_reason(change: dict[str, object], 
     catalogue = read_catalogue(ASKED, {"one": {**INTEGER, **change}, "two": INTEGER})
     assert list(catalogue.knobs) == ["two"]
     assert catalogue.left_out == {"one": reason}
+
+
+BY_FORM = Introspection(
+    types={"integer": "integer", "decimal": "real", "switch": "boolean", "quantity": "integer", "enum": "enum"},
+    apply="restart",
+    reach=10,
+    source="https://example.org/settings",
+)
+
+
+@pytest.mark.parametrize(
+    ("default", "shape"),
+    [
+        ("32", {"type": "integer", "range": [3, 320], "default": 32}),
+        ("1", {"type": "integer", "range": [1, 10], "default": 1}),
+        ("0.25", {"type": "real", "range": [0.025, 2.5], "default": 0.25}),
+        ("yes", {"type": "boolean", "default": True}),
+        ("10000ms", {"type": "integer", "range": [1000, 100000], "default": 10000, "unit": "ms"}),
+        ("16.0 MiB", {"type": "integer", "range": [2, 160], "default": 16, "unit": "MiB"}),
+        ("64MiB/s", {"type": "integer", "range": [6, 640], "default": 64, "unit": "MiB/s"}),
+    ],
+)
+def test_a_default_alone_gives_type_and_range(default: str, shape: dict[str, object]) -> None:
+    knob = Knob.model_validate(read_catalogue(BY_FORM, {"one": {"default": default}}).knobs["one"])
+    assert {key: getattr(knob, key) for key in shape} == shape
+    assert knob.apply == "restart"
+
+
+@pytest.mark.parametrize(
+    ("default", "reason"),
+    [
+        ("0", "no range is told"),
+        ("-1", "no range is told"),
+        ("18446744073709551615", "no range is told"),
+        ("3.5 MiB", "its type is text"),
+        ("lz4", "its type is text"),
+        ("", "its type is text"),
+    ],
+)
+def test_a_default_that_gives_none_is_left_out(default: str, reason: str) -> None:
+    assert read_catalogue(BY_FORM, {"one": {"default": default}}).left_out == {"one": reason}
+
+
+def test_a_trial_tells_what_the_first_pattern_found_in_the_answer_tells() -> None:
+    trial = Trial(
+        statements=["SET {knob} no-such-value"],
+        says={
+            r"one of the following: (?P<values>[^)]+)": {"type": "enum"},
+            r"between (?P<min>-?\d+) and (?P<max>-?\d+)": {"type": "integer"},
+            "": {"context": "any"},
+        },
+    )
+    assert learn(trial, "must be one of the following: a, b") == {"type": "enum", "values": "a, b"}
+    assert learn(trial, "must be between -1 and 9 inclusive") == {"type": "integer", "min": "-1", "max": "9"}
+    assert learn(trial, "OK") == {"context": "any"}
+    row = {"default": "b", **learn(trial, "must be one of the following: a, b")}
+    assert read_catalogue(BY_FORM, {"one": row}).knobs["one"]["values"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("says", "message"),
+    [({"(": {}}, "no regular expression"), ({"(?P<maximum>.)": {}}, "'maximum'"), ({"a": {"kind": "enum"}}, "'kind'")],
+)
+def test_a_trial_that_nobody_can_read_is_refused(says: dict[str, dict[str, str]], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Trial(statements=["SET {knob} 7"], says=says)
 
 
 def test_an_unknown_column_is_an_error_not_a_silence() -> None:

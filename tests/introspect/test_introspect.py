@@ -19,6 +19,7 @@ ON_PURPOSE = {
     "max_wal_size",  # with the default of wal_segment_size; the catalogue has that of a file without initdb
     "innodb_io_capacity_max",  # 4294967295 stands for "decided at start"
     "io_max_concurrency",  # the same, -1
+    "cache_spill",  # unset, it depends on the size of the cache
 }
 
 
@@ -30,7 +31,8 @@ def introspect(name: str, folder: Path) -> Dbms:
     """Introspect, put the list into a copy of the spec in the place of its knobs, and read that back whole."""
     out = folder / "knobs.yaml"
     assert main(["introspect", name, "--out", str(out), "--root", str(ROOT)]) == 0
-    shutil.copy(ROOT / "specs/dbms/postgresql.yaml", folder)
+    for base in ("postgresql", "redis"):
+        shutil.copy(ROOT / f"specs/dbms/{base}.yaml", folder)
     text = (ROOT / f"specs/dbms/{name}.yaml").read_text()
     whole = folder / f"{name}.yaml"
     whole.write_text(text[: text.index("\nknobs:\n") + 1] + out.read_text())
@@ -62,6 +64,30 @@ def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: i
             assert its.range[0] <= mine.range[0] < mine.range[1] <= its.range[1], knob
         if mine.values is not None and its.values is not None:
             assert set(map(_plain, mine.values)) <= set(map(_plain, its.values)), knob
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "least", "shared"),
+    [
+        ("sqlite", 15, 2),
+        ("rocksdb", 60, 15),
+        ("redis", 60, 12),
+        ("duckdb", 60, 8),
+        pytest.param("valkey", 60, 12, marks=pytest.mark.fleet),
+        pytest.param("cassandra", 60, 8, marks=pytest.mark.fleet),
+    ],
+)
+def test_settings_without_a_catalogue_are_learnt(name: str, least: int, shared: int, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    told = introspect(name, tmp_path)
+    assert len(told.knobs) >= least
+    both = sorted(set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE)
+    assert len(both) >= shared
+    for knob in both:
+        assert _plain(by_hand.knobs[knob].default) == _plain(told.knobs[knob].default), knob
 
 
 def _plain(value: object) -> float | str:

@@ -1,6 +1,7 @@
 """Starts a DBMS from its spec on an empty data directory and asks for its catalogue of settings."""
 
 import json
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -12,9 +13,9 @@ from knobscope.generators import GeneratorError, read_back
 from knobscope.prepare import load_session
 from knobscope.processes import supervise
 from knobscope.servers import Instance, Server, ServerFailedError, initialise_data, open_instance, read_version
-from knobscope.specs import Dbms, Workload
+from knobscope.specs import Dbms, Introspection, Trial, Workload
 
-__all__ = ["Answer", "ask_catalogue"]
+__all__ = ["Answer", "ask_catalogue", "learn"]
 
 #: The client that asks wants to know a workload, though it does not run it.
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
@@ -30,10 +31,10 @@ class Answer:
 
 
 def ask_catalogue(dbms: Dbms) -> Answer:
-    """Start the DBMS on an empty data directory, ask `introspect.query`, and leave nothing behind.
+    """Start the DBMS on an empty data directory, ask as `introspect` says, and leave nothing behind.
 
-    UserError: the spec has no `introspect`, a program is missing, the server does not start, or the answer is not rows
-    of (name, JSON object).
+    UserError: the spec has no `introspect`, a program is missing, the server does not start, or the answer to its
+    `query` is not rows of (name, JSON object).
     """
     if dbms.introspect is None:
         raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`: nobody has said how to ask it for its knobs")
@@ -46,28 +47,47 @@ def ask_catalogue(dbms: Dbms) -> Answer:
             with open_instance(dbms, data) as instance:
                 if instance.user is not None:
                     shutil.chown(data, instance.user, instance.user)
-                return _start_and_ask(instance, dbms.introspect.query, log)
+                return _start_and_ask(instance, dbms.introspect, log)
         except (ServerFailedError, GeneratorError) as error:
             raise UserError(f"{dbms.name} did not answer: {error}\n{error.log_tail}") from error
 
 
-def _start_and_ask(instance: Instance, query: str, log: Path) -> Answer:
+def _start_and_ask(instance: Instance, asked: Introspection, log: Path) -> Answer:
     life = instance.dbms.lifecycle
     if life is None:
-        return _ask(instance, query)
+        return _ask(instance, asked)
     initialise_data(instance, {}, log)
     with Server(instance, life, {}, log) as server:
         server.wait_ready()
         server.set_up()
-        return _ask(instance, query)
+        return _ask(instance, asked)
 
 
-def _ask(instance: Instance, query: str) -> Answer:
+def _ask(instance: Instance, asked: Introspection) -> Answer:
     session = load_session(instance, _NO_LOAD, [], [], threads=1)
     each = {_VERSION: instance.dbms.version_sql} if instance.dbms.version_sql else {}
-    answered = dict(read_back(replace(session, readback={"query": query, "each": each}), supervise).effective)
-    version = answered.pop(_VERSION) if each else read_version(instance)
-    return Answer(version or "", {name: _parse(name, text) for name, text in answered.items()})
+    query = asked.query or instance.dbms.readback.query
+    listed = dict(read_back(replace(session, readback={"query": query, "each": each}), supervise).effective)
+    version = listed.pop(_VERSION) if each else read_version(instance)
+    rows = {name: _parse(name, text) if asked.query else {"default": text} for name, text in listed.items()}
+    for trial in asked.trials:
+        attempts = {
+            name: [statement.format(knob=name) for statement in trial.statements]
+            for name in rows
+            if not asked.leaves_out(name)
+        }
+        answers = read_back(replace(session, readback={"attempts": attempts}), supervise).effective
+        for name, answer in answers.items():
+            rows[name] = {**learn(trial, answer), **rows[name]}
+    return Answer(version or "", rows)
+
+
+def learn(trial: Trial, answer: str) -> dict[str, str]:
+    """Return the columns of the catalogue that an answer to a trial tells: of the first pattern found in it."""
+    for pattern, columns in trial.says.items():
+        if (found := re.search(pattern, answer)) is not None:
+            return {**columns, **{name: text for name, text in found.groupdict().items() if text is not None}}
+    return {}
 
 
 def _parse(name: str, text: str) -> dict[str, Any]:

@@ -32,7 +32,8 @@ def render_knobs(name: str, version: str, catalogue: Catalogue) -> str:
     total = len(catalogue.knobs) + len(catalogue.left_out)
     lines = [
         f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
-        "# Ranges are those of the catalogue: a value inside may still not start. Every mechanism is `other`.",
+        "# Ranges are those of the catalogue, or a guess around the default: a value inside may still not start.",
+        "# Every mechanism is `other`.",
     ]
     if catalogue.left_out:
         lines.append(f"# Left out: {reasons}.")

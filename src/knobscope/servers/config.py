@@ -38,9 +38,10 @@ def _fill(instance: Instance, content: Any) -> Any:
 
 
 def _set_keys(content: dict[str, Any], instance: Instance, knob: str, value: Value, writing: Writing) -> None:
-    """Set the keys of one knob; a plain value keeps its type, and a key that is set to nothing goes away."""
+    """Set the keys of one knob; a value with no unit behind it keeps its type, and a key set to nothing goes away."""
     if writing.key is not None:
-        plain = writing.value == "{value}"
+        unit = instance.dbms.knobs[knob].unit
+        plain = writing.value == "{value}" or (writing.value == "{value}{unit}" and not unit)
         key = instance.fill_knob(writing.key, knob, value)
         content[key] = value if plain else instance.fill_knob(writing.value, knob, value)
         return

@@ -6,7 +6,7 @@ from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.expression import Expression
 from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCH, YCSB, Generator
-from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection
+from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
 from knobscope.specs.lifecycle import Lifecycle
@@ -50,6 +50,7 @@ __all__ = [
     "StartableRecord",
     "Study",
     "StudySpecs",
+    "Trial",
     "Value",
     "Workload",
     "Writing",

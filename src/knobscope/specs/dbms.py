@@ -112,6 +112,8 @@ class Dbms(SpecModel):
         for key, asked in questions.items():
             if self.connection is None and asked:
                 raise Misfit((key,), "a question for a connection", "`connection`, which is missing")
+        if self.introspect is not None and self.introspect.query is None and self.readback.query is None:
+            raise Misfit(("introspect",), "no `query`, and `readback` has none that lists settings", "one of them")
         if self.connection is None and self.files.tables is not None and self.files.tables.query is not None:
             raise Misfit(("files", "tables", "query"), "a question for a connection", "`connection`, which is missing")
         for place, command in self._commands():

@@ -44,6 +44,10 @@ class Knob(SpecModel):
     range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="Smallest and largest value of a number, in `unit`."
     )
+    range_is: Literal["allowed", "guess"] = Field(
+        default="allowed",
+        description="guess: nobody knows what the DBMS allows, so a study may name values outside `range`.",
+    )
     values: Annotated[list[Value], Field(min_length=2)] | None = Field(
         default=None, description="All values of an enum, in the order that counts as raising it."
     )
@@ -172,7 +176,8 @@ class Knob(SpecModel):
         if isinstance(value, bool) or not isinstance(value, wanted):
             return f"is no {self.type} number"
         low, high = self.range or [value, value]
-        return None if low <= value <= high else f"is outside [{low}, {high}]"
+        holds = low <= value <= high or self.range_is == "guess"
+        return None if holds else f"is outside [{low}, {high}]"
 
     def canonical(self, value: Value) -> Value:
         """Return one form for equal values, so that 1 and 1.0 are one setting.

@@ -15,16 +15,24 @@ import site.ycsb.DB;
 import site.ycsb.DBException;
 
 /**
- * How to ask a connection for the values its knobs really have: one statement that answers (name, value) rows, or one
- * statement for each knob. Read from JSON: {@code {"query": "..."}} or {@code {"each": {"knob": "...", ...}}}.
+ * How to ask a connection for the values its knobs really have: one statement that answers (name, value) rows, one
+ * statement for each knob, or attempts at each knob. Read from JSON: {@code {"query": "..."}},
+ * {@code {"each": {"knob": "...", ...}}} or {@code {"attempts": {"knob": ["...", ...], ...}}}.
+ *
+ * <p>An attempt runs its statements in turn. Its value is the answer of the last one, or the words with which the first
+ * of them was refused: there a refusal is what is asked for, everywhere else it ends the client.
  */
-record Readback(String query, Map<String, String> each) {
+record Readback(String query, Map<String, String> each, Map<String, List<String>> attempts) {
+  /** Asks nothing. */
+  static final Readback NOTHING = new Readback(null, Map.of(), Map.of());
+
   /** A knob on which connections disagree, and every value that was seen. */
   record Disagreement(String knob, List<String> values) {}
 
   static Readback parse(Path file) throws IOException {
     String query = null;
     Map<String, String> each = new LinkedHashMap<>();
+    Map<String, List<String>> attempts = new LinkedHashMap<>();
     try (JsonParser json = new JsonFactory().createParser(file.toFile())) {
       expect(json.nextToken() == JsonToken.START_OBJECT, file);
       while (json.nextToken() == JsonToken.FIELD_NAME) {
@@ -33,20 +41,40 @@ record Readback(String query, Map<String, String> each) {
         if (key.equals("query") && value == JsonToken.VALUE_STRING) {
           query = json.getText();
         } else {
-          expect(key.equals("each") && value == JsonToken.START_OBJECT, file);
+          expect((key.equals("each") || key.equals("attempts")) && value == JsonToken.START_OBJECT, file);
           while (json.nextToken() == JsonToken.FIELD_NAME) {
-            expect(json.nextToken() == JsonToken.VALUE_STRING, file);
-            each.put(json.currentName(), json.getText());
+            String knob = json.currentName();
+            json.nextToken();
+            if (key.equals("each")) {
+              each.put(knob, text(json, file));
+            } else {
+              attempts.put(knob, texts(json, file));
+            }
           }
         }
       }
     }
-    return new Readback(query, each);
+    return new Readback(query, each, attempts);
+  }
+
+  private static String text(JsonParser json, Path file) throws IOException {
+    expect(json.currentToken() == JsonToken.VALUE_STRING, file);
+    return json.getText();
+  }
+
+  private static List<String> texts(JsonParser json, Path file) throws IOException {
+    expect(json.currentToken() == JsonToken.START_ARRAY, file);
+    List<String> found = new ArrayList<>();
+    while (json.nextToken() != JsonToken.END_ARRAY) {
+      found.add(text(json, file));
+    }
+    return found;
   }
 
   private static void expect(boolean condition, Path file) throws IOException {
     if (!condition) {
-      throw new IOException(file + " must be {\"query\": text} or {\"each\": {knob: text}}");
+      throw new IOException(
+          file + " must be {\"query\": text}, {\"each\": {knob: text}} or {\"attempts\": {knob: [text, ...]}}");
     }
   }
 
@@ -62,7 +90,25 @@ record Readback(String query, Map<String, String> each) {
         values.put(knob.getKey(), value);
       }
     }
+    for (Map.Entry<String, List<String>> knob : attempts.entrySet()) {
+      String answer = attempt(asked, knob.getValue());
+      if (answer != null) {
+        values.put(knob.getKey(), answer);
+      }
+    }
     return values;
+  }
+
+  private static String attempt(ReadsBack asked, List<String> statements) {
+    String answer = null;
+    for (String statement : statements) {
+      try {
+        answer = asked.readOne(statement);
+      } catch (DBException refusal) {
+        return Failures.describe(refusal);
+      }
+    }
+    return answer;
   }
 
   /** The knobs that do not have the same value on every connection. */

@@ -174,9 +174,18 @@ public final class RedisBinding extends DB implements ReadsBack, CountsRecords {
     }
   }
 
+  /** Of names and values in turn, the first value; of any other answer its text. */
   @Override
   public String readOne(String query) throws DBException {
-    return readAll(query).values().stream().findFirst().orElse(null);
+    try {
+      Object answer = connection.call(query.trim().split("\\s+"));
+      if (answer instanceof List<?> list) {
+        return list.size() > 1 ? (String) list.get(1) : null;
+      }
+      return answer == null ? null : answer.toString();
+    } catch (IOException e) {
+      throw new DBException(e);
+    }
   }
 
   @Override

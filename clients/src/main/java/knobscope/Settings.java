@@ -45,7 +45,7 @@ record Settings(Properties properties) {
 
   Readback readback() throws IOException {
     String file = properties.getProperty("knobscope.readback");
-    return file == null ? new Readback(null, Map.of()) : Readback.parse(Path.of(file));
+    return file == null ? Readback.NOTHING : Readback.parse(Path.of(file));
   }
 
   long warmupNs() {
