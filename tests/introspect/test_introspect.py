@@ -19,7 +19,7 @@ ON_PURPOSE = {
     "max_wal_size",  # with the default of wal_segment_size; the catalogue has that of a file without initdb
     "innodb_io_capacity_max",  # 4294967295 stands for "decided at start"
     "io_max_concurrency",  # the same, -1
-    "key_cache_size",  # unset, it is a share of the heap
+    *("key_cache_size", "memtable_heap_space", "memtable_offheap_space"),  # unset, they are shares of the heap
     "cache_spill",  # unset, it depends on the size of the cache
 }
 
