@@ -4,6 +4,7 @@
 #   setup/fleet.sh sid         MySQL 9, PostgreSQL 18 (from Debian unstable: whatever versions it has today)
 #   setup/fleet.sh cassandra   Cassandra 5 (from Maven Central)
 #   setup/fleet.sh wiredtiger  WiredTiger 11.3.1 with wtperf (from its source on PyPI; compiles for some minutes)
+#   setup/fleet.sh tpcds       rows and queries of TPC-DS: DuckDB 1.5.5 with its extension (from PyPI), in a .venv of its own
 # Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger.
 # Nothing outside that directory is changed. It cannot be moved afterwards: its path is part of the programs.
 set -eu
@@ -84,7 +85,15 @@ wiredtiger() {
     chmod -R a+rX "$fleet/wiredtiger"
 }
 
-[ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+# Beside the .venv, whose DuckDB is a newer one: an extension belongs to one version.
+tpcds() {
+    "$here/.venv/bin/python" -m venv "$fleet/tpcds"
+    "$fleet/tpcds/bin/python" -m pip install -q --disable-pip-version-check \
+        duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpcds==1.5.5
+    chmod -R a+rX "$fleet/tpcds"
+}
+
+[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$fleet"
 for wanted in "$@"; do
     case $wanted in
@@ -92,6 +101,7 @@ for wanted in "$@"; do
         sid) suite sid mysql-server-core mysql-client-core postgresql-18 ;;
         cassandra) cassandra ;;
         wiredtiger) (wiredtiger) ;;
-        *) echo "unknown: $wanted; expected trixie, sid, cassandra or wiredtiger" >&2; exit 2 ;;
+        tpcds) tpcds ;;
+        *) echo "unknown: $wanted; expected trixie, sid, cassandra, wiredtiger or tpcds" >&2; exit 2 ;;
     esac
 done

@@ -10,7 +10,7 @@ from typing import Literal
 
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
-from knobscope.generators import find_clients
+from knobscope.generators import DSDGEN, find_clients
 from knobscope.servers import limit_memory
 from knobscope.specs import Dbms, Generator, Program, SpecErrors, ask_version, find_path, find_program, read_spec
 from knobscope.watch import open_watch
@@ -68,11 +68,16 @@ def _missing(wanted: dict[str, Program], find: Callable[[Program], Path | None])
 def _check_generators(folder: Path) -> Iterator[Finding]:
     usable, text = _attempt(lambda: str(find_clients()))
     yield Finding("generator", "ycsb", usable, True, text)
+    yield _check_programs("tpcds", {"python": DSDGEN})
     for file in sorted(folder.glob("*.yaml")):
         generator = read_spec(file, Generator, None)[1]
-        missing = _missing(generator.programs, find_program)
-        found = [str(find_program(one)) for one in generator.programs.values()]
-        yield Finding("generator", generator.name, not missing, False, "; ".join(missing or found))
+        yield _check_programs(generator.name, generator.programs)
+
+
+def _check_programs(name: str, programs: dict[str, Program]) -> Finding:
+    missing = _missing(programs, find_program)
+    found = [str(find_program(one)) for one in programs.values()]
+    return Finding("generator", name, not missing, False, "; ".join(missing or found))
 
 
 def _check_tools() -> Iterator[Finding]:

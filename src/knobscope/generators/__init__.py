@@ -5,13 +5,16 @@ from knobscope.generators.command_run import CommandRun, GeneratorCall, load_dat
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
 from knobscope.generators.session import Session
-from knobscope.generators.suites import client_properties, finish_statements, has_own_tables, record_bytes
+from knobscope.generators.suites import client_properties, finish_statements, has_own_tables, make_files, record_bytes
 from knobscope.generators.tpcc import TPCC_TABLES, tpcc_properties
+from knobscope.generators.tpcds import DSDGEN, TPCDS_TABLES, make_tpcds_data, tpcds_properties
 from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
 from knobscope.generators.ycsb import Connected, YcsbRun, load_records, read_back
 
 __all__ = [
+    "DSDGEN",
     "TPCC_TABLES",
+    "TPCDS_TABLES",
     "TPCH_TABLES",
     "CommandRun",
     "Connected",
@@ -26,9 +29,12 @@ __all__ = [
     "has_own_tables",
     "load_data",
     "load_records",
+    "make_files",
+    "make_tpcds_data",
     "make_tpch_data",
     "read_back",
     "record_bytes",
     "tpcc_properties",
+    "tpcds_properties",
     "tpch_properties",
 ]

@@ -1,42 +1,68 @@
-"""The workloads that the load client runs: YCSB's own and, with tables of their own, TPC-C and TPC-H."""
+"""The workloads that the load client runs: YCSB's own and, with tables of their own, TPC-C, TPC-H and TPC-DS."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from knobscope.generators.tpcc import TPCC_TABLES, WAREHOUSE_BYTES, tpcc_properties
-from knobscope.generators.tpch import THOUSANDTH_BYTES, TPCH_TABLES, tpch_properties
-from knobscope.specs import TPCC, TPCH, Workload
+from knobscope.generators.tpcds import TPCDS_TABLES, make_tpcds_data, tpcds_properties
+from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
+from knobscope.specs import TPCC, TPCDS, TPCH, Workload
 
-__all__ = ["client_properties", "finish_statements", "has_own_tables", "record_bytes"]
+__all__ = ["client_properties", "finish_statements", "has_own_tables", "make_files", "record_bytes"]
 
-_TABLES = {TPCC: TPCC_TABLES, TPCH: TPCH_TABLES}
 _YCSB_RECORD_BYTES = 1024
+#: About a thousandth of scale factor 1 without indexes.
+_THOUSANDTH_BYTES = 1024**2
+
+
+@dataclass(frozen=True)
+class _Suite:
+    """A workload with tables of its own."""
+
+    tables: Sequence[str]
+    properties: Callable[[Workload], dict[str, str]]
+    record_bytes: Callable[[Workload], int]
+    make_files: Callable[[Workload, Path], dict[str, str]] | None = None
+
+
+_SUITES = {
+    TPCC: _Suite(TPCC_TABLES, tpcc_properties, lambda load: WAREHOUSE_BYTES // int(load.parameters.get("scale", 1))),
+    TPCH: _Suite(TPCH_TABLES, tpch_properties, lambda _: _THOUSANDTH_BYTES, make_tpch_data),
+    TPCDS: _Suite(TPCDS_TABLES, tpcds_properties, lambda _: _THOUSANDTH_BYTES, make_tpcds_data),
+}
 
 
 def has_own_tables(workload: Workload) -> bool:
     """Return whether the client makes the tables itself, in place of YCSB's `usertable`."""
-    return workload.generator in _TABLES
+    return workload.generator in _SUITES
 
 
 def client_properties(workload: Workload) -> dict[str, str]:
     """Return the properties of the load client for a workload."""
-    if workload.generator == TPCC:
-        return tpcc_properties(workload)
-    if workload.generator == TPCH:
-        return tpch_properties(workload)
+    suite = _SUITES.get(workload.generator)
+    if suite is not None:
+        return suite.properties(workload)
     return {"recordcount": str(workload.records), **{name: str(value) for name, value in workload.parameters.items()}}
+
+
+def make_files(workload: Workload, directory: Path) -> dict[str, str]:
+    """Write the rows that a load reads from files; return the properties that tell the client, none for most loads."""
+    suite = _SUITES.get(workload.generator)
+    return suite.make_files(workload, directory) if suite is not None and suite.make_files is not None else {}
 
 
 def record_bytes(workload: Workload) -> int:
     """Return about how many bytes each of a workload's `records` takes, without indexes."""
-    if workload.generator == TPCC:
-        return WAREHOUSE_BYTES // int(workload.parameters.get("scale", 1))
-    return THOUSANDTH_BYTES if workload.generator == TPCH else _YCSB_RECORD_BYTES
+    suite = _SUITES.get(workload.generator)
+    return suite.record_bytes(workload) if suite is not None else _YCSB_RECORD_BYTES
 
 
 def finish_statements(workload: Workload, statements: Sequence[str]) -> list[str]:
     """Return what follows loading: a statement about YCSB's only table is repeated for each table of the workload."""
-    tables = _TABLES.get(workload.generator, ("usertable",))
+    suite = _SUITES.get(workload.generator)
+    tables = suite.tables if suite is not None else ("usertable",)
     return [
         repeated
         for statement in statements

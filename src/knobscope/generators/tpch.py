@@ -8,12 +8,10 @@ from knobscope.errors import UserError
 from knobscope.generators.failure import GeneratorError
 from knobscope.specs import TPCH, Workload
 
-__all__ = ["THOUSANDTH_BYTES", "TPCH_TABLES", "make_tpch_data", "tpch_properties"]
+__all__ = ["TPCH_TABLES", "make_tpch_data", "tpch_properties"]
 
 #: Tables of clause 1.4.
 TPCH_TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
-#: About a thousandth of scale factor 1 without indexes; the check for room on the disk multiplies it.
-THOUSANDTH_BYTES = 1024**2
 
 _CLASS = "knobscope.tpch.TpchWorkload"
 _SUPPLIERS = 10  # in a thousandth of scale factor 1: the rows that are counted after loading
@@ -40,7 +38,7 @@ def make_tpch_data(workload: Workload, directory: Path) -> dict[str, str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
     if done.returncode != 0:
         raise GeneratorError("failed", f"tpchgen-cli ended with exit code {done.returncode}", done.stderr)
-    return {"tpch.data": str(directory)}
+    return {"queries.data": str(directory)}
 
 
 def _factor(workload: Workload) -> str:

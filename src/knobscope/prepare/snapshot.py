@@ -20,7 +20,7 @@ from knobscope.generators import (
     has_own_tables,
     load_data,
     load_records,
-    make_tpch_data,
+    make_files,
     read_back,
     record_bytes,
 )
@@ -38,7 +38,7 @@ from knobscope.servers import (
     read_version,
     readback_request,
 )
-from knobscope.specs import TPCH, Dbms, Generator, Value, Workload
+from knobscope.specs import Dbms, Generator, Value, Workload
 from knobscope.tables import write_json
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
@@ -206,7 +206,7 @@ def _load_client(session: Session, workload: Workload, tables: Sequence[str], di
     Rows that come from files lie in `directory` meanwhile.
     """
     with tempfile.TemporaryDirectory(prefix="rows", dir=directory) as rows:
-        made = make_tpch_data(workload, Path(rows)) if workload.generator == TPCH else {}
+        made = make_files(workload, Path(rows))
         load_records(session.with_connection(made), () if has_own_tables(workload) else tables, supervise)
 
 

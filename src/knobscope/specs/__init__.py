@@ -5,7 +5,7 @@ from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.expression import Expression
-from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCH, YCSB, Generator
+from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
@@ -25,6 +25,7 @@ __all__ = [
     "OUTPUT_PARSERS",
     "RULES",
     "TPCC",
+    "TPCDS",
     "TPCH",
     "YCSB",
     "Case",

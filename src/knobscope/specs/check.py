@@ -9,7 +9,7 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.expression import WORKLOAD_NAMES
-from knobscope.specs.generator import BUILT_IN, TPCC, TPCH, YCSB, Generator
+from knobscope.specs.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
 from knobscope.specs.lifecycle import SQL_BINDING
 from knobscope.specs.programs import Program, ask_version, find_path, find_program, is_between
@@ -209,7 +209,7 @@ def check_load(
     place = ("workloads", workload.name)
     chosen = [name for name in study.knobs.get(dbms.name, {}) if name in dbms.knobs]
     if workload.generator in BUILT_IN:
-        title = {YCSB: "YCSB", TPCC: "TPC-C", TPCH: "TPC-H"}[workload.generator]
+        title = {YCSB: "YCSB", TPCC: "TPC-C", TPCH: "TPC-H", TPCDS: "TPC-DS"}[workload.generator]
         if dbms.connection is None:
             names = ", ".join(sorted(dbms.generators)) or "none"
             yield document.problem(place, f"{title} for {dbms.name}", f"a workload of its generators: {names}")

@@ -10,13 +10,14 @@ from knobscope.specs.programs import Program
 from knobscope.specs.template import GeneratorArgument, GeneratorFileLine, names_in
 from knobscope.specs.writing import FileName
 
-__all__ = ["BUILT_IN", "OUTPUT_PARSERS", "TPCC", "TPCH", "YCSB", "Generator"]
+__all__ = ["BUILT_IN", "OUTPUT_PARSERS", "TPCC", "TPCDS", "TPCH", "YCSB", "Generator"]
 
 #: The generators that are built in: their workloads need no file in specs/generators.
 YCSB = "ycsb"
 TPCC = "tpcc"
 TPCH = "tpch"
-BUILT_IN = (YCSB, TPCC, TPCH)
+TPCDS = "tpcds"
+BUILT_IN = (YCSB, TPCC, TPCH, TPCDS)
 
 OutputParser = Literal["pgbench", "sysbench", "redis_benchmark", "db_bench", "wtperf"]
 OUTPUT_PARSERS: tuple[str, ...] = get_args(OutputParser)

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
-from knobscope.specs.generator import TPCC, TPCH, YCSB
+from knobscope.specs.generator import TPCC, TPCDS, TPCH, YCSB
 
 __all__ = ["Workload", "WorkloadChange"]
 
@@ -54,11 +54,11 @@ class Workload(SpecModel):
 
     name: Name = Field(description="The file's name without .yaml.")
     description: str | None = Field(default=None, description="What it stands for.")
-    generator: Name = Field(description="The load generator: ycsb, tpcc, tpch, or a file in specs/generators.")
+    generator: Name = Field(description="The load generator: ycsb, tpcc, tpch, tpcds, or a file in specs/generators.")
     class_: Literal["read", "write"] = Field(alias="class", description="What dominates it.")
     records: int = Field(
         gt=0,
-        description="Size of the data set, in records; for tpcc in warehouses, for tpch in thousandths of SF 1.",
+        description="Size of the data set, in records; for tpcc in warehouses, for tpch and tpcds in thousandths of SF 1.",
     )
     threads: int = Field(default=2, gt=0, description="Client threads, each with a connection.")
     warmup_s: float = Field(default=1, ge=0, description="Seconds before measuring begins.")
@@ -79,9 +79,9 @@ class Workload(SpecModel):
             self._check_mix()
         elif self.generator == TPCC:
             self._check_tpcc()
-        elif self.generator == TPCH:
+        elif self.generator in (TPCH, TPCDS):
             for name in self.parameters:
-                raise Misfit(("parameters", name), "a parameter of tpch", "none: `records` is all that it has")
+                raise Misfit(("parameters", name), f"a parameter of {self.generator}", "none: `records` is all that it has")
         return self
 
     def _check_tpcc(self) -> None:

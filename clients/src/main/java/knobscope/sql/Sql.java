@@ -73,8 +73,18 @@ public final class Sql {
     connection.rollback();
   }
 
+  /** Name of the DBMS as its driver gives it. */
+  public String product() throws SQLException {
+    return connection.getMetaData().getDatabaseProductName();
+  }
+
   public boolean isPostgres() throws SQLException {
-    return connection.getMetaData().getDatabaseProductName().equals("PostgreSQL");
+    return product().equals("PostgreSQL");
+  }
+
+  /** What only the driver of this DBMS can do. */
+  public <T> T driver(Class<T> type) throws SQLException {
+    return connection.unwrap(type);
   }
 
   private PreparedStatement bound(String sql, Object... values) throws SQLException {

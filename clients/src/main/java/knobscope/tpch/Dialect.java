@@ -1,12 +1,14 @@
 package knobscope.tpch;
 
-import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.LocalDate;
 import java.util.Arrays;
-import java.util.List;
+import java.util.LinkedHashMap;
 import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Collectors;
+import knobscope.queries.Texts;
+import knobscope.sql.Sql;
 
 /** The DBMSs that answer all 22 queries, by the name that their drivers give, and what they write differently. */
 enum Dialect {
@@ -27,8 +29,8 @@ enum Dialect {
     this.statistics = statistics;
   }
 
-  static Dialect of(Connection connection) throws SQLException {
-    String product = connection.getMetaData().getDatabaseProductName();
+  static Dialect of(Sql sql) throws SQLException {
+    String product = sql.product();
     return Arrays.stream(values()).filter(dialect -> dialect.product.equals(product)).findAny()
         .orElseThrow(() -> new SQLException("TPC-H cannot run on " + product + "; it can on "
             + Arrays.stream(values()).map(dialect -> dialect.product).collect(Collectors.joining(", "))));
@@ -40,9 +42,13 @@ enum Dialect {
   }
 
   /** Q1 to Q22 for a scale factor. */
-  List<String> queries(double scaleFactor) {
+  Map<String, String> queries(double scaleFactor) {
     String fraction = String.format(Locale.ROOT, "%.10f", 0.0001 / scaleFactor); // clause 2.4.11.3
-    return Texts.statements("queries.sql").stream()
-        .map(query -> query.replaceAll("year_of\\((\\w+)\\)", year).replace("{FRACTION}", fraction)).toList();
+    Map<String, String> queries = new LinkedHashMap<>();
+    for (String text : Texts.statements(Dialect.class, "queries.sql")) {
+      String query = text.replaceAll("year_of\\((\\w+)\\)", year).replace("{FRACTION}", fraction);
+      queries.put("Q" + (queries.size() + 1), query);
+    }
+    return queries;
   }
 }

@@ -26,9 +26,9 @@ final class Tables {
 
   private Tables() {}
 
-  /** Stores the rows of the n-th table and returns how many there are. */
-  static long load(Sql sql, Dialect dialect, int number, Path directory) throws SQLException, IOException {
-    Table table = ALL.get(number);
+  /** Stores the rows of a table and returns how many there are. */
+  static long load(Sql sql, Dialect dialect, String name, Path directory) throws SQLException, IOException {
+    Table table = ALL.get(NAMES.indexOf(name));
     RowWriter writer = new RowWriter(sql, table.name(), table.types().length());
     long rows = 0;
     try (BufferedReader file = Files.newBufferedReader(directory.resolve(table.name() + ".tbl"))) {

@@ -1,4 +1,4 @@
-package knobscope.tpch;
+package knobscope.queries;
 
 import java.sql.SQLException;
 import java.util.ArrayDeque;
@@ -9,34 +9,29 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.stream.IntStream;
 import knobscope.sql.Sql;
 
 /** The streams of one client thread, one after the other: all queries, each time in an order drawn anew. */
 final class Streams {
-  static final List<String> NAMES = IntStream.rangeClosed(1, 22).mapToObj(number -> "Q" + number).toList();
-
   private final Sql sql;
-  private final Map<String, String> queries = new HashMap<>();
+  private final Map<String, String> queries;
   private final Map<String, String> answers = new HashMap<>();
   private final Deque<String> rest = new ArrayDeque<>();
   private final Random random;
 
   /** Thread n draws the same orders in every run. */
-  Streams(Sql sql, List<String> queries, int thread) throws SQLException {
+  Streams(Sql sql, Map<String, String> queries, String table, int thread) throws SQLException {
     this.sql = sql;
+    this.queries = queries;
     random = new Random(thread);
-    for (int i = 0; i < queries.size(); i++) {
-      this.queries.put(NAMES.get(i), queries.get(i));
-    }
-    sql.all("select query, digest from tpch_answers", row -> answers.put(row.getString(1), row.getString(2)));
+    sql.all("select query, digest from " + table, row -> answers.put(row.getString(1), row.getString(2)));
     sql.commit();
   }
 
   /** Name of the query whose turn it is. */
   String next() {
     if (rest.isEmpty()) {
-      List<String> order = new ArrayList<>(NAMES);
+      List<String> order = new ArrayList<>(queries.keySet());
       Collections.shuffle(order, random);
       rest.addAll(order);
     }
@@ -54,9 +49,13 @@ final class Streams {
   }
 
   /** Keeps the digest of every answer in the database itself: it goes where the data goes. */
-  static void storeAnswers(Sql sql, List<String> queries) throws SQLException {
-    for (int i = 0; i < queries.size(); i++) {
-      sql.update("insert into tpch_answers values (?, ?)", NAMES.get(i), Answer.digest(sql, queries.get(i)));
+  static void storeAnswers(Sql sql, Map<String, String> queries, String table) throws SQLException {
+    for (Map.Entry<String, String> query : queries.entrySet()) {
+      try {
+        sql.update("insert into " + table + " values (?, ?)", query.getKey(), Answer.digest(sql, query.getValue()));
+      } catch (SQLException e) {
+        throw new SQLException(query.getKey() + ": " + e.getMessage(), e);
+      }
     }
     sql.commit();
   }

@@ -1,4 +1,4 @@
-package knobscope.tpch;
+package knobscope.queries;
 
 import java.math.BigDecimal;
 import java.math.RoundingMode;
@@ -18,7 +18,7 @@ import knobscope.sql.Sql;
  */
 final class Answer {
   /**
-   * Hundredths are what counts (clause 2.1.3.5), and floating-point sums are not exact. So numbers are cut where no
+   * Hundredths are what counts (TPC-H, clause 2.1.3.5), and floating-point sums are not exact. So numbers are cut where no
    * decimal of the tables' few digits can lie: just beside a cut, a billionth would make another digest.
    */
   private static final BigDecimal OFF_THE_EDGE = new BigDecimal("0.0012345679");

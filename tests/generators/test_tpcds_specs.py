@@ -1,0 +1,79 @@
+"""How TPC-DS is asked for in YAML, and what becomes of the texts of its queries."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from knobscope.errors import UserError
+from knobscope.generators import TPCDS_TABLES, finish_statements, make_tpcds_data, record_bytes, tpcds_properties
+from knobscope.generators.tpcds_texts import in_order, translate
+from knobscope.specs import Workload, read_spec
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def workload(records: int = 10, **parameters: object) -> Workload:
+    fields: dict[str, Any] = {"name": "shops", "generator": "tpcds", "class": "read", "records": records}
+    return Workload.model_validate({**fields, "parameters": parameters})
+
+
+def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
+    shipped = read_spec(SPECS / "workloads/tpcds.yaml", Workload, None)[1]
+    assert tpcds_properties(shipped) == {
+        "workload": "knobscope.tpcds.TpcdsWorkload",
+        "recordcount": "73049",
+        "table": "date_dim",
+    }
+    assert shipped.records * record_bytes(shipped) == 100 * 1024**2
+
+
+def test_another_workload_has_no_such_properties() -> None:
+    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
+        tpcds_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
+
+
+def test_parameters_are_refused() -> None:
+    with pytest.raises(ValidationError, match="a parameter of tpcds"):
+        workload(scale=1)
+
+
+def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
+    statements = finish_statements(workload(), ["vacuum analyze usertable", "checkpoint"])
+    assert statements == [*(f"vacuum analyze {table}" for table in TPCDS_TABLES), "checkpoint"]
+    assert len(TPCDS_TABLES) == 24
+
+
+def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNOBSCOPE_FLEET", str(tmp_path))
+    with pytest.raises(UserError, match=r"TPC-DS needs .*tpcds/bin/python, which is not there; run setup/fleet\.sh tpcds"):
+        make_tpcds_data(workload(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select a, b from t\nORDER BY a NULLS FIRST\nLIMIT 100;\n\n", "ORDER BY a NULLS FIRST, 1, 2\nLIMIT 100"),
+        ("select a, b from t order by all limit 5;", "t ORDER BY 1, 2 limit 5"),
+        ("select a, b from (select * from t order by a) limit 5", "order by a)\nORDER BY 1, 2\nlimit 5"),
+        ("select a, b from t order by (select max(c) from u) limit 5", "(select max(c) from u), 1, 2\nlimit 5"),
+        ("select a, b from t limit 5", "t\nORDER BY 1, 2\nlimit 5"),
+        ("select a, b from t order by a;", "from t order by a"),
+    ],
+)
+def test_an_order_with_a_limit_goes_on_over_all_columns(text: str, expected: str) -> None:
+    assert in_order(text, 2).endswith(expected)
+
+
+def test_postgresql_is_told_where_nulls_go() -> None:
+    text = "select i_item_desc from t order by a desc, b desc nulls first, rank() over (order by c DESC)"
+    assert translate(1, text, "DuckDB") == text
+    assert translate(1, text, "PostgreSQL") == (
+        "select i_item_desc from t order by a DESC NULLS LAST, b desc nulls first, rank() over (order by c DESC NULLS LAST)"
+    )
+
+
+def test_a_text_that_nobody_has_looked_at_is_refused() -> None:
+    with pytest.raises(ValueError, match="query 70 of TPC-DS has no 'WHEN lochierarchy = 0'"):
+        translate(70, "select 1", "PostgreSQL")
