@@ -70,7 +70,7 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
     if done.returncode != 0:
         raise GeneratorError("failed", f"dsdgen ended with exit code {done.returncode}", done.stderr)
     with (directory / "tpcds_queries.csv").open("w", newline="") as file:
-        csv.writer(file, delimiter="|").writerows(_query_rows(directory / "queries.json"))
+        csv.writer(file, delimiter="|", lineterminator="\n").writerows(_query_rows(directory / "queries.json"))
     return {"queries.data": str(directory)}
 
 

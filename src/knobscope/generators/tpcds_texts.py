@@ -14,8 +14,6 @@ _DESCENDING = re.compile(r"\bdesc\b(?!\s+nulls\b)", re.IGNORECASE)
 
 #: Pieces of single queries that only DuckDB takes or that mean something else there, and what PostgreSQL gets for them.
 _FOR_POSTGRESQL = {
-    # an alias inside an expression of ORDER BY
-    70: ("WHEN lochierarchy = 0", "WHEN grouping(s_state)+grouping(s_county) = 0"),
     # concat keeps the blanks that fill up a char
     84: (
         "concat(concat(coalesce(c_last_name, '') , ', '), coalesce(c_first_name, ''))",

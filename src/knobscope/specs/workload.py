@@ -47,6 +47,8 @@ _OTHER = {
 #: Parameters of TPC-C: whether terminals wait as people do; what the tables of a test are divided by.
 _TPCC = {"think_times", "scale"}
 _TPCC_SMALLEST = 100
+#: Scale factor 0.01; at 0.005 the generator of TPC-DS does not come to an end.
+_TPCDS_SMALLEST = 10
 
 
 class Workload(SpecModel):
@@ -82,6 +84,8 @@ class Workload(SpecModel):
         elif self.generator in (TPCH, TPCDS):
             for name in self.parameters:
                 raise Misfit(("parameters", name), f"a parameter of {self.generator}", "none: `records` is all that it has")
+            if self.generator == TPCDS and self.records < _TPCDS_SMALLEST:
+                raise Misfit(("records",), str(self.records), f"{_TPCDS_SMALLEST} or more, scale factor 0.01")
         return self
 
     def _check_tpcc(self) -> None:

@@ -16,7 +16,7 @@ enum Copy {
     @Override
     long rows(Sql sql, String table, Path file) throws SQLException {
       return sql.update("copy " + table + " from '" + file.toString().replace("'", "''")
-          + "' (format csv, delimiter '|', header false, quote '\"', escape '\"', allow_quoted_nulls false)");
+          + "' (format csv, auto_detect false, delimiter '|', quote '\"', escape '\"', allow_quoted_nulls false)");
     }
   },
   POSTGRESQL("PostgreSQL") {
