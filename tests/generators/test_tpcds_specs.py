@@ -40,7 +40,7 @@ def test_parameters_are_refused() -> None:
 
 
 def test_a_scale_factor_that_the_generator_cannot_do_is_refused() -> None:
-    with pytest.raises(ValidationError, match="10 or more, scale factor 0.01"):
+    with pytest.raises(ValidationError, match=r"10 or more, scale factor 0\.01"):
         workload(9)
 
 
@@ -52,7 +52,7 @@ def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> Non
 
 def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KNOBSCOPE_FLEET", str(tmp_path))
-    with pytest.raises(UserError, match=r"TPC-DS needs .*tpcds/bin/python, which is not there; run setup/fleet\.sh tpcds"):
+    with pytest.raises(UserError, match=r"TPC-DS needs its generator, which is not there; run setup/fleet\.sh tpcds"):
         make_tpcds_data(workload(), tmp_path)
 
 
@@ -72,13 +72,13 @@ def test_an_order_with_a_limit_goes_on_over_all_columns(text: str, expected: str
 
 
 def test_postgresql_is_told_where_nulls_go() -> None:
-    text = "select i_item_desc from t order by a desc, b desc nulls first, rank() over (order by c DESC)"
+    text = "select i_item_desc from t order by a desc, b desc nulls first, rank() over (order by c)"
     assert translate(1, text, "DuckDB") == text
     assert translate(1, text, "PostgreSQL") == (
-        "select i_item_desc from t order by a DESC NULLS LAST, b desc nulls first, rank() over (order by c DESC NULLS LAST)"
+        "select i_item_desc from t order by a DESC NULLS LAST, b desc nulls first, rank() over (order by c)"
     )
 
 
 def test_a_text_that_nobody_has_looked_at_is_refused() -> None:
-    with pytest.raises(ValueError, match="query 84 of TPC-DS has no 'concat"):
+    with pytest.raises(ValueError, match='query 84 of TPC-DS has no "concat'):
         translate(84, "select 1", "PostgreSQL")

@@ -64,7 +64,7 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
     """
     python = find_program(DSDGEN)
     if python is None:
-        raise UserError(f"TPC-DS needs {', '.join(DSDGEN.find)} of .fleet, which is not there; run {DSDGEN.install}")
+        raise UserError(f"TPC-DS needs its generator, which is not there; run {DSDGEN.remedy}")
     command = [str(python), "-I", str(_PROGRAM), f"{workload.records / 1000:g}", str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
     if done.returncode != 0:

@@ -60,7 +60,8 @@ class Workload(SpecModel):
     class_: Literal["read", "write"] = Field(alias="class", description="What dominates it.")
     records: int = Field(
         gt=0,
-        description="Size of the data set, in records; for tpcc in warehouses, for tpch and tpcds in thousandths of SF 1.",
+        description="Size of the data set, in records; for tpcc in warehouses, for tpch and tpcds in thousandths of "
+        "SF 1.",
     )
     threads: int = Field(default=2, gt=0, description="Client threads, each with a connection.")
     warmup_s: float = Field(default=1, ge=0, description="Seconds before measuring begins.")
@@ -83,7 +84,9 @@ class Workload(SpecModel):
             self._check_tpcc()
         elif self.generator in (TPCH, TPCDS):
             for name in self.parameters:
-                raise Misfit(("parameters", name), f"a parameter of {self.generator}", "none: `records` is all that it has")
+                raise Misfit(
+                    ("parameters", name), f"a parameter of {self.generator}", "none: `records` is all that it has"
+                )
             if self.generator == TPCDS and self.records < _TPCDS_SMALLEST:
                 raise Misfit(("records",), str(self.records), f"{_TPCDS_SMALLEST} or more, scale factor 0.01")
         return self

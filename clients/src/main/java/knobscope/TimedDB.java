@@ -94,6 +94,11 @@ public final class TimedDB extends DB {
     run.closeWith(closing);
   }
 
+  /** Ends the client for a reason in one line; YCSB would only print where a workload failed. */
+  public static void giveUp(Exception reason) {
+    Failures.die(Failures.describe(reason));
+  }
+
   /** Names of the operations that succeeded in the measured window, once it is over. */
   public static Set<String> measured() {
     return IntervalLog.SHARED.window().entrySet().stream().filter(one -> one.getValue().ok() > 0)

@@ -87,6 +87,7 @@ public abstract class QueryWorkload extends Workload implements Closing {
       sql.commit();
       return sql;
     } catch (SQLException | DBException e) {
+      TimedDB.giveUp(e);
       throw new WorkloadException(e);
     }
   }
