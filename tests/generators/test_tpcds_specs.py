@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from knobscope.errors import UserError
 from knobscope.generators import TPCDS_TABLES, finish_statements, make_tpcds_data, record_bytes, tpcds_properties
-from knobscope.generators.tpcds_texts import in_order, translate
+from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
 from knobscope.specs import Workload, read_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -77,6 +77,20 @@ def test_postgresql_is_told_where_nulls_go() -> None:
     assert translate(1, text, "PostgreSQL") == (
         "select i_item_desc from t order by a DESC NULLS LAST, b desc nulls first, rank() over (order by c)"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a/b.c, d / (e+f)/3.0", "a/nullif(b.c, 0), d / nullif((e+f), 0)/3.0"),
+        ("a/((b+c)/3) * 100", "a/nullif(((b+c)/3), 0) * 100"),
+        ("a/(b/c)", "a/nullif((b/nullif(c, 0)), 0)"),
+        ("a/sum(sum(b)) OVER (PARTITION BY (c)) AS d", "a/nullif(sum(sum(b)) OVER (PARTITION BY (c)), 0) AS d"),
+        ("i_size = 'N/A' or 1/2 > 0", "i_size = 'N/A' or 1/2 > 0"),
+    ],
+)
+def test_dividing_by_zero_gives_null(text: str, expected: str) -> None:
+    assert with_safe_divisors(text) == expected
 
 
 def test_a_text_that_nobody_has_looked_at_is_refused() -> None:

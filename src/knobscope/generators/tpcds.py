@@ -8,7 +8,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.generators.failure import GeneratorError
-from knobscope.generators.tpcds_texts import in_order, translate
+from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
 from knobscope.specs import TPCDS, Program, Workload, find_program
 
 __all__ = ["DSDGEN", "TPCDS_TABLES", "make_tpcds_data", "tpcds_properties"]
@@ -77,6 +77,6 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
 def _query_rows(queries: Path) -> Iterator[tuple[int, str, str]]:
     """Yield number, DBMS and text of each query."""
     for query in json.loads(queries.read_text()):
-        number, text = query["number"], in_order(query["text"], query["columns"])
+        number, text = query["number"], with_safe_divisors(in_order(query["text"], query["columns"]))
         for dbms in _DBMS:
             yield number, dbms, translate(number, text, dbms)

@@ -3,7 +3,7 @@
 import re
 from itertools import accumulate
 
-__all__ = ["in_order", "translate"]
+__all__ = ["in_order", "translate", "with_safe_divisors"]
 
 _LIMIT = re.compile(r"\blimit\s+\d+\s*$", re.IGNORECASE)
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
@@ -12,6 +12,10 @@ _ORDER_ALL = re.compile(r"\border\s+by\s+all\b", re.IGNORECASE)
 _DESCENDING = re.compile(r"\bdesc\b(?!\s+nulls\b)", re.IGNORECASE)
 
 
+#: A slash before anything but a number, or a literal, in which a slash means nothing.
+_DIVISION = re.compile(r"'[^']*'|/\s*(?![\s\d])")
+_NAME = re.compile(r"[\w.]*")
+_WINDOW = re.compile(r"\s+over\s*(?=\()", re.IGNORECASE)
 #: Pieces of single queries that only DuckDB takes or that mean something else there, and what PostgreSQL gets for them.
 _FOR_POSTGRESQL = {
     # concat keeps the blanks that fill up a char
@@ -41,6 +45,34 @@ def _ends_in_order(question: str) -> bool:
     *before, tail = _ORDER.split(question)
     depth = list(accumulate((char == "(") - (char == ")") for char in tail))
     return bool(before) and min(depth) >= 0
+
+
+def with_safe_divisors(text: str) -> str:
+    """Return a query in which dividing by zero gives null. DuckDB makes it infinity, PostgreSQL an error."""
+    done, position = "", 0
+    for match in _DIVISION.finditer(text):
+        start = match.end()
+        if match.group().startswith("/") and start > position:
+            end = _end_of_operand(text, start)
+            done += f"{text[position:start]}nullif({with_safe_divisors(text[start:end])}, 0)"
+            position = end
+    return done + text[position:]
+
+
+def _end_of_operand(text: str, start: int) -> int:
+    """Return where a name, a call (with its window) or something in brackets ends."""
+    name = _NAME.match(text, start)
+    end = _end_of_brackets(text, name.end() if name else start)
+    window = _WINDOW.match(text, end)
+    return _end_of_brackets(text, window.end()) if window else end
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Return where brackets that open at `start` are closed; `start` itself when none open there."""
+    if text[start : start + 1] != "(":
+        return start
+    depth = accumulate((char == "(") - (char == ")") for char in text[start:])
+    return start + next(index for index, level in enumerate(depth) if level == 0) + 1
 
 
 def translate(number: int, text: str, dbms: str) -> str:

@@ -48,7 +48,7 @@ final class Answer {
 
   /** Numbers without their types, text without the blanks that fill up a char, dates as they are written. */
   static String text(Object value) {
-    if (value instanceof Number number) {
+    if (value instanceof Number number && Double.isFinite(number.doubleValue())) {
       BigDecimal exact = new BigDecimal(number.toString());
       return exact.add(OFF_THE_EDGE).setScale(2, RoundingMode.FLOOR).toPlainString();
     }

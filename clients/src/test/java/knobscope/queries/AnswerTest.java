@@ -36,5 +36,6 @@ class AnswerTest {
     assertEquals("1995-03-15", Answer.text(Date.valueOf("1995-03-15")));
     assertEquals("1995-03-15", Answer.text(LocalDate.of(1995, 3, 15)));
     assertEquals("null", Answer.text(null));
+    assertEquals("NaN", Answer.text(Double.NaN));
   }
 }
