@@ -26,7 +26,7 @@ def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
         "recordcount": "73049",
         "table": "date_dim",
     }
-    assert shipped.records * record_bytes(shipped) == 100 * 1024**2
+    assert shipped.records * record_bytes(shipped) == 20 * 1024**2
 
 
 def test_another_workload_has_no_such_properties() -> None:
