@@ -10,8 +10,6 @@ _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _ORDER_ALL = re.compile(r"\border\s+by\s+all\b", re.IGNORECASE)
 #: DuckDB has nulls last in either direction, PostgreSQL counts null as the greatest value.
 _DESCENDING = re.compile(r"\bdesc\b(?!\s+nulls\b)", re.IGNORECASE)
-
-
 #: A slash before anything but a number, or a literal, in which a slash means nothing.
 _DIVISION = re.compile(r"'[^']*'|/\s*(?![\s\d])")
 _NAME = re.compile(r"[\w.]*")
