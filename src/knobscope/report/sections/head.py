@@ -177,21 +177,21 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     fits = data.rows(
         "SELECT * FROM fits QUALIFY row_number() OVER (PARTITION BY dbms, device, workload ORDER BY round DESC) = 1"
     )
-    scores = [fit["r2_min"] for fit in fits if fit["r2_min"] is not None]
     if not fits:
         return
+    score = min((fit["holdout_r2"] for fit in fits if fit["holdout_r2"] is not None), default=None)
+    shown = format_number(score, 2) if score is not None else "none"
+    trusted = all(fit["trustworthy"] for fit in fits)
     if prior := fits[0]["prior"]:
-        score = min((fit["holdout_r2"] for fit in fits if fit["holdout_r2"] is not None), default=None)
-        level = "good" if all(fit["trustworthy"] for fit in fits) else "poor"
         meaning = f"R² of model {prior}, which took the place of screening, on runs it had not seen"
-        yield Sureness("Model", format_number(score, 2), meaning, level)
+        yield Sureness("Model", shown, meaning, "good" if trusted else "poor")
         return
     threshold = data.specs.study.screening.threshold
-    lowest = min(scores, default=None)
-    trusted = sum(bool(fit["trustworthy"]) for fit in fits)
-    level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted == len(fits) else "poor"
-    meaning = f"smallest R² of the screening model on runs it has not seen; {threshold:g} was asked for"
-    yield Sureness("Model", format_number(lowest, 2) if lowest is not None else "none", meaning, level)
+    lowest = min((fit["r2_min"] for fit in fits if fit["r2_min"] is not None), default=None)
+    level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted else "poor"
+    worst = f"{format_number(lowest, 2)} in the worst split, " if lowest is not None else ""
+    meaning = f"R² of the screening model on runs it has not seen; {worst}{threshold:g} was asked for"
+    yield Sureness("Model", shown, meaning, level)
 
 
 def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
