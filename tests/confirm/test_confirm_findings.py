@@ -157,7 +157,7 @@ def test_device_without_space_is_not_tested(database: duckdb.DuckDBPyConnection,
     (found,) = confirm(database, [finding("io_size", "page", "4")], loop)
     full.unlink()
     assert found["confirmed"] == "not_tested"
-    assert "a test file needs 32 MiB" in found["confirmation"]
+    assert "a test file needs 33.6 MB" in found["confirmation"]
 
 
 def test_missing_fio_is_an_error_of_the_user(

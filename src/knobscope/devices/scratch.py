@@ -47,9 +47,13 @@ def require_free(directory: Path, needed: int, purpose: str) -> None:
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise UserError(
-            f"{purpose} needs {needed / 1e9:.3g} GB on {directory}, where {free / 1e9:.3g} GB are free; "
+            f"{purpose} needs {_show_size(needed)} on {directory}, where {_show_size(free)} are free; "
             "free some space, or use a larger device"
         )
+
+
+def _show_size(size: int) -> str:
+    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
 @contextmanager
