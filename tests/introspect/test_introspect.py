@@ -108,7 +108,7 @@ def test_a_dbms_without_a_question_is_refused_before_anything_starts(sqlite: Dbm
 
 @pytest.mark.real
 def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
-    row = json.dumps({"type": "int", "default": 0})
+    row = json.dumps({"type": "int", "default": 0, "unit": None})
     asked = {
         "query": f"select 'answer', '{row}'",
         "types": {"int": "integer"},

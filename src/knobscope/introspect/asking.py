@@ -97,4 +97,4 @@ def _parse(name: str, text: str) -> dict[str, Any]:
         raise UserError(f"`introspect.query` answers {text!r} for {name}; expected a JSON object") from error
     if not isinstance(row, dict):
         raise UserError(f"`introspect.query` answers {text!r} for {name}; expected a JSON object")
-    return row
+    return {column: value for column, value in row.items() if value is not None}  # null: not told
