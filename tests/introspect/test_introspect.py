@@ -9,7 +9,7 @@ import pytest
 from knobscope.cli import main
 from knobscope.errors import UserError
 from knobscope.introspect import ask_catalogue
-from knobscope.specs import Dbms, Introspection, find_program, read_spec
+from knobscope.specs import Dbms, Introspection, Trial, find_program, read_spec
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,6 +121,18 @@ def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
     broken = Introspection.model_validate({**asked, "query": "select 'answer', 'no object'"})
     with pytest.raises(UserError, match="'no object' for answer; expected a JSON object"):
         ask_catalogue(sqlite.model_copy(update={"introspect": broken}))
+
+
+@pytest.mark.real
+def test_words_of_a_broken_connection_are_no_answers() -> None:
+    redis = spec_of("redis")
+    if any(find_program(program) is None for program in redis.programs.values()):
+        pytest.skip("redis is not installed; `knobscope doctor` says how to get it")
+    assert redis.introspect is not None
+    deadly = Trial(statements=["SHUTDOWN NOSAVE"], says={"": {"type": "integer"}})
+    asked = redis.introspect.model_copy(update={"trials": [deadly]})
+    with pytest.raises(UserError, match="redis did not answer"):
+        ask_catalogue(redis.model_copy(update={"introspect": asked}))
 
 
 def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ __all__ = ["Answer", "ask_catalogue", "learn"]
 #: The client that asks wants to know a workload, though it does not run it.
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
 _VERSION = "version"
+_ALIVE = ""  # no setting's name
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ def _ask(instance: Instance, asked: Introspection) -> Answer:
             for name in rows
             if not asked.leaves_out(name)
         }
-        answers = read_back(replace(session, readback={"attempts": attempts}), supervise).effective
+        # Asked last, the list shows that the server outlived the attempts: words of a broken connection tell nothing.
+        questions = {"attempts": attempts, "each": {_ALIVE: query}}
+        answers = dict(read_back(replace(session, readback=questions), supervise).effective)
+        del answers[_ALIVE]
         for name, answer in answers.items():
             rows[name] = {**learn(trial, answer), **rows[name]}
     return Answer(version or "", rows)

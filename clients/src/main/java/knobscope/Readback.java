@@ -20,7 +20,8 @@ import site.ycsb.DBException;
  * {@code {"each": {"knob": "...", ...}}} or {@code {"attempts": {"knob": ["...", ...], ...}}}.
  *
  * <p>An attempt runs its statements in turn. Its value is the answer of the last one, or the words with which the first
- * of them was refused: there a refusal is what is asked for, everywhere else it ends the client.
+ * of them was refused: there a refusal is what is asked for, everywhere else it ends the client. Attempts come first, so
+ * that the other questions show whether the connection outlived them.
  */
 record Readback(String query, Map<String, String> each, Map<String, List<String>> attempts) {
   /** Asks nothing. */
@@ -83,17 +84,20 @@ record Readback(String query, Map<String, String> each, Map<String, List<String>
     if (!(connection instanceof ReadsBack asked)) {
       throw new DBException(connection.getClass().getName() + " cannot read knobs back");
     }
-    Map<String, String> values = query == null ? new LinkedHashMap<>() : asked.readAll(query);
-    for (Map.Entry<String, String> knob : each.entrySet()) {
-      String value = asked.readOne(knob.getValue());
-      if (value != null) {
-        values.put(knob.getKey(), value);
-      }
-    }
+    Map<String, String> values = new LinkedHashMap<>();
     for (Map.Entry<String, List<String>> knob : attempts.entrySet()) {
       String answer = attempt(asked, knob.getValue());
       if (answer != null) {
         values.put(knob.getKey(), answer);
+      }
+    }
+    if (query != null) {
+      values.putAll(asked.readAll(query));
+    }
+    for (Map.Entry<String, String> knob : each.entrySet()) {
+      String value = asked.readOne(knob.getValue());
+      if (value != null) {
+        values.put(knob.getKey(), value);
       }
     }
     return values;

@@ -82,8 +82,8 @@ class ReadbackTest {
     Readback readback = new Readback(null, Map.of(), Map.of("refused", List.of("a", "no b", "no c"), "accepted",
         List.of("a", "b"), "silent", List.of("a", "")));
     assertEquals(Map.of("refused", "no b is refused", "accepted", "b"), readback.ask(new Echo()));
-    Readback each = new Readback(null, Map.of("refused", "no b"), Map.of());
-    assertThrows(DBException.class, () -> each.ask(new Echo()));
+    Readback broken = new Readback(null, Map.of("alive", "no b"), Map.of("refused", List.of("no c")));
+    assertThrows(DBException.class, () -> broken.ask(new Echo()));
   }
 
   @Test
