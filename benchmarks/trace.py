@@ -38,11 +38,11 @@ def make_requests(count: int) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     number = np.arange(count)
     stream = number % 4
-    places = np.where(stream == 0, rng.integers(0, 10**8, count), stream * 10**8 + number // 4)
+    addresses = np.where(stream == 0, rng.integers(0, 10**8, count), stream * 10**8 + number // 4)
     return pd.DataFrame(
         {
             "ts_ns": number * GAP_NS + rng.integers(0, GAP_NS // 2, count),
-            "lba": places * 8,
+            "lba": addresses * 8,
             "is_write": stream < 2,
             "lat_ns": rng.integers(20_000, 1_020_000, count),
             "file": number % 50,
@@ -71,8 +71,8 @@ def write_binary(count: int, directory: Path) -> None:
     requests = make_requests(count)
     events = np.zeros(len(requests) * len(ACTIONS), np.dtype(LAYOUT))
     direction = np.where(requests["is_write"], WRITE, READ)
-    for place, (action, category, after_ns) in enumerate(ACTIONS):
-        part = events[place :: len(ACTIONS)]
+    for index, (action, category, after_ns) in enumerate(ACTIONS):
+        part = events[index :: len(ACTIONS)]
         part["time"] = requests["ts_ns"] + after_ns
         part["sector"], part["bytes"] = requests["lba"], 4096
         part["action"] = action | (direction | category | FS) << 16

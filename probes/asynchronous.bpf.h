@@ -1,4 +1,7 @@
 // Requests that are submitted now and end later: libaio's control blocks and io_uring's requests.
+#pragma once
+
+#include "syscalls.bpf.h"
 
 #define IOCB_READ 0
 #define IOCB_WRITE 1
@@ -7,8 +10,17 @@
 #define IOCB_READV 7
 #define IOCB_WRITEV 8
 
-struct iocb_t { u64 data; u32 key, flags; u16 opcode, priority; u32 descriptor; u64 buffer, length, offset; };
-struct event_t { u64 data, iocb; s64 result, result2; };
+struct iocb_t {
+    u64 data;
+    u32 key, flags;
+    u16 opcode, priority;
+    u32 descriptor;
+    u64 buffer, length, offset;
+};
+struct event_t {
+    u64 data, iocb;
+    s64 result, result2;
+};
 
 static __always_inline u64 measure_vector(u64 vector, u64 segments)
 {
@@ -105,7 +117,7 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
         || bpf_probe_read_user(&iocb, sizeof(iocb), (void *)key.address))
         return;
     fresh.op = get_iocb_operation(iocb.opcode);
-    if (fresh.op == OPS || !find_place(iocb.descriptor, &t->from, fresh.op == SYNC))
+    if (fresh.op == OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
         return;
     fresh.key = t->from.key;
     fresh.inode = t->from.inode;

@@ -7,53 +7,16 @@
 //
 // The monitor writes what comes before this text: members of kernel structs as offsets (request__q, ...; HAVE_... when
 // this kernel has an optional one), kernel enumerators, ARG_<tracepoint> = index of the interesting argument, AT_<name> =
-// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and DEVICE_MAJOR,
-// DEVICE_MINOR, FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
+// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and DISK_NAME_0 to 3,
+// IS_HIDDEN, FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
 
-#define DEPTHS 1024          // depth is exact below, one bucket from there on
-#define EXACT_SIZES 2048     // multiples of 512 up to 1 MiB have a counter each, other sizes go to a hash
-#define FLAG(name) (1u << __REQ_##name)
-
-enum { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH, OPS };
-enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
-enum { FREE, ISSUED, REQUEUED };
-
-#include "buckets.bpf.h"
-
-struct config_t { u64 queue, cgroup, since; u32 epoch; };  // odd epochs are measured; two sets of counters take turns
-struct asked_t { u8 owner, epoch; u16 file, submitter; };  // when it was submitted
-#ifdef TRACE
-struct note_t { u64 issued_at, wait, sector, inode, offset; u32 bytes, device, pid, flags; char comm[16]; };
-#define NOTE struct note_t note;
-#else
-#define NOTE
-#endif
-struct slot_t { u64 issued_at; struct asked_t asked; u8 state, epoch; NOTE };  // one per tag: a request in flight
-struct queue_t { u64 depth, last; };
-struct depths_t { u64 time[DEPTHS + 1]; };
-struct odd_size_t { u32 set, op, bytes; };
-struct totals_t {
-    u64 completed, latency_ns, aligned, sequential, sync, meta, requests[OWNERS], bytes[OWNERS];
-    u64 fua, preflush, early, unstarted, requeues, errors, lost, merges, splits, unfiled;
-};
-struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };
-
-BPF_ARRAY(config, struct config_t, 1);
-BPF_ARRAY(slots, struct slot_t, SLOTS * QUEUES);
-BPF_ARRAY(queues, struct queue_t, QUEUES + 1);  // the last one is the whole device, used when there are several
-BPF_ARRAY(depths, struct depths_t, 2 * (QUEUES + 1));
-BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
-BPF_PERCPU_ARRAY(details, struct details_t, 2 * OPS);
-BPF_HASH(odd_sizes, struct odd_size_t, u64, 4096);
-
-#include "request.bpf.h"
 #include "depth.bpf.h"
 #include "event_trace.bpf.h"
-#include "pattern.bpf.h"
 #include "file.bpf.h"
-#include "submitter.bpf.h"
-#include "owner.bpf.h"
 #include "merge.bpf.h"
+#include "owner.bpf.h"
+#include "request.bpf.h"
+#include "submitter.bpf.h"
 
 static __always_inline void count_size(struct config_t *c, struct details_t *d, struct totals_t *t, u32 op, u32 bytes)
 {
@@ -85,13 +48,13 @@ static __always_inline void count_request(struct config_t *c, struct totals_t *t
     if (op != OP_FLUSH) {
         t->aligned += (sector * 512) % UNIT_BYTES == 0 && bytes % UNIT_BYTES == 0;
         count_size(c, d, t, op, bytes);
-        t->sequential += count_file(c, t, file, op, sector, bytes);
+        count_file(c, t, file, op, sector, bytes);
     }
     if (started && started <= now)
         d->wait[get_bucket(now - started)] += 1;
 }
 
-int on_issue(struct arguments_t *ctx)
+int HANDLER(on_issue)
 {
     struct config_t *c = get_config();
     READ(request, request__END, ctx->args[ARG_block_rq_issue]);
@@ -109,7 +72,9 @@ int on_issue(struct arguments_t *ctx)
     }
     u64 now = bpf_ktime_get_ns();
     u8 before = slot->state;
-    if (before != ISSUED)  // else the completion of the request before it was never seen: take over its place
+    if (before == ISSUED)  // the completion of the request before it was never seen: this one takes over its slot
+        count_hidden(c, t, slot, now);
+    else
         move_depth(c, queue, now, 1);
     slot->issued_at = now;
     slot->state = ISSUED;
@@ -124,6 +89,8 @@ int on_issue(struct arguments_t *ctx)
     t->bytes[owner] += bytes;
     if (op != OP_FLUSH)  // these were counted when they were asked for
         count_submitter(c, slot->asked.submitter, op, bytes);
+    if (op == OP_WRITE && slot->asked.is_cached)
+        t->written_back += bytes;
     trace_issue(slot, request, op, now);
     if (is_counted(owner))
         count_request(c, t, request, op, slot->asked.file, now);
@@ -141,7 +108,7 @@ static __always_inline void count_latency(struct config_t *c, struct totals_t *t
     d->latency[get_bucket(latency_ns)] += 1;
 }
 
-int on_complete(struct arguments_t *ctx)
+int HANDLER(on_complete)
 {
     u32 finished = ctx->args[ARG_block_rq_complete + 2];
     struct config_t *c = get_config();
@@ -175,7 +142,7 @@ int on_complete(struct arguments_t *ctx)
     return 0;
 }
 
-int on_requeue(struct arguments_t *ctx)
+int HANDLER(on_requeue)
 {
     struct config_t *c = get_config();
     READ(request, request__START_END, ctx->args[ARG_block_rq_requeue]);

@@ -42,6 +42,11 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "starts_without_completion": sum(counted) - _add(reading, "completed"),
         "files_overflow": reading.origins.overflow,
         "addresses_overflow": _add(reading, "unfiled"),
+        "hidden_completions": _add(reading, "hidden") + len(reading.unended_ns),
+        "depth_excess": _find_excess(reading, depths),
+        "missed_events": sum(row["missed"] for row in reading.programs),
+        "unnamed_submitters": reading.origins.unnamed,
+        "unwritten_bytes": _find_unwritten(reading),
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
         **describe_depth(depths),
@@ -58,6 +63,21 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
     }
 
 
+def _find_excess(reading: Reading, depths: Sequence[Row]) -> float | None:
+    """Return by how much hidden completions may have raised the mean depth, at most: until then they are in flight."""
+    busy_ns = sum(row["time_ns"] for row in depths if row["queue"] == -1 and row["depth"])
+    return (_add(reading, "hidden_ns") + sum(reading.unended_ns)) / busy_ns if busy_ns else None
+
+
+def _find_unwritten(reading: Reading) -> int:
+    """Return bytes of the page cache that the followed processes dirtied and that were not written to the device.
+
+    At most: a folio is dirtied as a whole, and the kernel's own sum of dirty pages, of all devices, may be other's.
+    """
+    left = _add(reading, "dirtied") - _add(reading, "written_back")
+    return max(min(left, reading.dirty_bytes), 0)
+
+
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:
     return sum(totals[quantity][OWNERS.index(owner)] for owner in owners)
 
@@ -66,13 +86,14 @@ def _add(reading: Reading, field: str) -> int:
     return sum(totals[field] for totals in reading.totals)
 
 
-def _describe_operation(place: int, reading: Reading, scope: str) -> Row:
-    op, totals = OPERATIONS[place], reading.totals[place]
+def _describe_operation(index: int, reading: Reading, scope: str) -> Row:
+    op, totals = OPERATIONS[index], reading.totals[index]
     requests = _count(totals, "requests", _COUNTED[scope])
     row: Row = {"op": op, "requests": requests, "bytes": _count(totals, "bytes", _COUNTED[scope])}
     for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
         row[f"{name}_requests"] = totals[name] if is_judged else None
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
+    row["append_requests"] = totals["appended"] if op == "write" else None
     row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
     for part, owners in _PARTS.items():
         row[f"{part}_requests"] = _count(totals, "requests", owners)
@@ -106,10 +127,17 @@ def _list_files(reading: Reading) -> list[Row]:
         for op, access in zip(OPERATIONS, file.access, strict=False):
             requests, sequential = access.pattern.judged, access.pattern.sequential
             if requests:
-                row = {"device": file.device, "inode": file.inode, "name": file.name, "op": op, "requests": requests}
-                row |= {"bytes": access.bytes, "first_sector": access.first, "end_sector": access.end}
+                row = {"number": file.number, "device": file.device, "inode": file.inode}
+                row |= {"generation": file.generation, "name": file.name}
+                row |= {
+                    "op": op,
+                    "requests": requests,
+                    "bytes": access.bytes,
+                    "first_sector": access.first,
+                    "end_sector": access.end,
+                }
                 row |= {"sequential_requests": sequential}
-                rows.append(row | describe_pattern(requests, sequential, access.pattern.strided))
+                rows.append(row | describe_pattern(access.pattern, is_write=op == "write"))
     return rows
 
 

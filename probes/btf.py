@@ -66,8 +66,8 @@ class Btf:
 
     def _find(self, kind: int, name: str) -> int:
         """Return the type's id, 0 when there is none of that name."""
-        place = self._strings.find(b"\0" + name.encode() + b"\0")
-        return self._named.get((kind, place + 1), 0) if place >= 0 else 0
+        offset = self._strings.find(b"\0" + name.encode() + b"\0")
+        return self._named.get((kind, offset + 1), 0) if offset >= 0 else 0
 
     def _elements(self, type_id: int) -> list[tuple[int, ...]]:
         _, kind, count, _, tail = self._record(type_id)

@@ -89,10 +89,10 @@ def list_registers(machine: str) -> tuple[Member, ...]:
 def describe_registers(machine: str) -> str:
     """Return macros: where struct pt_regs has the arguments of a call, and its number, negative outside of calls."""
     names, number = _REGISTERS[machine]
-    places = [f"pt_regs__{name}" for name in names]
-    if len(places) == 1:
-        places = [f"({places[0]} + {8 * i})" for i in range(6)]
-    lines = [f"#define REGISTER_{i} {place}" for i, place in enumerate(places)]
+    fields = [f"pt_regs__{name}" for name in names]
+    if len(fields) == 1:
+        fields = [f"({fields[0]} + {8 * i})" for i in range(6)]
+    lines = [f"#define REGISTER_{i} {field}" for i, field in enumerate(fields)]
     kind = "s64" if number == "orig_ax" else "s32"
     lines += [f"#define CALL_NUMBER pt_regs__{number}", f"#define CALL_NUMBER_TYPE {kind}"]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import re
 import time
 from collections.abc import Iterable
 from itertools import count
@@ -13,6 +16,7 @@ from kernel import UnavailableError
 __all__ = ["RunCgroup", "find_hierarchy"]
 
 _PREFIX = "knobscope-"
+_OWN = re.compile(r"knobscope-\d+-[0-9a-f]+-\d+")
 _NUMBERS = count(1)
 
 
@@ -34,13 +38,12 @@ class RunCgroup:
     def __init__(self, hierarchy: Path, first_pid: int) -> None:
         self._parent = _find_parent(hierarchy, first_pid)
         _remove_orphans(self._parent)
-        self._directory = self._parent / f"{_PREFIX}{os.getpid()}-{next(_NUMBERS)}"
-        self._directory.mkdir()
+        self._directory, self._lock = _make_held(self._parent)
 
     @property
-    def identity(self) -> int:
-        """What bpf_get_current_cgroup_id returns for its processes."""
-        return self._directory.stat().st_ino
+    def directory(self) -> Path:
+        """The cgroup itself; what is made below it belongs to the run too."""
+        return self._directory
 
     def read_cpu_us(self) -> int:
         """Return the CPU time of everything that ever ran in it, in microseconds."""
@@ -73,11 +76,25 @@ class RunCgroup:
         return sorted(inside), sorted(pid for pid in refused if Path("/proc", str(pid)).exists())
 
     def release(self) -> None:
-        """Move what is left back to where it came from and remove the directory."""
+        """Move what is left, also below it, back to where it came from and remove the directories."""
         _release(self._directory, self._parent)
+        os.close(self._lock)
 
     def _move(self, pid: int, directory: Path) -> None:
         (directory / "cgroup.procs").write_text(str(pid))
+
+
+def _make_held(parent: Path) -> tuple[Path, int]:
+    """Make a directory; while the descriptor is open, nobody takes it for an orphan."""
+    while True:
+        directory = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns():x}-{next(_NUMBERS)}"
+        directory.mkdir()
+        with contextlib.suppress(FileNotFoundError):  # taken for one before we held it
+            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if directory.exists():
+                return directory, lock
+            os.close(lock)
 
 
 def _find_parent(hierarchy: Path, pid: int) -> Path:
@@ -86,7 +103,7 @@ def _find_parent(hierarchy: Path, pid: int) -> Path:
     except FileNotFoundError as gone:
         raise ProcessLookupError(f"there is no process {pid}") from gone
     path = next(line[3:] for line in lines if line.startswith("0::"))
-    parts = [part for part in path.split("/") if part and not part.startswith(_PREFIX)]
+    parts = [part for part in path.split("/") if part and not _OWN.fullmatch(part)]  # but below a limit on memory
     parent = hierarchy.joinpath(*parts)
     return hierarchy if ".." in parts or not parent.is_dir() else parent
 
@@ -119,26 +136,47 @@ def _list_trees(roots: Iterable[int]) -> set[int]:
 
 
 def _remove_orphans(parent: Path) -> None:
-    """Remove directories of monitors that were killed with -9."""
-    for directory in parent.glob(f"{_PREFIX}*-*"):
-        owner = directory.name[len(_PREFIX) :].split("-")[0]
-        if owner.isdigit() and not Path("/proc", owner).exists():
+    """Remove directories of monitors that were killed with -9.
+
+    Their lock shows that they ended; a process number does not, since a namespace of processes has its own numbers.
+    """
+    for directory in parent.glob(f"{_PREFIX}*"):
+        if not _OWN.fullmatch(directory.name):
+            continue
+        try:
+            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # its monitor ended at this moment
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _release(directory, parent)
+        except BlockingIOError:
+            continue  # its monitor lives
+        finally:
+            os.close(lock)
 
 
 def _release(directory: Path, parent: Path) -> None:
     deadline = time.monotonic() + 2
     while True:
-        for pid in (directory / "cgroup.procs").read_text().split():
-            try:
-                (parent / "cgroup.procs").write_text(pid)
-            except ProcessLookupError:
-                continue  # ended by itself
         try:
-            directory.rmdir()
+            for inner in _list_inner(directory):
+                _empty(inner, parent)
+                inner.rmdir()
         except OSError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)  # a process forked, or one is still exiting
         else:
             return
+
+
+def _list_inner(directory: Path) -> list[Path]:
+    """Return a cgroup and those below it, the innermost first."""
+    return sorted((Path(path) for path, _, _ in os.walk(directory)), key=lambda path: -len(path.parts))
+
+
+def _empty(directory: Path, parent: Path) -> None:
+    for pid in (directory / "cgroup.procs").read_text().split():
+        with contextlib.suppress(ProcessLookupError):  # ended by itself
+            (parent / "cgroup.procs").write_text(pid)

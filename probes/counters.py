@@ -7,6 +7,7 @@ twice or lost at its borders, and requests in flight at that moment are told apa
 from __future__ import annotations
 
 import ctypes
+import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ __all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
 
 OPERATIONS = ("read", "write", "discard", "flush")
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
+_ISSUED = 1
+_NAME = struct.Struct("=4Q")  # gendisk.disk_name
 _SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
 
 Totals = dict[str, Any]  # field of struct totals_t or details_t -> number or list of numbers
@@ -48,6 +51,9 @@ class Reading:
     odd_sizes: dict[tuple[int, int], int]
     depth_times: dict[int, list[int]]
     programs: list[dict[str, Any]]
+    #: Age of requests that count as in flight on a device that is idle: their completions were never seen.
+    unended_ns: list[int]
+    dirty_bytes: int  # of the page cache, of all devices, at the end
     origins: Origins
 
 
@@ -60,20 +66,25 @@ class Counters:
         self._program, self.untyped = _load(kernel, disk, unit, scope)
         self._config = self["config"].Leaf()
 
-    def start(self, cgroup: int) -> int:
-        """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock."""
+    def start(self, cgroup: Path | None) -> int:
+        """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock.
+
+        `cgroup`: the directory of the followed processes; None: nobody is followed.
+        """
         self._clear(1 - self._set)
         self._forget_hidden()
-        self._program.put("streams", 0, self["streams"].Leaf())
+        self._program.clear("streams")
         clear_origins(self._program)
         self._program.start_costs()
-        return self._flip(cgroup)
+        self._program.follow(cgroup)
+        return self._flip(is_following=cgroup is not None)
 
     def stop(self) -> Reading:
         """Freeze the run's counters and read them."""
         begin, used = int(self._config.since), self._set
         programs = self._program.list_costs()
-        end = self._flip(int(self._config.cgroup))
+        end = self._flip(is_following=bool(self._config.is_following))
+        unended = self._list_unended(end) if self._disk.is_idle() else []
         return Reading(
             begin_ns=begin,
             end_ns=end,
@@ -82,6 +93,8 @@ class Counters:
             odd_sizes={(k.op, k.bytes): v.value for k, v in self["odd_sizes"].items() if k.set == used},
             depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
             programs=programs,
+            unended_ns=unended,
+            dirty_bytes=_read_dirty_bytes(),
             origins=read_origins(self._program),
         )
 
@@ -110,13 +123,13 @@ class Counters:
         return int(self._config.epoch) & 1
 
     def _list_queues(self) -> list[int]:
-        """Return the queues' places in the map; with several the last one is the whole device."""
+        """Return the queues' indexes in the map; with several the last one is the whole device."""
         return list(range(self._disk.queues + (self._disk.queues > 1)))
 
-    def _flip(self, cgroup: int) -> int:
+    def _flip(self, *, is_following: bool) -> int:
         learnt = self.get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
         now = time.monotonic_ns()
-        self._config = self["config"].Leaf(learnt, cgroup, now, int(self._config.epoch) + 1)
+        self._config = self["config"].Leaf(learnt, now, int(self._config.epoch) + 1, is_following)
         self._program.put("config", 0, self._config)
         return now
 
@@ -141,6 +154,11 @@ class Counters:
             state.depth = 0
             self._program.put("queues", queue, state)
 
+    def _list_unended(self, now_ns: int) -> list[int]:
+        slots = (leaf for _, leaf in self["slots"].items_lookup_batch())
+        epoch = (int(self._config.epoch) - 1) & 0xFF  # of the run that has just ended
+        return [now_ns - slot.issued_at for slot in slots if slot.state == _ISSUED and slot.epoch == epoch]
+
     def _sum(self, table: str, which: int, op: int) -> Totals:
         cpus = self.get(table, which * len(OPERATIONS) + op)
         sums: Totals = {}
@@ -158,6 +176,11 @@ class Counters:
         return times
 
 
+def _read_dirty_bytes() -> int:
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return sum(int(words[1]) * 1024 for words in lines if words[0] in ("Dirty:", "Writeback:"))
+
+
 def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, str | None]:
     for needed in ("block_rq_issue", "block_rq_complete"):
         if needed not in kernel.tracepoints:
@@ -173,8 +196,11 @@ def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[s
     dirtying = "writeback_dirty_folio" if "writeback_dirty_folio" in kernel.tracepoints else "writeback_dirty_page"
     return {
         **FILE_CONSTANTS,
-        "DEVICE_MAJOR": disk.major,
-        "DEVICE_MINOR": disk.minor,
+        **{
+            f"DISK_NAME_{i}": f"{word}ULL"
+            for i, word in enumerate(_NAME.unpack(disk.requests.name.encode().ljust(32, b"\0")))
+        },
+        "IS_HIDDEN": int(disk.is_hidden),
         "FIRST_SECTOR": f"{disk.first_sector}ULL",
         "END_SECTOR": f"{disk.end_sector}ULL",
         "UNIT_BYTES": unit,

@@ -1,4 +1,7 @@
 // Requests in flight: the depth of each hardware queue and of the whole device, weighted by time.
+#pragma once
+
+#include "request.bpf.h"
 
 static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u64 step)
 {
@@ -26,10 +29,22 @@ static __always_inline void move_depth(struct config_t *c, u32 queue, u64 now, u
         move_queue(c, QUEUES, now, step);
 }
 
-// A new request has this one's tag, so this one must have ended, unseen: programs may be skipped in nested interrupts.
-static __always_inline void forget(struct config_t *c, struct slot_t *slot, u32 queue)
+// A request whose end was never seen counts as in flight until its tag is used again, for so long.
+static __always_inline void count_hidden(struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 now)
 {
-    if (slot->state == ISSUED)
-        move_depth(c, queue, bpf_ktime_get_ns(), -1);
+    if (slot->epoch != (u8)c->epoch || !is_counted(slot->asked.owner))
+        return;
+    t->hidden += 1;
+    t->hidden_ns += now - slot->issued_at;
+}
+
+// A new request has this one's tag, so this one must have ended, unseen: programs may be skipped in nested interrupts.
+static __always_inline void forget(struct config_t *c, struct totals_t *t, struct slot_t *slot, u32 queue)
+{
+    u64 now = bpf_ktime_get_ns();
+    if (slot->state == ISSUED) {
+        count_hidden(c, t, slot, now);
+        move_depth(c, queue, now, -1);
+    }
     slot->state = FREE;
 }

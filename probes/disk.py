@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +11,22 @@ from kernel import UnavailableError
 
 __all__ = ["Disk", "find_disk"]
 
+_BLOCK_CLASS = Path("/sys/class/block")
 _MAX_TAGS = 2048  # what an I/O scheduler may use, whatever the driver has
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk, or the range [first_sector, end_sector) of it; `slots` is a power of two above the highest tag."""
+    """A disk, or the range [first_sector, end_sector) of it; `slots` is a power of two above the highest tag.
+
+    `requests`: the disk whose requests are counted. That is the disk itself, or what it hides below itself: a multipath
+    NVMe device has no requests of its own, and its path has no number.
+    """
 
     device: str
     directory: Path  # in sysfs, links resolved
-    major: int
-    minor: int
+    requests: Path
+    is_hidden: bool
     first_sector: int
     end_sector: int
     queues: int
@@ -37,7 +43,7 @@ class Disk:
 
     def is_idle(self) -> bool:
         """Whether the kernel knows of no read or write that is under way."""
-        return not any(int(number) for number in (self.directory / "inflight").read_text().split())
+        return not any(int(number) for number in (self.requests / "inflight").read_text().split())
 
     def list_devices(self) -> tuple[str, ...]:
         """Return MAJ:MIN of it and of its partitions: what file systems on it call their device."""
@@ -54,20 +60,20 @@ def find_disk(device: str) -> Disk:
         raise UnavailableError(f"there is no block device {device}")
     is_partition = (directory / "partition").exists()
     disk = directory.parent if is_partition else directory
-    queues = [entry for entry in (disk / "mq").glob("*") if entry.name.isdigit()]
+    requests = _find_path(disk)
+    queues = [entry for entry in (requests / "mq").glob("*") if entry.name.isdigit()]
     if not queues:
         raise UnavailableError(f"{directory.name} ({device}) is bio-based and has no requests; follow the disk below")
     tags = [int((queue / "nr_tags").read_text()) for queue in queues]
-    tags += [int((disk / "queue/nr_requests").read_text()), _MAX_TAGS]
+    tags += [int((requests / "queue/nr_requests").read_text()), _MAX_TAGS]
     first = int((directory / "start").read_text()) if is_partition else 0
     size = int((directory / "size").read_text())
-    major, minor = (disk / "dev").read_text().split(":")
     sequence_file = disk / ("diskseq" if (disk / "diskseq").exists() else "dev")  # since 5.15
     return Disk(
         device=device,
         directory=directory,
-        major=int(major),
-        minor=int(minor),
+        requests=requests,
+        is_hidden=requests != disk,
         first_sector=first,
         end_sector=first + size if is_partition else 2**64 - 1,
         queues=len(queues),
@@ -75,3 +81,17 @@ def find_disk(device: str) -> Disk:
         sequence_file=sequence_file,
         sequence=sequence_file.read_text(),
     )
+
+
+def _find_path(disk: Path) -> Path:
+    """Return the disk that has the requests: for an NVMe device with multipath its path, which has no number."""
+    if (disk / "mq").is_dir() or not (numbers := re.fullmatch(r"nvme(\d+)n(\d+)", disk.name)):
+        return disk
+    subsystem, namespace = numbers.groups()
+    paths = sorted(_BLOCK_CLASS.glob(f"nvme{subsystem}c*n{namespace}"))
+    if len(paths) > 1:
+        names = ", ".join(path.name for path in paths)
+        raise UnavailableError(
+            f"{disk.name} has {len(paths)} paths ({names}); only devices with one path can be followed"
+        )
+    return Path(os.path.realpath(paths[0])) if paths else disk

@@ -1,45 +1,46 @@
 // A record per request, sent at its completion: only in a monitor that was asked for a trace (macro TRACE).
 //
 // What is known early waits in the request's slot: in the submitter's context its process and the file and offset of
-// the page it carries (none for direct I/O, which carries anonymous memory), at issue its place, size and flags. The
+// the page it carries (none for direct I/O, which carries anonymous memory), at issue its offset, size and flags. The
 // reader takes records out of the ring when it likes to: nobody is woken up. A full ring is counted.
 // Overhead: see docs/trace.md.
+#pragma once
+
+#include "folio.bpf.h"
+#include "request.bpf.h"
 
 #ifdef TRACE
 #define TRACE_FUA 1
 #define TRACE_PREFLUSH 2
 #define TRACE_SYNC 4
 #define TRACE_META 8
-#define TRACE_PLACED 16  // inode, device and offset are there
+#define TRACE_LOCATED 16  // inode, device and offset are there
 #define TRACE_OP 8       // from this bit on
 #define UNSEEN_END (~0ULL)
 
 struct event_t {
     struct note_t note;
     u64 latency;
-    u16 queue;
-    u8 op, owner, failed, unused[3];
+    u16 queue, file;
+    u8 op, owner, failed, unused;
 };
 
 BPF_RINGBUF_OUTPUT(trace_events, TRACE_PAGES);
 BPF_PERCPU_ARRAY(trace_lost, u64, 1);
 
 // The file and offset of a bio's first page; nothing for anonymous memory, pages without a file, and block devices.
-static __always_inline void note_place(struct note_t *note, u64 bio)
+static __always_inline void note_location(struct note_t *note, u64 bio)
 {
-#if defined(HAVE_page__compound_head) && defined(HAVE_folio__index)
-    u64 vectors = read_u64(bio + bio__bi_io_vec);
-    u64 vector = vectors + read_u32(bio + bio__bi_idx) * (u64)bio_vec__END;
-    u64 page = vectors ? read_u64(vector + bio_vec__bv_page) : 0, head = page ? read_u64(page + page__compound_head) : 0;
-    u64 folio = head & 1 ? head - 1 : page, mapping = folio ? read_u64(folio + folio__mapping) : 0;
+#ifdef HAVE_folio__index
+    u64 offset_in_page = 0, page = find_first_page(bio, &offset_in_page), folio = page ? find_folio(page) : 0;
+    u64 mapping = folio ? read_u64(folio + folio__mapping) : 0;
     u64 inode = mapping && !(mapping & 3) ? read_u64(mapping + address_space__host) : 0;
-    if (!inode || (read_u32(inode + inode__i_mode) & 0170000) != 0100000)
+    if (!inode || (read_u32(inode + inode__i_mode) & S_IFMT) != S_IFREG)
         return;
     note->inode = read_u64(inode + inode__i_ino);
     note->device = read_u32(read_u64(inode + inode__i_sb) + super_block__s_dev);
-    note->offset = ((read_u64(folio + folio__index) + (page - folio) / page__END) << PAGE_SHIFT)
-        + read_u32(vector + bio_vec__bv_offset) % (1 << PAGE_SHIFT);
-    note->flags |= TRACE_PLACED;
+    note->offset = ((read_u64(folio + folio__index) + (page - folio) / page__END) << PAGE_SHIFT) + offset_in_page;
+    note->flags |= TRACE_LOCATED;
 #endif
 }
 
@@ -55,7 +56,7 @@ static __always_inline void trace_start(struct slot_t *slot, u64 *request)
     note->sector = GET(request, request__sector, u64);
     bpf_get_current_comm(note->comm, sizeof(note->comm));
     note->inode = note->offset = note->device = 0;
-    note_place(note, GET(request, request__bio, u64));
+    note_location(note, GET(request, request__bio, u64));
 }
 
 // The request may have grown at its head since it was made.
@@ -64,9 +65,9 @@ static __always_inline void trace_issue(struct slot_t *slot, u64 *request, u32 o
     struct note_t *note = &slot->note;
     u64 sector = GET(request, request__sector, u64), started = GET(request, request__start_time_ns, u64);
     u32 flags = GET(request, request__cmd_flags, u32);
-    if (note->flags & TRACE_PLACED)
+    if (note->flags & TRACE_LOCATED)
         note->offset -= (note->sector - sector) << 9;
-    note->flags = (note->flags & (TRACE_FUA | TRACE_PREFLUSH | TRACE_PLACED)) | op << TRACE_OP;
+    note->flags = (note->flags & (TRACE_FUA | TRACE_PREFLUSH | TRACE_LOCATED)) | op << TRACE_OP;
     note->flags |= (flags & FLAG(SYNC) ? TRACE_SYNC : 0) | (flags & FLAG(META) ? TRACE_META : 0);
     note->issued_at = now;
     note->wait = started && started <= now ? now - started : 0;
@@ -85,6 +86,7 @@ static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u
         event->note = slot->note;
         event->latency = latency;
         event->queue = queue;
+        event->file = slot->asked.file;
         event->op = slot->note.flags >> TRACE_OP;
         event->owner = slot->asked.owner;
         event->failed = failed;

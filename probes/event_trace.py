@@ -26,6 +26,7 @@ _MEMBERS = (
     Member("super_block", "s_dev", 4),
     Member("folio", "mapping", 8, since="5.16"),
     Member("folio", "index", 8, since="5.16"),
+    Member("bio", "bi_iter.bi_bvec_done", 4),
     Member("bio_vec", "bv_offset", 4),
 )
 
@@ -111,4 +112,4 @@ def _find_whole(part: memoryview) -> int:
     with part.cast("I") as words, words[:: _RECORD_BYTES // 4] as headers:
         if max(headers, default=0) < _BUSY:
             return len(part)
-        return next(place for place, header in enumerate(headers) if header >= _BUSY) * _RECORD_BYTES
+        return next(index for index, header in enumerate(headers) if header >= _BUSY) * _RECORD_BYTES

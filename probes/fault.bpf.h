@@ -1,6 +1,14 @@
 // Page faults on mapped files: which pages a fault, and not a system call, brought in or dirtied.
+#pragma once
 
-struct fault_t { u64 mapping, offset, ended; s64 call; u32 stream, is_counted; };  // `ended`: how many the thread had had
+#include "folio.bpf.h"
+
+// `ended`: how many faults the thread had had before.
+struct fault_t {
+    u64 mapping, offset, ended;
+    s64 call;
+    u32 stream, is_counted;
+};
 
 BPF_TABLE("lru_hash", u32, struct fault_t, faulting, 16384);  // thread -> its last fault on a mapped file
 
@@ -8,13 +16,13 @@ BPF_TABLE("lru_hash", u32, struct fault_t, faulting, 16384);  // thread -> its l
 static __always_inline s64 get_call(void)
 {
     u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
-    return LOAD(registers, CALL_NUMBER, CALL_NUMBER_TYPE);
+    return FOLLOW(registers, CALL_NUMBER, CALL_NUMBER_TYPE);
 }
 
 static __always_inline u64 count_ended(void)
 {
     u64 task = (u64)bpf_get_current_task_btf();
-    return LOAD(task, task_struct__min_flt, u64) + LOAD(task, task_struct__maj_flt, u64);
+    return FOLLOW(task, task_struct__min_flt, u64) + FOLLOW(task, task_struct__maj_flt, u64);
 }
 
 // Remembers a fault; returns 0 when it is the last one once more: the kernel begins anew when it has waited for a page.
@@ -36,17 +44,4 @@ static __always_inline struct fault_t *get_fault(u64 mapping)
     u32 id = bpf_get_current_pid_tgid();
     struct fault_t *fault = faulting.lookup(&id);
     return fault && fault->mapping == mapping && fault->call == get_call() ? fault : 0;
-}
-
-static __always_inline u64 count_pages(u64 folio)
-{
-    u64 pages = 1;
-#ifdef HAVE_folio__nr_pages
-    if (read_u64(folio + folio__flags) >> PG_head & 1)
-        pages = read_u32(folio + folio__nr_pages);
-#elif defined(HAVE_folio__folio_nr_pages)
-    if (read_u64(folio + folio__flags) >> PG_head & 1)
-        pages = read_u32(folio + folio__folio_nr_pages);
-#endif
-    return pages ? pages : 1;
 }

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from calls import describe_registers, list_registers
-from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, allow_devices, describe_file
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from patterns import describe_pattern
 from probe import Selection
-from program import Program
+from program import Program, count_missed
 
 __all__ = ["FaultProbe"]
 
@@ -28,14 +28,20 @@ _HANDLERS = {
     "writeback_dirty_folio": "on_dirty",
     "block_bio_queue": "on_bio",
 }
+_LIMITS = {
+    "mm_filemap_fault": "page faults are not seen, only pages that they dirty (since Linux 6.12)",
+    "mm_filemap_add_to_page_cache": "pages that faults bring in are not seen",
+    "block_bio_queue": "pages of mapped files that are written back are not seen",
+}
 _BIO_MEMBERS = (
     Member("bio", "bi_bdev", 8),
     Member("bio", "bi_opf", 4),
     Member("bio", "bi_io_vec", 8),
     Member("bio", "bi_iter.bi_idx", 4),
     Member("bio", "bi_iter.bi_size", 4),
+    Member("bio", "bi_iter.bi_bvec_done", 4),
     Member("bio_vec", "bv_page", 8),
-    Member("page", "compound_head", 8, until="7.2"),
+    Member("bio_vec", "bv_offset", 4),
     Member("super_block", "s_bdev", 8),
 )
 
@@ -46,37 +52,40 @@ class FaultProbe:
     def __init__(self, selection: Selection) -> None:
         machine = platform.machine()
         kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
+        self.limits = [sentence for point, sentence in _LIMITS.items() if point not in kernel.tracepoints]
         self._has = {handler: point in kernel.tracepoints for point, handler in _HANDLERS.items()}
         kernel = replace(kernel, prelude=kernel.prelude + describe_registers(machine))
         constants = {"ONE_DEVICE": int(bool(selection.devices))}
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
         allow_devices(self._program, selection.devices)
 
-    def start(self, cgroup: int) -> None:
-        """Clear all counters and count for this cgroup from now on."""
+    def start(self, cgroup: Path | None) -> None:
+        """Clear all counters and count for this cgroup, and those below it, from now on."""
         self._program.clear("files", "regions", "losses")
         self._program.start_costs()
-        self._configure(cgroup)
+        self._program.follow(cgroup)
+        self._configure(is_following=cgroup is not None)
 
     def sample(self) -> None:
         """Nothing: the kernel counts."""
 
     def stop(self) -> Row:
         """Return the mapped files of the run, and which regions of them were worked on."""
-        self._configure(0)
+        self._configure(is_following=False)
+        self._program.follow(None)
         costs = self._program.list_costs()
-        files = [(key, file, describe_file(key, file.name)) for key, file in self._program["files"].items()]
+        files = [(key, file, describe_file(key, file.about)) for key, file in self._program["files"].items()]
         rows = [about | self._describe_file(file) for _, file, about in files]
         names = {_identify(key): about for key, _, about in files}
         regions = [
             names[_identify(key.file)] | {"offset": key.number * _REGION_BYTES} | self._describe_sums(sums)
             for key, sums in self._program["regions"].items()
         ]
-        lost = [sum(self._program.get("losses", reason)) for reason in range(len(_LOSSES))]
+        lost = {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
         return {
             "faults": sorted(rows, key=lambda row: (-(row["faults"] or 0), row["name"])),
             "fault_regions": sorted(regions, key=lambda row: (row["device"], row["inode"], row["offset"])),
-            "lost_faults": dict(zip(_LOSSES, lost, strict=True)),
+            "lost_faults": lost | {"missed_events": count_missed(costs)},
             "fault_programs": costs,
         }
 
@@ -84,8 +93,8 @@ class FaultProbe:
         """Detach."""
         self._program.close()
 
-    def _configure(self, cgroup: int) -> None:
-        self._program.put("config", 0, self._program["config"].Leaf(cgroup))
+    def _configure(self, *, is_following: bool) -> None:
+        self._program.put("config", 0, self._program["config"].Leaf(is_following))
 
     def _describe_sums(self, sums: Any) -> Row:
         """Return sums; None is what this kernel does not show."""
@@ -99,7 +108,7 @@ class FaultProbe:
         }
 
     def _describe_file(self, file: Any) -> Row:
-        pattern = describe_pattern(file.pattern.judged, file.pattern.sequential, file.pattern.strided)
+        pattern = describe_pattern(file.pattern, is_write=False)
         return self._describe_sums(file.sums) | (pattern if self._has["on_fault"] else dict.fromkeys(pattern))
 
 
@@ -120,7 +129,7 @@ def _state_needs(machine: str) -> Needs:
             "writeback_dirty_folio": "folio",
             "block_bio_queue": "bio",
         },
-        heads={"inode__HEAD": FILE_HEAD},
+        heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         sizes=("bio_vec", "page"),
         enums=("pageflags",),
         headers=("fs", "blkdev", "sched", "ptrace", "mm"),
@@ -132,8 +141,6 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
     points = dict(kernel.tracepoints)
     if "mm_filemap_fault" not in points:  # since 6.12
         points.pop("mm_filemap_add_to_page_cache", None)
-    if "HAVE_page__compound_head" not in kernel.prelude:
-        points.pop("block_bio_queue", None)
     if not points.keys() & {"mm_filemap_fault", "writeback_dirty_folio"}:
         raise UnavailableError("this kernel has neither of the tracepoints mm_filemap_fault and writeback_dirty_folio")
     return Kernel(kernel.prelude, points, kernel.has_btf)

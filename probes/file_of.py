@@ -9,7 +9,16 @@ from typing import Any
 from kernel import Member
 from program import Program
 
-__all__ = ["FAULT_MEMBERS", "FILE_HEAD", "FILE_MEMBERS", "allow_devices", "describe_file"]
+__all__ = [
+    "FAULT_MEMBERS",
+    "FILE_HEAD",
+    "FILE_MEMBERS",
+    "FOLIO_MEMBERS",
+    "NAME_MEMBERS",
+    "PAGE_HEAD",
+    "allow_devices",
+    "describe_file",
+]
 
 _MINOR_BITS = 20  # of the kernel's own device numbers; what stat shows is encoded otherwise
 
@@ -20,41 +29,57 @@ FILE_HEAD = (
     Member("inode", "i_ino", 8),
     Member("inode", "i_rdev", 4),
 )
+#: What leads from an inode to its name.
+NAME_MEMBERS = (
+    Member("inode", "i_dentry.first", 8),
+    Member("dentry", "d_name.name", 8),
+    Member("dentry", "d_name.hash", 4),
+    Member("dentry", "d_u.d_alias", 16, since="3.19", until="7.2"),
+    Member("dentry", "d_alias", 16, since="7.2"),
+)
+#: What leads from a page to its folio; read in one go.
+PAGE_HEAD = (
+    Member("page", "compound_head", 8, until="7.2"),
+    Member("page", "compound_info", 8, since="7.2"),
+)
+#: What folio.bpf.h reads beside it; struct folio exists since 5.16.
+FOLIO_MEMBERS = (
+    Member("folio", "flags", 8, since="5.16"),
+    Member("folio", "_folio_nr_pages", 4, since="5.18", until="6.15"),
+    Member("folio", "_nr_pages", 4, since="6.15"),
+)
 #: What file_of.bpf.h reads.
 FILE_MEMBERS = (
     *FILE_HEAD,
-    Member("inode", "i_dentry.first", 8),
+    Member("inode", "i_generation", 4),
     Member("super_block", "s_dev", 4),
     Member("file", "f_inode", 8),
     Member("task_struct", "files", 8),
     Member("files_struct", "fdt", 8),
     Member("fdtable", "max_fds", 4),
     Member("fdtable", "fd", 8),
-    Member("dentry", "d_name.name", 8),
-    Member("dentry", "d_name.hash", 4),
-    Member("dentry", "d_u.d_alias", 16, since="3.19"),
+    *NAME_MEMBERS,
 )
-#: What fault.bpf.h reads; struct folio exists since 5.16.
+#: What fault.bpf.h reads.
 FAULT_MEMBERS = (
     Member("task_struct", "min_flt", 8),
     Member("task_struct", "maj_flt", 8),
     Member("address_space", "host", 8),
     Member("folio", "mapping", 8, since="5.16"),
     Member("folio", "index", 8, since="5.16"),
-    Member("folio", "flags", 8, since="5.16"),
-    Member("folio", "_folio_nr_pages", 4, since="5.18", until="6.15"),
-    Member("folio", "_nr_pages", 4, since="6.15"),
+    *PAGE_HEAD,
+    *FOLIO_MEMBERS,
 )
 
 
-def describe_file(key: Any, name: bytes) -> dict[str, Any]:
-    """Return `device` (MAJ:MIN), `inode` and `name` (last part of its path) of a key; a block device has inode 0."""
+def describe_file(key: Any, about: Any) -> dict[str, Any]:
+    """Return `device` (MAJ:MIN), `inode`, `generation`, `name` (last part of its path); a block device has inode 0."""
     device = f"{key.device >> _MINOR_BITS}:{key.device & (1 << _MINOR_BITS) - 1}"
-    text = name.decode(errors="replace")
+    text = about.name.decode(errors="replace")
     if not key.inode:
         entry = Path("/sys/dev/block", device)
         text = entry.resolve().name if entry.exists() else text
-    return {"device": device, "inode": int(key.inode), "name": text}
+    return {"device": device, "inode": int(key.inode), "generation": int(about.generation), "name": text}
 
 
 def allow_devices(program: Program, devices: Iterable[str]) -> None:

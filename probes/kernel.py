@@ -1,14 +1,17 @@
 """What the BPF program must know of the running kernel, and the directory that bcc compiles it in.
 
 Offsets come from BTF, also where headers are installed (those of another version compile and read garbage). Without BTF
-headers of exactly this version are used through bcc's normal path; without either there is nothing to be had. Kernels
+headers of exactly this version are used through bcc's normal path; without either nothing can be compiled. Kernels
 before 5.12 lack members and atomic operations that the programs need. Every probe states what it reads (`Needs`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -21,7 +24,10 @@ from btf import BTF_FILE, Btf
 __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "describe_kernel"]
 
 
+#: Of directories of empty headers.
+_PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")
+_PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
 
 
 class UnavailableError(Exception):
@@ -33,7 +39,8 @@ class Kernel:
     """C text with this kernel's facts, and the tracepoints it has with the index of the argument we want.
 
     `probe_types`: the same tracepoints -> BTF id of their probes' type, `cast`: id of the function that gives a pointer
-    a type; empty and 0 where programs cannot be typed.
+    a type; empty and 0 where programs cannot be typed. `preemption`: ids of the functions that programs of tracepoints
+    switch it off and on with, where the kernel leaves it on for them.
     """
 
     prelude: str
@@ -41,6 +48,7 @@ class Kernel:
     has_btf: bool
     probe_types: dict[str, int] = field(default_factory=dict)
     cast: int = 0
+    preemption: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,8 @@ class Needs:
     `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
     `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
-    structs whose BTF id the probe needs, as TYPE_<struct>. `symbols`: functions whose address it can use, as AT_<name>.
+    structs whose BTF id the probe needs, as TYPE_<struct>, beside those that it reads members of. `symbols`: functions
+    whose address it can use, as AT_<name>.
     """
 
     members: tuple[Member, ...]
@@ -113,7 +122,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
     """
-    probe_types, cast = {}, 0
+    probe_types, cast, preemption = {}, 0, None
     if BTF_FILE.exists():
         btf = _read_btf()
         found = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
@@ -125,6 +134,8 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
         facts = _describe_members(btf, needs)
         probe_types = {name: btf.find_tracepoint(name) for name in points}
         cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
+        off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
+        preemption = (off, on) if off and on and _get_version() >= _PREEMPTIBLE_SINCE else None
         facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
     else:
         _require_headers()
@@ -132,7 +143,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
     points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
     facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
     facts += [f"#define AT_{name} 0x{address:x}ULL" for name, address in _find_symbols(needs.symbols).items()]
-    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists(), probe_types, cast)
+    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists(), probe_types, cast, preemption)
 
 
 @lru_cache(maxsize=1)
@@ -153,13 +164,16 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
             raise UnavailableError(
                 f"{member.struct}.{member.path} has {size} bytes in this kernel, expected {member.size}"
             )
-        lines.append(f"#define {member.name} {offset}\n#define HAVE_{member.name} 1")
+        lines.append(
+            f"#define {member.name} {offset}\n#define {member.name}__SIZE {size}\n#define HAVE_{member.name} 1"
+        )
         ends[member] = offset + size
     for name, members in needs.heads.items():
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
     lines += [f"#define {name}__END {btf.get_struct_size(name)}" for name in needs.sizes]
-    lines += [f"#define TYPE_{name} {btf.find_struct(name)}" for name in needs.types]
+    types = dict.fromkeys((*(member.struct for member in needs.members), *needs.types))
+    lines += [f"#define TYPE_{name} {btf.find_struct(name)}" for name in types]
     for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]
     return lines
@@ -177,7 +191,7 @@ def _describe_members_by_header(needs: Needs) -> list[str]:
     for member in (member for member in needs.members if member.in_headers):
         lines += [f"#if {_get_condition(member)}"]
         lines += [f"#define {member.name} offsetof(struct {member.struct}, {member.path})"]
-        lines += [f"#define HAVE_{member.name} 1", "#endif"]
+        lines += [f"#define {member.name}__SIZE {member.size}", f"#define HAVE_{member.name} 1", "#endif"]
     for name, members in needs.heads.items():
         end = "0"
         for member in (member for member in members if not member.is_optional):
@@ -222,12 +236,42 @@ def _get_version() -> tuple[int, ...]:
 
 
 @contextmanager
+def _held_directory() -> Iterator[str]:
+    """Yield a directory that is removed at the end, or by the next monitor when this one is killed before.
+
+    A lock shows that its owner lives; a number of a process would not, since each namespace of them has its own.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # its owner lives, or it is just being removed
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.geteuid():
+                    shutil.rmtree(left)
+            finally:
+                os.close(lock)
+    while True:
+        directory = tempfile.mkdtemp(prefix=_PREFIX)
+        with contextlib.suppress(FileNotFoundError):  # taken for abandoned before it was held
+            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if Path(directory).exists():
+                break
+            os.close(lock)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+        os.close(lock)
+
+
+@contextmanager
 def compile_environment(kernel: Kernel) -> Iterator[None]:
     """Point bcc to a directory of empty headers, all it needs when offsets come from BTF; removed afterwards."""
     if not kernel.has_btf:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="knobscope-kernel-") as directory:
+    with _held_directory() as directory:
         include = Path(directory, "include")
         for header in _STUB_HEADERS:
             (include / header).parent.mkdir(parents=True, exist_ok=True)

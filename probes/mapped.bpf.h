@@ -1,7 +1,10 @@
 // What a program reads and writes through mapped memory, in sums, beside the calls.
+#pragma once
+
+#include "fault.bpf.h"
+#include "syscalls.bpf.h"
 
 #ifdef HAVE_mm_filemap_fault
-#include "fault.bpf.h"
 
 static __always_inline void count_mapped(u32 op, u64 calls, u64 bytes)
 {

@@ -1,4 +1,7 @@
 // Bios that became part of a request under way, and bios that were too large for one request: neither is one of its own.
+#pragma once
+
+#include "owner.bpf.h"
 
 static __always_inline struct totals_t *get_bio_totals(u64 bio)
 {
@@ -15,9 +18,12 @@ static __always_inline int count_merge(u64 bio)
     return 0;
 }
 
-int on_backmerge(struct arguments_t *ctx) { return count_merge(ctx->args[ARG_block_bio_backmerge]); }
+int HANDLER(on_backmerge)
+{
+    return count_merge(ctx->args[ARG_block_bio_backmerge]);
+}
 
-int on_frontmerge(struct arguments_t *ctx)
+int HANDLER(on_frontmerge)
 {
 #ifndef HAVE_block_io_start
     remember_bio(ctx->args[ARG_block_bio_frontmerge]);  // it is the request's first one now
@@ -25,7 +31,7 @@ int on_frontmerge(struct arguments_t *ctx)
     return count_merge(ctx->args[ARG_block_bio_frontmerge]);
 }
 
-int on_request_merge(struct arguments_t *ctx)  // two requests became one
+int HANDLER(on_request_merge)  // two requests became one
 {
     struct config_t *c = get_config();
     READ(request, request__START_END, ctx->args[ARG_block_rq_merge]);
@@ -36,7 +42,7 @@ int on_request_merge(struct arguments_t *ctx)  // two requests became one
     return 0;
 }
 
-int on_split(struct arguments_t *ctx)
+int HANDLER(on_split)
 {
     struct totals_t *t = get_bio_totals(ctx->args[ARG_block_split]);
     if (t)

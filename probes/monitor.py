@@ -40,7 +40,7 @@ from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, describe_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
-from needs import BLOCK_NEEDS  # noqa: E402
+from needs import BLOCK_NEEDS, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
 
 _MAX_LINE = 65536
@@ -88,8 +88,10 @@ class Monitor:
             scope=self._scope,
             probes=list(self._probes),
             missing_probes=self._missing,
-            untyped=self._counters.untyped,
-            attributes_files="HAVE_page__compound_head" in self._kernel.prelude,
+            limits=[
+                *list_limits(self._kernel, self._counters.untyped),
+                *(limit for probe in self._probes.values() for limit in probe.limits),
+            ],
         )
         pending = b""
         tick = time.monotonic() + self._interval_s
@@ -170,7 +172,7 @@ class Monitor:
         if self._cgroup is None and self._scope == "process":
             raise CommandError("begin: scope `process` needs processes, `follow` them first")
         self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
-        cgroup = self._cgroup.identity if self._cgroup else 0
+        cgroup = self._cgroup.directory if self._cgroup else None
         for probe in self._probes.values():
             probe.start(cgroup)
         if self._trace:
@@ -190,6 +192,8 @@ class Monitor:
             self._send(*self._trace.take_rest(), reading.end_ns)
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
         profile = describe_run(reading, self._snapshots, self._scope)
+        if self._uid is not None and self._scope == "device":
+            _hide_names(profile["files"])
         for probe in self._probes.values():
             profile |= probe.stop()
         with contextlib.suppress(OSError):  # processes that fork faster than they can be moved: tried again later
@@ -222,6 +226,13 @@ def _load_probes(names: Sequence[str], selection: Selection) -> tuple[dict[str, 
     return loaded, missing
 
 
+def _hide_names(files: list[dict[str, Any]]) -> None:
+    """Name no files to a caller who may not enter their directories: he can look up the inodes of his own."""
+    for file in files:
+        if file["inode"]:
+            file["name"] = f"inode {file['inode']}"
+
+
 def _find_caller() -> int | None:
     """Return the user whose processes may be followed; None: anybody's, for root itself."""
     if os.geteuid() != 0:
@@ -251,8 +262,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         choices=sorted(_PROBES),
         help="watch this too, in the followed processes (repeatable)",
     )
-    places = "with syscalls or faults: all files, or only those on the device"
-    parser.add_argument("--files", choices=("all", "device"), default="all", help=places)
+    files_help = "with syscalls or faults: all files, or only those on the device"
+    parser.add_argument("--files", choices=("all", "device"), default="all", help=files_help)
     calls = "with syscalls: only this one (repeatable)"
     parser.add_argument("--call", dest="calls", action="append", default=[], metavar="NAME", help=calls)
     parser.add_argument("--trace", action="store_true", help="send a record of every counted request too")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from file_of import FOLIO_MEMBERS, NAME_MEMBERS, PAGE_HEAD
 from kernel import Kernel, Member, Needs
 
-__all__ = ["BLOCK_NEEDS", "choose_handlers"]
+__all__ = ["BLOCK_NEEDS", "choose_handlers", "list_limits"]
 
 _HANDLERS = {
     "block_io_start": "on_start",
@@ -40,8 +41,15 @@ _BIO = (
     Member("bio", "bi_private", 8),
     Member("bio", "bi_io_vec", 8),
 )
-_PAGE = (Member("page", "compound_head", 8, until="7.2"), Member("page", "mapping", 8))
+_PAGE = (*PAGE_HEAD, Member("page", "mapping", 8))
 _INODE = (Member("inode", "i_mode", 2), Member("inode", "i_sb", 8), Member("inode", "i_ino", 8))
+#: Member or tracepoint -> what is missing without it.
+_LIMITS = {
+    "dentry__d_alias": "names of files are not known, only their inodes",
+    "worker__desc": "kernel threads are not named by what they work on",
+    "block_split": "bios that were split are not counted",
+    "block_rq_merge": "requests that were merged are not counted",
+}
 BLOCK_NEEDS = Needs(
     members=(
         *_WHOLE,
@@ -50,18 +58,17 @@ BLOCK_NEEDS = Needs(
         *_INODE,
         Member("request_queue", "disk", 8, since="5.15"),
         Member("blk_mq_hw_ctx", "queue_num", 4),
-        Member("gendisk", "major", 4),
-        Member("gendisk", "first_minor", 4),
+        Member("gendisk", "disk_name", 32),
         Member("gendisk", "queue", 8),
         Member("block_device", "bd_disk", 8),
         Member("block_device", "bd_holder", 8),
         Member("bio_vec", "bv_page", 8),
         Member("address_space", "host", 8),
         Member("inode", "i_generation", 4),
-        Member("inode", "i_dentry.first", 8),
         Member("super_block", "s_dev", 4),
-        Member("dentry", "d_u.d_alias", 16),
-        Member("dentry", "d_name.name", 8),
+        Member("super_block", "s_bdev", 8),
+        *NAME_MEMBERS,
+        *FOLIO_MEMBERS,
         Member("iomap_dio", "iocb", 8, in_headers=False),
         Member("kiocb", "ki_filp", 8),
         Member("file", "f_inode", 8),
@@ -69,7 +76,7 @@ BLOCK_NEEDS = Needs(
         Member("task_struct", "comm", 16),
         Member("task_struct", "worker_private", 8, since="5.17"),
         Member("kthread", "data", 8, in_headers=False),
-        Member("worker", "desc", 32, in_headers=False),
+        Member("worker", "desc", 0, in_headers=False),  # 24 bytes until 6.10, then 32
     ),
     tracepoints={
         "block_io_start": "request",
@@ -92,9 +99,9 @@ BLOCK_NEEDS = Needs(
         "inode__HEAD": _INODE,
     },
     sizes=("bio_vec",),
-    enums=("req_op", "req_opf", "req_flag_bits"),  # req_opf until 6.0
+    enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
     headers=("blk-mq", "blkdev", "fs", "sched", "dcache"),
-    types=("bio", "bio_vec", "pt_regs", "iomap_dio", "address_space", "dentry", "kthread", "worker"),
+    types=("pt_regs",),
     symbols=("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
 )
 
@@ -105,3 +112,11 @@ def choose_handlers(kernel: Kernel) -> dict[str, str]:
     if "block_io_start" in handlers:
         handlers.pop("block_getrq", None)
     return handlers
+
+
+def list_limits(kernel: Kernel, untyped: str | None) -> list[str]:
+    """Return sentences on what the block program cannot do on this kernel; `untyped`: why it has its slow form."""
+    limits = [sentence for fact, sentence in _LIMITS.items() if f"#define HAVE_{fact} 1\n" not in kernel.prelude]
+    if "AT_iomap_dio_bio_end_io" not in kernel.prelude:
+        limits.append("files of direct I/O are found by their addresses only")
+    return limits + ([f"the program costs about twice as much: {untyped}"] if untyped else [])

@@ -1,4 +1,12 @@
 // Whose request it is, asked in the submitter's context: at issue and completion anybody may be running.
+#pragma once
+
+#include "depth.bpf.h"
+#include "event_trace.bpf.h"
+#include "file.bpf.h"
+#include "folio.bpf.h"
+#include "followed.bpf.h"
+#include "submitter.bpf.h"
 
 #define PF_KTHREAD 0x00200000
 
@@ -10,16 +18,18 @@ BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
 // Journal and metadata belong to no process: jbd2's thread, XFS' log and buffers, the device's own page cache.
 static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, u64 task, u32 flags)
 {
-    if (bpf_get_current_cgroup_id() == c->cgroup)
+    if (origin->pseudo == JOURNAL_FILE)
+        return JOURNAL;  // also where whoever waits for it writes it, as with XFS
+    if (c->is_following && is_of_followed())
         return OWN;
-    int is_kernel = !!(LOAD(task, task_struct__flags, u32) & PF_KTHREAD), is_write = flags & 1;
+    int is_kernel = !!(LOAD(task, task_struct, flags, u32) & PF_KTHREAD), is_write = flags & 1;
     if (flags & FLAG(META) && (is_kernel || is_write))
         return JOURNAL;
     u64 inode = is_write && origin->is_cached ? origin->inode : 0;
     u64 *number = inode ? dirtied.lookup(&inode) : 0;
-    if (number && *number == LOAD(inode, inode__i_ino, u64))
+    if (number && *number == LOAD(inode, inode, i_ino, u64))
         return INODE;
-    if (inode ? get_type(inode) == 0060000 : is_kernel && origin->pseudo == JOURNAL_FILE)
+    if (inode && get_type(inode) == S_IFBLK)
         return JOURNAL;
     return is_kernel ? UNKNOWN : FOREIGN;
 }
@@ -48,26 +58,29 @@ static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 byte
     asked->epoch = c->epoch;
     asked->owner = get_owner(c, &origin, task, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
+    asked->is_cached = origin.is_cached && (asked->owner == OWN || asked->owner == INODE);
     asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
     count_barriers(c, flags, bytes, asked);
 }
 
 #ifdef HAVE_block_io_start  // since 6.5
-int on_start(struct arguments_t *ctx)
+int HANDLER(on_start)
 {
     struct config_t *c = get_config();
     READ(request, request__START_END, ctx->args[ARG_block_io_start]);
-    if (classify(c, request) == OPS)
+    u32 op = classify(c, request);
+    if (op == OPS)
         return 0;
     u32 queue = get_queue(request);
     struct slot_t *slot = get_slot(request, queue, OP_READ);
+    struct totals_t *t = get_totals(c, op);
     struct asked_t asked = {};
     ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32), &asked);
-    if (!slot)
+    if (!slot || !t)
         return 0;
     trace_forgotten(c, slot, queue);
     if (slot->state != FREE)
-        forget(c, slot, queue);
+        forget(c, t, slot, queue);
     slot->asked = asked;
     trace_start(slot, request);
     return 0;
@@ -79,13 +92,16 @@ static __always_inline int remember_bio(u64 address)
     if (classify_bio(c, address) == OPS)
         return 0;
     struct asked_t asked = {};
-    ask(c, address, LOAD(address, bio__bi_opf, u32), LOAD(address, bio__bi_size, u32), &asked);
+    ask(c, address, LOAD(address, bio, bi_opf, u32), LOAD(address, bio, bi_size, u32), &asked);
     u64 key = address;
     bios.update(&key, &asked);
     return 0;
 }
 
-int on_getrq(struct arguments_t *ctx) { return remember_bio(ctx->args[ARG_block_getrq]); }
+int HANDLER(on_getrq)
+{
+    return remember_bio(ctx->args[ARG_block_getrq]);
+}
 #endif
 
 // Returns the owner; file and submitter stay with the request.
@@ -106,15 +122,26 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
     return slot->asked.owner;
 }
 
-int on_dirty(struct arguments_t *ctx)
+// Whether the file system of an inode lies on the followed device, or on a partition of it.
+static __always_inline int is_on_device(struct config_t *c, u64 inode)
+{
+    u64 device = LOAD(LOAD(inode, inode, i_sb, u64), super_block, s_bdev, u64);
+    u64 disk = device ? LOAD(device, block_device, bd_disk, u64) : 0;
+    return disk && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
+}
+
+int HANDLER(on_dirty)
 {
     struct config_t *c = get_config();
     u64 mapping = ctx->args[ARG_writeback_dirty + 1];
-    if (!mapping || !c || !c->cgroup || bpf_get_current_cgroup_id() != c->cgroup)
+    if (!mapping || !c || !c->is_following || !is_of_followed())
         return 0;
-    u64 inode = LOAD(mapping, address_space__host, u64);
-    u64 number = LOAD(inode, inode__i_ino, u64), *known = dirtied.lookup(&inode);
+    u64 inode = LOAD(mapping, address_space, host, u64);
+    u64 number = LOAD(inode, inode, i_ino, u64), *known = dirtied.lookup(&inode);
     if (inode && (!known || *known != number))
         dirtied.update(&inode, &number);
+    struct totals_t *t = is_on_device(c, inode) ? get_totals(c, OP_WRITE) : 0;
+    if (t)
+        t->dirtied += count_pages(ctx->args[ARG_writeback_dirty]) << PAGE_SHIFT;
     return 0;
 }

@@ -16,15 +16,28 @@
 
 enum { LOST_FILE, LOST_REGION, LOSSES };
 
-#include "file_of.bpf.h"
 #include "fault.bpf.h"
+#include "file_of.bpf.h"
+#include "followed.bpf.h"
 #include "pattern.bpf.h"
 
-struct config_t { u64 cgroup; };
-struct stream_t { u64 start, end; u32 at, length; };  // length in faults: 0 is free, then 1, 2, 3, and 4 for more
+struct config_t { u64 is_following; };
+// `length` counts faults, 0 is free; see lengthen().
+struct stream_t {
+    u64 start, end;
+    u32 at, length;
+};
 struct sums_t { u64 faults, brought_in, dirtied, written_back; };  // faults, then bytes
-struct file_t { char name[NAME_BYTES]; struct sums_t sums; struct pattern_t pattern; struct stream_t open[OPEN_STREAMS]; };
-struct region_t { struct file_key_t file; u64 number; };
+struct file_t {
+    struct about_t about;
+    struct sums_t sums;
+    struct pattern_t pattern;
+    struct stream_t open[OPEN_STREAMS];
+};
+struct region_t {
+    struct file_key_t file;
+    u64 number;
+};
 
 BPF_ARRAY(config, struct config_t, 1);
 BPF_PERCPU_ARRAY(losses, u64, LOSSES);
@@ -44,7 +57,7 @@ static __always_inline int is_followed(void)
 {
     int zero = 0;
     struct config_t *c = config.lookup(&zero);
-    return c && c->cgroup && bpf_get_current_cgroup_id() == c->cgroup;
+    return c && c->is_following && is_of_followed();
 }
 
 static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode)
@@ -56,7 +69,7 @@ static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode
     files.insert(key, fresh);
     file = files.lookup(key);
     if (file)
-        copy_name(inode, file->name);
+        describe_file(inode, &file->about);
     else
         lose(LOST_FILE);
     return file;
@@ -81,12 +94,13 @@ static __always_inline struct sums_t *get_region(struct file_key_t *key, u64 off
     return sums;
 }
 
-#define COUNT(file, key, offset, what, amount) ({                     \
-    struct sums_t *region = get_region(key, offset);                  \
-    __sync_fetch_and_add(&(file)->sums.what, amount);                 \
-    if (region)                                                       \
-        __sync_fetch_and_add(&region->what, amount);                  \
-})
+#define COUNT(file, key, offset, what, amount) \
+    ({ \
+        struct sums_t *region = get_region(key, offset); \
+        __sync_fetch_and_add(&(file)->sums.what, amount); \
+        if (region) \
+            __sync_fetch_and_add(&region->what, amount); \
+    })
 
 // A fault goes on with a stream when it lies within what the stream's last fault brought in, or right behind it: the
 // kernel reads ahead, so that pages between two faults of one scan show no fault. Returns the stream.
@@ -113,13 +127,13 @@ static __always_inline u32 judge_fault(struct file_t *file, u64 start)
     u32 found = find_stream(file, now, start) & (OPEN_STREAMS - 1);
     struct stream_t *s = &file->open[found];
     u64 end = start + PAGE_BYTES;
-    u32 length = s->length < 3 ? s->length + 1 : 4;
+    u8 length = lengthen(s->length, now - s->at);
     if (length == 1 || end > s->end)
         s->end = end;
     s->start = start;
     s->at = now;
     s->length = length;
-    count_pattern(&file->pattern, length == 3 ? 3 : length > 3, follow_stride(&file->pattern, now, start, PAGE_BYTES));
+    count_pattern(&file->pattern, judge_length(length), follow_order(&file->pattern, now, start, PAGE_BYTES, 0));
     return found;
 }
 
@@ -172,17 +186,15 @@ int on_dirty(struct bpf_raw_tracepoint_args *ctx)
 }
 #endif
 
-#if defined(HAVE_block_bio_queue) && defined(HAVE_page__compound_head)  // 7.2 encodes the head of a folio differently
+#ifdef HAVE_block_bio_queue
 // A loop device writes the pages of the file systems on it once more: only the file system's own device counts.
 int on_bio(struct bpf_raw_tracepoint_args *ctx)
 {
     struct file_key_t key = {};
-    u64 bio = ctx->args[ARG_block_bio_queue], vectors = read_u64(bio + bio__bi_io_vec);
-    if (!vectors || (read_u32(bio + bio__bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
+    u64 bio = ctx->args[ARG_block_bio_queue], in_page = 0, page = find_first_page(bio, &in_page);
+    if (!page || (read_u32(bio + bio__bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
         return 0;
-    u64 page = read_u64(vectors + read_u32(bio + bio__bi_idx) * (u64)bio_vec__END + bio_vec__bv_page);
-    u64 head = read_u64(page + page__compound_head);
-    u64 folio = head & 1 ? head - 1 : page, mapping = read_u64(folio + folio__mapping);
+    u64 folio = find_folio(page), mapping = read_u64(folio + folio__mapping);
     u64 inode = mapping && !(mapping & 3) ? read_u64(mapping + address_space__host) : 0;
     if (identify(inode, &key) != IS_FILE)
         return 0;

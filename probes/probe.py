@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 __all__ = ["Probe", "Selection"]
@@ -17,13 +18,18 @@ class Selection:
 
 
 class Probe(Protocol):
-    """One loaded BPF program with its maps; `start`, any number of `sample`s, `stop`, and again."""
+    """One loaded BPF program with its maps; `start`, any number of `sample`s, `stop`, and again.
+
+    `limits`: sentences on what this kernel does not show.
+    """
+
+    limits: list[str]
 
     def __init__(self, selection: Selection) -> None:
         """Load and attach; UnavailableError when this kernel cannot."""
 
-    def start(self, cgroup: int) -> None:
-        """Clear all counters and count for the processes of this cgroup (its id) from now on."""
+    def start(self, cgroup: Path | None) -> None:
+        """Clear all counters and count for the processes of this cgroup (its directory), and below, from now on."""
 
     def sample(self) -> None:
         """Called once per interval while a run is counted: drain buffers, take a point of a series."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 
 from kernel import Kernel, UnavailableError, compile_environment
 
-__all__ = ["Program"]
+__all__ = ["Program", "count_missed"]
 
 _FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
+_FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand before everything else
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
 
 Cost = tuple[int, int, int]
@@ -23,7 +25,7 @@ Cost = tuple[int, int, int]
 class Program:
     """One C source with what it includes; `handlers`: tracepoint -> function, those this kernel has are attached.
 
-    `constants` become macros; `tails`: program array -> functions that it holds, from place 0 on. UnavailableError when
+    `constants` become macros; `tails`: program array -> functions that it holds, from index 0 on. UnavailableError when
     bcc or the kernel refuses.
     """
 
@@ -47,15 +49,15 @@ class Program:
             with compile_environment(kernel):
                 self._bpf = BPF(text=_compose(source, kernel, constants), cflags=_FLAGS)
                 for table, functions in tails.items():
-                    for place, function in enumerate(functions):
+                    for index, function in enumerate(functions):
                         loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
-                        self._bpf[table][ctypes.c_int(place)] = ctypes.c_int(loaded.fd)
+                        self._bpf[table][ctypes.c_int(index)] = ctypes.c_int(loaded.fd)
                         self._descriptors[function] = loaded.fd
                 for tracepoint, handler in handlers.items():
                     if tracepoint in kernel.tracepoints:
                         self._descriptors[handler] = self._attach(kernel, tracepoint, handler)
         except Exception as failure:  # bcc raises nothing narrower
-            raise UnavailableError(f"BPF is not to be had: {failure}") from failure
+            raise UnavailableError(f"BPF is not available: {failure}") from failure
         self._before = self._read_costs()
 
     def __getitem__(self, table: str) -> Any:
@@ -84,6 +86,17 @@ class Program:
                 continue
             keys, zeros = (table.Key * len(table))(*range(len(table))), (table.Leaf * len(table))()
             table.items_update_batch(keys, zeros)
+
+    def follow(self, cgroup: Path | None) -> None:
+        """Let the processes of a cgroup, and of those below it, count as followed; None: nobody."""
+        if cgroup is None:
+            self._lib.bpf_delete_elem(self._bpf["followed"].map_fd, ctypes.byref(ctypes.c_int(0)))
+            return
+        handle = ctypes.c_int(os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        try:
+            self.put("followed", 0, handle)
+        finally:
+            os.close(handle.value)
 
     def start_costs(self) -> None:
         """Let `list_costs` count from now on."""
@@ -117,6 +130,11 @@ class Program:
         return costs
 
 
+def count_missed(costs: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many events, whoever caused them, found their function busy on the same processor."""
+    return sum(row["missed"] for row in costs)
+
+
 def _is_array(table: Any) -> bool:
     from bcc.table import ArrayBase  # noqa: PLC0415 - without bcc there are no tables
 
@@ -126,8 +144,17 @@ def _is_array(table: Any) -> bool:
 def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int | str]) -> str:
     """Return one text: bcc rewrites map accesses only in the main file."""
     defines = "\n".join(f"#define {name} {value}" for name, value in constants.items())
-    include = re.compile(r'^#include "(.+)"$', re.MULTILINE)
-    text = source.read_text()
-    while include.search(text):
-        text = include.sub(lambda line: source.with_name(line[1]).read_text(), text)
-    return f"{kernel.prelude}{defines}\n{text}"
+    return f"{kernel.prelude}{defines}\n{_include(source, {_FACTS})}"
+
+
+def _include(source: Path, known: set[str]) -> str:
+    """Return a source with each header that it includes inserted where it is first named."""
+
+    def replace(line: re.Match[str]) -> str:
+        if line[1] in known:
+            return ""
+        known.add(line[1])
+        return _include(source.with_name(line[1]), known)
+
+    text = source.read_text().replace("#pragma once\n", "")
+    return re.sub(r'^#include "(.+)"$', replace, text, flags=re.MULTILINE)

@@ -1,39 +1,7 @@
-// What a request is: of the followed device or not, which operation, which place among those in flight.
+// What a request is: of the followed device or not, which operation, which slot among those in flight.
+#pragma once
 
-// Kernel memory. A typed program reads it by plain loads through pointers whose type the kernel knows; others copy what
-// they need by a helper, which costs as much as all the rest. READ: the head of a struct, its members taken with GET.
-// LOAD: one member. CAST: says what an untyped pointer points to. WORDS: for members whose type stands in the way.
-#define GET(head, member, type) (*(type *)((char *)(head) + (member)))
-#ifdef TYPED
-static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
-#define CAST(address, type) cast(address, TYPE_##type)
-#define READ(head, bytes, address) u64 *head = (u64 *)(address)
-#define LOAD(address, member, type) GET(address, member, type)
-#define WORDS(address) CAST(address, pt_regs)
-#define CURRENT_TASK() (u64)bpf_get_current_task_btf()
-#else
-#define CAST(address, type) (address)
-#define READ(head, bytes, address) u64 head[(bytes) / 8] = {}; bpf_probe_read_kernel(head, (bytes), (void *)(address))
-#define LOAD(address, member, type) ({ type v_ = 0; bpf_probe_read_kernel(&v_, sizeof(v_), (void *)((address) + (member))); v_; })
-#define WORDS(address) (address)
-#define CURRENT_TASK() bpf_get_current_task()
-#endif
-
-struct arguments_t { u64 args[12]; };
-
-static __always_inline u64 read_u64(u64 address)
-{
-    u64 value = 0;
-    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
-    return value;
-}
-
-static __always_inline u32 read_u32(u64 address)
-{
-    u32 value = 0;
-    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
-    return value;
-}
+#include "block.bpf.h"
 
 static __always_inline struct config_t *get_config(void)
 {
@@ -46,11 +14,19 @@ static __always_inline int is_measured(struct config_t *c)
     return c->epoch & 1;
 }
 
+// By its name: what a multipath device hides below itself has no number.
+static __always_inline int is_our_disk(u64 disk)
+{
+    u64 name[4] = {};
+    bpf_probe_read_kernel_str(name, sizeof(name), (void *)(disk + gendisk__disk_name));  // more may follow its end
+    return name[0] == DISK_NAME_0 && name[1] == DISK_NAME_1 && name[2] == DISK_NAME_2 && name[3] == DISK_NAME_3;
+}
+
 static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
 {
     if (c->queue)
         return c->queue == queue;
-    if (!disk || LOAD(disk, gendisk__major, u32) != DEVICE_MAJOR || LOAD(disk, gendisk__first_minor, u32) != DEVICE_MINOR)
+    if (!disk || !is_our_disk(disk))
         return 0;
     c->queue = queue;
     return 1;
@@ -61,7 +37,7 @@ static __always_inline int is_ours(struct config_t *c, u64 *request)
     u64 queue = GET(request, request__q, u64), disk = 0;
     if (!c->queue)
 #ifdef HAVE_request_queue__disk  // since 5.15
-        disk = LOAD(queue, request_queue__disk, u64);
+        disk = LOAD(queue, request_queue, disk, u64);
 #else
         disk = GET(request, request__rq_disk, u64);
 #endif
@@ -94,15 +70,15 @@ static __always_inline u32 classify(struct config_t *c, u64 *request)
 
 static __always_inline u32 classify_bio(struct config_t *c, u64 bio)
 {
-    u32 op = get_operation(LOAD(bio, bio__bi_opf, u32));
-    u64 disk = LOAD(LOAD(bio, bio__bi_bdev, u64), block_device__bd_disk, u64);
-    int is_ours = c && is_followed(c, LOAD(disk, gendisk__queue, u64), disk);
-    return is_ours && is_in_range(LOAD(bio, bio__bi_sector, u64), op) ? op : OPS;
+    u32 op = get_operation(LOAD(bio, bio, bi_opf, u32));
+    u64 disk = LOAD(LOAD(bio, bio, bi_bdev, u64), block_device, bd_disk, u64);
+    int is_ours = c && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
+    return is_ours && is_in_range(LOAD(bio, bio, bi_sector, u64), op) ? op : OPS;
 }
 
 static __always_inline u32 get_queue(u64 *request)
 {
-    return QUEUES == 1 ? 0 : LOAD(GET(request, request__mq_hctx, u64), blk_mq_hw_ctx__queue_num, u32);
+    return QUEUES == 1 ? 0 : LOAD(GET(request, request__mq_hctx, u64), blk_mq_hw_ctx, queue_num, u32);
 }
 
 // With an I/O scheduler the scheduler's tag stays with the request for life, without one the driver's does. A FLUSH

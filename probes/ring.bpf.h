@@ -1,12 +1,23 @@
 // io_uring: a request counts when the kernel takes it over from the ring, and ends when its completion is posted.
+#pragma once
+
+#include "asynchronous.bpf.h"
 
 #ifdef HAVE_IO_URING
 #define IS_FIXED_FILE 1  // REQ_F_FIXED_FILE
 #define FILE_FLAGS 7ULL  // in the low bits of a registered file's address
 
 enum {  // of enum io_uring_op
-    RING_READV = 1, RING_WRITEV = 2, RING_FSYNC = 3, RING_READ_FIXED = 4, RING_WRITE_FIXED = 5, RING_SYNC_RANGE = 8,
-    RING_READ = 22, RING_WRITE = 23, RING_READV_FIXED = 60, RING_WRITEV_FIXED = 61,
+    RING_READV = 1,
+    RING_WRITEV = 2,
+    RING_FSYNC = 3,
+    RING_READ_FIXED = 4,
+    RING_WRITE_FIXED = 5,
+    RING_SYNC_RANGE = 8,
+    RING_READ = 22,
+    RING_WRITE = 23,
+    RING_READV_FIXED = 60,
+    RING_WRITEV_FIXED = 61,
 };
 
 static __always_inline u32 get_ring_operation(u8 opcode)
@@ -45,7 +56,7 @@ static __always_inline void count_in_batch(u32 op)
 {
     struct thread_t *t = get_thread();
     struct mode_t *m = get_mode(op, BY_IO_URING);
-    if (LOAD(bpf_get_current_task_btf(), task_struct__flags, u32) & PF_IO_THREAD) {
+    if (FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32) & PF_IO_THREAD) {
         if (m)
             __sync_fetch_and_add(&m->polled, 1);
     } else if (t && t->kind.row && t->kind.kind == IS_ENTER && op < OPS)
@@ -55,7 +66,7 @@ static __always_inline void count_in_batch(u32 op)
 int on_ring_submit(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();
-    u64 request = ctx->args[ARG_io_uring_submit_req];
+    u64 request = ctx->args[ARG_io_uring_submit];
     u8 opcode = 0;
     if (!ROW_io_uring_enter || !is_followed(c) || bpf_probe_read_kernel(&opcode, 1, (void *)(request + io_kiocb__opcode)))
         return 0;

@@ -1,43 +1,67 @@
-// Streams of requests: what makes them sequential.
+// Streams of accesses: what makes them sequential.
 //
-// A request is sequential when it is one of three or more that follow on each other in one of the file's open streams:
-// in a random workload pairs happen by chance, the more often the more ends are remembered. All files share the table
-// of open streams; one that is displaced there begins anew, which changes no count unless it ends within three requests.
+// An access is sequential when it is one of three or more that follow on each other in one of the open streams: in a random
+// workload pairs happen by chance, the more often the more ends are remembered (pattern.bpf.h has the numbers). All files
+// share the table of open streams; one that is pushed out there begins anew, which changes no count unless it ends within
+// three accesses. A stream is followed twice at one offset: among all accesses, and among those of its file.
+//
+// A program may define STREAM_FILE, the type of a number that tells files apart.
+#pragma once
 
-#define STREAM_BITS 14
-#define GOLDEN 0x9E3779B97F4A7C15ULL
+#include "pattern.bpf.h"
 
-struct stream_t { u64 file, end; u32 at, length; };  // length in requests: 1, 2, 3, then 4 for more
+#ifndef STREAM_FILE
+#define STREAM_FILE u64
+#endif
+#define STREAM_BITS 13  // bits of a slot in the table of open streams, per direction
 
-BPF_ARRAY(streams, struct stream_t, 1 << STREAM_BITS);
+#define GROUP_BITS 6  // bits of a slot within a group: bcc compiles large values of maps slowly
+#define GROUP(direction, hash) ((direction) << (STREAM_BITS - GROUP_BITS) | (hash) >> (64 - STREAM_BITS + GROUP_BITS))
+#define SLOT(hash) ((hash) >> (64 - STREAM_BITS) & ((1 << GROUP_BITS) - 1))
+#define MARK(hash) (u16)((hash) >> (48 - STREAM_BITS))
 
-static __always_inline struct stream_t *get_stream(u64 file, u64 offset)
+struct stream_t {
+    u64 end;
+    u32 at, file_at;
+    STREAM_FILE file;
+    u8 length, file_length;
+};
+// `mark`: more bits of the hash of `end`, close together. At random offsets they tell that no stream goes on here, and stay
+// in the processor's cache, where the streams themselves do not.
+struct streams_t {
+    u16 mark[1 << GROUP_BITS];
+    struct stream_t open[1 << GROUP_BITS];
+};
+struct judged_t { u32 among_all, in_file; };  // accesses that have turned out to be sequential
+
+BPF_ARRAY(streams, struct streams_t, 2 << (STREAM_BITS - GROUP_BITS));
+BPF_ARRAY(streamed, u32, 2);  // accesses per direction
+
+// `seed`: a number of the file where offsets are counted from its begin, 0 where they are addresses on one device.
+static __always_inline struct judged_t follow_stream(u32 op, u64 seed, STREAM_FILE file, u32 file_now, u64 start, u64 end)
 {
-    u32 slot = (file ^ offset) * GOLDEN >> (64 - STREAM_BITS);
-    return streams.lookup(&slot);
-}
-
-// Returns how many requests have turned out to be sequential by this one.
-static __always_inline u32 follow_stream(u64 file, u32 now, u64 start, u64 end)
-{
-    struct stream_t *old = get_stream(file, start), *new = get_stream(file, end);
-    u32 length = 1;
-    if (!old || !new)
-        return 0;
-    if (old->length && old->file == file && old->end == start && now - old->at <= STREAM_AGE) {
-        length = old->length < 3 ? old->length + 1 : 4;
-        old->length = 0;
+    u32 direction = op & 1;
+    u8 length = 1, file_length = 1;
+    u64 from = (start ^ seed) * GOLDEN, to = (end ^ seed) * GOLDEN;
+    u32 from_group = GROUP(direction, from), to_group = GROUP(direction, to), *issued = streamed.lookup(&direction);
+    struct streams_t *before = streams.lookup(&from_group), *after = streams.lookup(&to_group);
+    struct judged_t judged = {};
+    if (!issued || !before || !after)
+        return judged;
+    u32 now = (*issued)++;
+    if (before->mark[SLOT(from)] == MARK(from)) {
+        struct stream_t *old = &before->open[SLOT(from)];
+        if (old->length && old->end == start && (!seed || old->file == file)) {
+            length = lengthen(old->length, now - old->at);
+            if (old->file == file)
+                file_length = lengthen(old->file_length, file_now - old->file_at);
+            old->length = 0;
+        }
     }
-    new->file = file;
-    new->end = end;
-    new->at = now;
-    new->length = length;
-    return length == 3 ? 3 : length > 3;
-}
-
-static __always_inline void judge(struct pattern_t *p, u64 file, u64 start, u64 length)
-{
-    u32 now = __sync_fetch_and_add(&p->judged, 1);
-    u32 sequential = follow_stream(file, now, start, start + length);
-    count_pattern(p, sequential, follow_stride(p, now, start, length));
+    after->mark[SLOT(to)] = MARK(to);
+    after->open[SLOT(to)] =
+        (struct stream_t){.end = end, .at = now, .file_at = file_now, .file = file, .length = length, .file_length = file_length};
+    judged.among_all = judge_length(length);
+    judged.in_file = judge_length(file_length);
+    return judged;
 }

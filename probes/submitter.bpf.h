@@ -1,62 +1,86 @@
 // Which thread submitted a request, by name: journal and writeback threads apart from each other and from the workload.
+#pragma once
+
+#include "request.bpf.h"
 
 #define NAME_WORDS 4
+#define SUBMITTER_BITS 9  // of a submitter's slot in the table of those seen last
 #define PF_WQ_WORKER 0x00000020
 
-enum { UNNAMED, BEING_NAMED, NAMED };
-
-struct submitter_t { u64 name[NAME_WORDS], state, is_worker; };
+struct submitter_t { u64 name[NAME_WORDS], is_worker; };
+struct recent_t {
+    struct submitter_t submitter;
+    u32 number, unused;
+};
 struct submitted_t { u64 requests[OPS], bytes[OPS]; };
 
-BPF_ARRAY(submitters, struct submitter_t, MAX_SUBMITTERS);
-BPF_PERCPU_ARRAY(submitted, struct submitted_t, MAX_SUBMITTERS + 1);  // the last one: all that found no place
+BPF_HASH(submitters, struct submitter_t, u32, 2 * MAX_SUBMITTERS);  // name -> number
+BPF_ARRAY(recent_submitters, struct recent_t, 1 << SUBMITTER_BITS);
+BPF_ARRAY(submitters_tried, u64, 1);  // numbers that were asked for, also when there was none left
+BPF_PERCPU_ARRAY(submitted, struct submitted_t, MAX_SUBMITTERS + 1);  // the last one: all that found no number
 
 // A kernel worker has the name of what it works on just now: flush-7:0, xfs-cil/loop0.
 static __always_inline u32 get_name(u64 task, u64 *name)
 {
 #if defined(HAVE_task_struct__worker_private) && defined(HAVE_kthread__data) && defined(HAVE_worker__desc)
-    if (LOAD(task, task_struct__flags, u32) & PF_WQ_WORKER) {
-        u64 worker = LOAD(CAST(LOAD(task, task_struct__worker_private, u64), kthread), kthread__data, u64);
-        bpf_probe_read_kernel(name, 8 * NAME_WORDS, (void *)(worker + worker__desc));
+    if (LOAD(task, task_struct, flags, u32) & PF_WQ_WORKER) {
+        u64 worker = LOAD(LOAD(task, task_struct, worker_private, u64), kthread, data, u64);
+        bpf_probe_read_kernel(name, worker__desc__SIZE, (void *)(worker + worker__desc));
         return 1;
     }
 #endif
 #ifdef TYPED
-    name[0] = LOAD(task, task_struct__comm, u64);
-    name[1] = LOAD(task, task_struct__comm + 8, u64);
+    u64 typed = CAST(task, task_struct);
+    name[0] = GET(typed, task_struct__comm, u64);
+    name[1] = GET(typed, task_struct__comm + 8, u64);
 #else
     bpf_get_current_comm(name, 16);
 #endif
     return 0;
 }
 
-static __always_inline u32 find_submitter(u64 task)
+// Gives a name its number; two processors may give one name two, which user space adds up.
+static __always_inline u32 number_submitter(struct submitter_t *submitter)
 {
-    u64 name[NAME_WORDS] = {};
-    u32 is_worker = get_name(task, name);
-    u64 mixed = (name[0] ^ name[1] << 7 ^ name[2] << 13 ^ name[3] << 19) * GOLDEN;
-    for (u32 i = 0; i < 4; i++) {
-        u32 place = ((mixed >> 48) + i) % MAX_SUBMITTERS;
-        struct submitter_t *s = submitters.lookup(&place);
-        if (!s)
-            break;
-        if (s->state == UNNAMED && __sync_val_compare_and_swap(&s->state, UNNAMED, BEING_NAMED) == UNNAMED) {
-            for (int word = 0; word < NAME_WORDS; word++)
-                s->name[word] = name[word];
-            s->is_worker = is_worker;
-            s->state = NAMED;
-        }
-        // One that is being named elsewhere is passed over: user space adds up what has the same name.
-        if (s->state == NAMED && s->name[0] == name[0] && s->name[1] == name[1] && s->name[2] == name[2] &&
-            s->name[3] == name[3] && s->is_worker == is_worker)
-            return place;
-    }
-    return MAX_SUBMITTERS;
+    int zero = 0;
+    u32 *known = submitters.lookup(submitter);
+    u64 *tried = submitters_tried.lookup(&zero);
+    if (known)
+        return *known;
+    u32 number = tried ? __sync_fetch_and_add(tried, 1) : MAX_SUBMITTERS;
+    if (number >= MAX_SUBMITTERS)
+        return MAX_SUBMITTERS;
+    submitters.update(submitter, &number);
+    return number;
 }
 
-static __always_inline void count_submitter(struct config_t *c, u32 place, u32 op, u32 bytes)
+static __always_inline u32 find_submitter(u64 task)
 {
-    struct submitted_t *s = submitted.lookup(&place);
+    struct submitter_t submitter = {};
+    submitter.is_worker = get_name(task, submitter.name);
+    u64 *name = submitter.name, mixed = (name[0] ^ name[1] << 7 ^ name[2] << 13 ^ name[3] << 19) * GOLDEN;
+    u32 slot = mixed >> (64 - SUBMITTER_BITS);
+    struct recent_t *recent = recent_submitters.lookup(&slot);
+    if (!recent)
+        return MAX_SUBMITTERS;
+    u64 *before = recent->submitter.name;
+    if (before[0] == name[0] && before[1] == name[1] && before[2] == name[2] && before[3] == name[3]
+        && recent->submitter.is_worker == submitter.is_worker)
+        return recent->number;
+    u32 number = number_submitter(&submitter);
+    recent->submitter.is_worker = ~0ULL;  // nobody's while it is written
+    recent->number = number;
+    recent->submitter.name[0] = name[0];
+    recent->submitter.name[1] = name[1];
+    recent->submitter.name[2] = name[2];
+    recent->submitter.name[3] = name[3];
+    recent->submitter.is_worker = submitter.is_worker;
+    return number;
+}
+
+static __always_inline void count_submitter(struct config_t *c, u32 number, u32 op, u32 bytes)
+{
+    struct submitted_t *s = submitted.lookup(&number);
     if (!s || op >= OPS || !is_measured(c))
         return;
     s->requests[op] += 1;

@@ -12,11 +12,11 @@ from typing import Any
 
 from buckets import list_buckets
 from calls import CALLS, describe_registers, list_registers
-from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, allow_devices, describe_file
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from patterns import describe_pattern
 from probe import Selection
-from program import Program
+from program import Program, count_missed
 
 __all__ = ["SyscallProbe"]
 
@@ -25,7 +25,11 @@ Row = dict[str, Any]
 _SOURCE = Path(__file__).resolve().with_name("syscalls.bpf.c")
 _OPERATIONS = ("read", "write", "sync")
 _MODES = ("sync", "libaio", "io_uring", "mmap")  # as the enums in the program
-_TRACEPOINTS = {"io_uring": "io_uring_submit_req", "mmap": "mm_filemap_fault"}  # that a mode is seen by
+_TRACEPOINTS = {"io_uring": "io_uring_complete", "mmap": "mm_filemap_fault"}  # that a mode is seen by
+_LIMITS = {
+    "io_uring_complete": "requests of io_uring are not seen: the kernel has no tracepoint that shows them",
+    "mm_filemap_fault": "what is read and written through mapped memory is not seen (since Linux 6.12)",
+}
 _MODE_COLUMNS = (
     *("calls", "bytes", "call_share", "byte_share", "errors", "submits", "batch_mean", "in_flight_mean"),
     *("latency_mean_us", "polled", "unseen_completions"),
@@ -36,7 +40,8 @@ _HANDLERS = {
     "sys_enter": "on_enter",
     "sys_exit": "on_exit",
     "sched_process_exit": "on_thread_end",
-    "io_uring_submit_req": "on_ring_submit",
+    "io_uring_submit_req": "on_ring_submit",  # since 6.4
+    "io_uring_submit_sqe": "on_ring_submit",
     "io_uring_complete": "on_ring_complete",
     "mm_filemap_fault": "on_fault",
     "mm_filemap_add_to_page_cache": "on_add",
@@ -67,6 +72,7 @@ class SyscallProbe:
         machine = platform.machine()
         kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
         self._tracepoints = frozenset(kernel.tracepoints)
+        self.limits = [sentence for point, sentence in _LIMITS.items() if point not in kernel.tracepoints]
         self._names = [name for name in selection.calls or CALLS if machine in CALLS[name].numbers]
         constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
         constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
@@ -76,19 +82,21 @@ class SyscallProbe:
         allow_devices(self._program, selection.devices)
         self._epoch = 0
 
-    def start(self, cgroup: int) -> None:
-        """Clear all counters and count for this cgroup from now on."""
+    def start(self, cgroup: Path | None) -> None:
+        """Clear all counters and count for this cgroup, and those below it, from now on."""
         self._program.clear("rows", "losses", "modes", "batches", "streams", "files", "sizes", "flights", "threads")
         self._program.start_costs()
         self._epoch += 1
-        self._configure(cgroup)
+        self._program.follow(cgroup)
+        self._configure(is_following=cgroup is not None)
 
     def sample(self) -> None:
         """Nothing: the kernel counts."""
 
     def stop(self) -> Row:
         """Return the system calls of the run, the files they worked on, and the modes of I/O."""
-        self._configure(0)
+        self._configure(is_following=False)
+        self._program.follow(None)
         end_ns = time.monotonic_ns()
         costs = self._program.list_costs()
         rows = {name: self._sum_row(row) for row, name in enumerate(self._names, 1)}
@@ -101,7 +109,7 @@ class SyscallProbe:
             **self._list_accesses(),
             "io_modes": self._list_modes(end_ns),
             "io_batches": self._list_batches(),
-            "lost_syscalls": dict(zip(_LOSSES, self._sum_losses(), strict=True)),
+            "lost_syscalls": self._sum_losses() | {"missed_events": count_missed(costs)},
             "syscall_programs": costs,
         }
 
@@ -115,8 +123,8 @@ class SyscallProbe:
             leaf = self._program["kinds"].Leaf(row, call.kind, call.descriptor, call.length, call.offset)
             self._program.put("kinds", call.numbers[machine], leaf)
 
-    def _configure(self, cgroup: int) -> None:
-        self._program.put("config", 0, self._program["config"].Leaf(cgroup, self._epoch))
+    def _configure(self, *, is_following: bool) -> None:
+        self._program.put("config", 0, self._program["config"].Leaf(is_following, self._epoch))
 
     def _sum_row(self, row: int) -> Row:
         cpus = self._program.get("rows", row)
@@ -124,8 +132,8 @@ class SyscallProbe:
         sums["latency"] = [sum(column) for column in zip(*(cpu.latency for cpu in cpus), strict=True)]
         return sums
 
-    def _sum_losses(self) -> list[int]:
-        return [sum(self._program.get("losses", reason)) for reason in range(len(_LOSSES))]
+    def _sum_losses(self) -> dict[str, int]:
+        return {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
 
     def _list_sizes(self) -> list[Row]:
         sizes = sorted((key.row, key.bytes, count.value) for key, count in self._program["sizes"].items())
@@ -134,10 +142,10 @@ class SyscallProbe:
     def _list_accesses(self) -> dict[str, list[Row]]:
         rows, syncs = [], []
         for key, file in self._program["files"].items():
-            about = describe_file(key, file.name)
+            about = describe_file(key, file.about)
             *accesses, sync = file.access
             rows += [
-                about | {"op": op, **_describe_access(access)}
+                about | {"op": op, **_describe_access(access, is_write=op == "write")}
                 for op, access in zip(_OPERATIONS, accesses, strict=False)
                 if access.calls
             ]
@@ -180,8 +188,8 @@ def _state_needs(machine: str) -> Needs:
             *FAULT_MEMBERS,
             *_RING_MEMBERS,
         ),
-        tracepoints=dict.fromkeys(_HANDLERS, ""),
-        heads={"inode__HEAD": FILE_HEAD},
+        tracepoints=dict.fromkeys(_HANDLERS, "") | {"io_uring_submit_sqe": "io_kiocb"},  # before 6.0 it had no request
+        heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         enums=("pageflags",),
         headers=("fs", "fdtable", "sched", "ptrace"),
     )
@@ -193,14 +201,15 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
         if needed not in kernel.tracepoints:
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
     without: set[str] = set()
-    ring = {"io_uring_submit_req", "io_uring_complete"}
+    submits = {"io_uring_submit_req", "io_uring_submit_sqe"} & kernel.tracepoints.keys()
     is_known = re.search(r"ARGS_io_uring_complete (3|7)$", kernel.prelude, re.MULTILINE)  # the request is among them
-    if not (is_known and ring <= kernel.tracepoints.keys()):
-        without |= ring
+    has_ring = bool(submits and is_known and "io_uring_complete" in kernel.tracepoints)
+    if not has_ring:
+        without |= {*submits, "io_uring_complete"}
     if "mm_filemap_fault" not in kernel.tracepoints:
         without |= {"mm_filemap_add_to_page_cache", "writeback_dirty_folio"}
     points = {name: index for name, index in kernel.tracepoints.items() if name not in without}
-    more = "#define HAVE_IO_URING 1\n" if ring <= points.keys() else ""
+    more = f"#define HAVE_IO_URING 1\n#define ARG_io_uring_submit ARG_{min(submits)}\n" if has_ring else ""
     return Kernel(kernel.prelude + more, points, kernel.has_btf)
 
 
@@ -211,13 +220,12 @@ def _describe_call(name: str, row: Row) -> Row:
     return {"syscall": name, **sums, "latency_mean_us": mean_us}
 
 
-def _describe_access(access: Any) -> Row:
-    pattern = describe_pattern(access.pattern.judged, access.pattern.sequential, access.pattern.strided)
-    return {"calls": access.calls, "bytes": access.bytes, **pattern}
+def _describe_access(access: Any, *, is_write: bool) -> Row:
+    return {"calls": access.calls, "bytes": access.bytes, **describe_pattern(access.pattern, is_write=is_write)}
 
 
 def _describe_mode(name: str, mode: Any, batches: Sequence[int], end_ns: int) -> Row:
-    """Return what is known of one way to do I/O; times and batches of a mapping are not to be had."""
+    """Return what is known of one way to do I/O; times and batches of a mapping cannot be measured."""
     if name == "mmap":
         return dict.fromkeys(_MODE_COLUMNS[4:])
     submits = sum(batches)

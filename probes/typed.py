@@ -21,8 +21,8 @@ from program import Program
 
 __all__ = ["TypedProgram"]
 
-#: What a call of bpf_rdonly_cast looks like as compiled: of a helper with this number, which does not exist.
-_CAST_MARK = 0x6B6E6F62
+#: What a call of a function of the kernel looks like as compiled: of a helper with this number, which does not exist.
+_CAST_MARK, _DISABLE_MARK, _ENABLE_MARK = 0x6B6E6F62, 0x6B6E6F63, 0x6B6E6F64
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
 _PROG_LOAD, _RAW_TRACEPOINT_OPEN = 5, 17
 _TRACING, _RAW_TRACEPOINT = 26, 23  # program type and attach type
@@ -40,8 +40,12 @@ class TypedProgram(Program):
         self._links: list[int] = []
         if not kernel.cast:
             raise UnavailableError("this kernel has no bpf_rdonly_cast")
+        self._functions, macros = {_CAST_MARK: kernel.cast}, {"TYPED": _CAST_MARK}
+        if kernel.preemption:
+            self._functions |= dict(zip((_DISABLE_MARK, _ENABLE_MARK), kernel.preemption, strict=True))
+            macros |= {"PREEMPT_DISABLE": _DISABLE_MARK, "PREEMPT_ENABLE": _ENABLE_MARK}
         try:
-            super().__init__(source, kernel, handlers, {**constants, "TYPED": _CAST_MARK})
+            super().__init__(source, kernel, handlers, {**constants, **macros})
         except UnavailableError:
             self._detach()
             raise
@@ -52,7 +56,7 @@ class TypedProgram(Program):
         super().close()
 
     def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> int:
-        loaded = _load(handler, self._bpf.dump_func(handler), kernel.probe_types[tracepoint], kernel.cast)
+        loaded = _load(handler, self._bpf.dump_func(handler), kernel.probe_types[tracepoint], self._functions)
         self._descriptors[handler] = loaded
         self._links.append(_attach(loaded))
         return loaded
@@ -64,13 +68,13 @@ class TypedProgram(Program):
         self._descriptors.clear()
 
 
-def _load(name: str, code: bytes, probe_type: int, cast: int) -> int:
+def _load(name: str, code: bytes, probe_type: int, functions: Mapping[int, int]) -> int:
     """Return a descriptor of the loaded program; OSError when the kernel refuses, with the end of what it says."""
-    code = _link_casts(code, cast)
+    code = _link(code, functions)
     instructions, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
     attributes = bytearray(144)
-    places = ctypes.addressof(instructions), ctypes.addressof(license_)
-    struct.pack_into("<2I2Q", attributes, 0, _TRACING, len(code) // _INSTRUCTION.size, *places)
+    pointers = ctypes.addressof(instructions), ctypes.addressof(license_)
+    struct.pack_into("<2I2Q", attributes, 0, _TRACING, len(code) // _INSTRUCTION.size, *pointers)
     struct.pack_into("15s", attributes, 48, name.encode())
     struct.pack_into("<I", attributes, 68, _RAW_TRACEPOINT)
     struct.pack_into("<I", attributes, 108, probe_type)
@@ -93,11 +97,13 @@ def _attach(program: int) -> int:
     return _call_bpf(_RAW_TRACEPOINT_OPEN, struct.pack("<QIIQ", 0, program, 0, 0))
 
 
-def _link_casts(code: bytes, cast: int) -> bytes:
+def _link(code: bytes, functions: Mapping[int, int]) -> bytes:
+    """Return the code with calls of these numbers made calls of functions of the kernel, by their ids."""
     linked = bytearray(code)
-    for place in range(0, len(code), _INSTRUCTION.size):
-        if _INSTRUCTION.unpack_from(code, place) == (_CALL, 0, 0, _CAST_MARK):
-            _INSTRUCTION.pack_into(linked, place, _CALL, _CALL_KERNEL, 0, cast)
+    for offset in range(0, len(code), _INSTRUCTION.size):
+        *call, number = _INSTRUCTION.unpack_from(code, offset)
+        if call == [_CALL, 0, 0] and number in functions:
+            _INSTRUCTION.pack_into(linked, offset, _CALL, _CALL_KERNEL, 0, functions[number])
     return bytes(linked)
 
 

@@ -26,8 +26,8 @@ _HERE = Path(__file__).resolve().parent
 _READY_S, _STOP_S = 30.0, 20.0
 _MOUNT_AND_RUN = """
 import os, subprocess, sys
-for kind, place in (("debugfs", "debug"), ("tracefs", "tracing")):
-    subprocess.run(["mount", "-t", kind, "none", f"/sys/kernel/{place}"], check=False)
+for kind, folder in (("debugfs", "debug"), ("tracefs", "tracing")):
+    subprocess.run(["mount", "-t", kind, "none", f"/sys/kernel/{folder}"], check=False)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 

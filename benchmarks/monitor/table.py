@@ -20,22 +20,22 @@ def summarise(samples: list[Sample], reasons: dict[str, str], rounds: int, secon
     """Return medians over the rounds: a row per target, condition and depth."""
     rows = []
     for target in dict.fromkeys(sample.target for sample in samples):
-        for condition in dict.fromkeys(sample.condition for sample in sorted(samples, key=_place)):
+        for condition in dict.fromkeys(sample.condition for sample in sorted(samples, key=_order)):
             for depth in DEPTHS:
-                place = (target, condition, depth)
-                rows.append({"target": target, "condition": condition, "depth": depth, **_compare(samples, place)})
+                key = (target, condition, depth)
+                rows.append({"target": target, "condition": condition, "depth": depth, **_compare(samples, key)})
     machine = {"kernel": os.uname().release, "processors": os.cpu_count(), "load_average": os.getloadavg()[0]}
     return {"machine": machine, "rounds": rounds, "seconds": seconds, "unavailable": reasons, "rows": rows}
 
 
-def _place(sample: Sample) -> int:
+def _order(sample: Sample) -> int:
     return [condition.name for condition in CONDITIONS].index(sample.condition)
 
 
-def _compare(samples: list[Sample], place: tuple[str, str, int]) -> dict[str, Any]:
+def _compare(samples: list[Sample], key: tuple[str, str, int]) -> dict[str, Any]:
     """Return the figures of one row; the ratio is that of the medians, its range that of the single rounds."""
-    target, _, depth = place
-    here = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == place]
+    target, _, depth = key
+    here = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == key]
     base = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == (target, _BASE, depth)]
     loads = {sample.round: sample for sample in here if sample.cost_ns is None}
     base_loads = {sample.round: sample.iops for sample in base if sample.cost_ns is None}

@@ -30,7 +30,7 @@ from origins import FILE_CONSTANTS  # noqa: E402
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
 _PROG_TEST_RUN = 10
-# Places in the memory of a scenario.
+# Offsets in the memory of a scenario.
 _DISK, _QUEUE, _HARDWARE, _REQUEST, _BIO, _HOLDER, _CALL, _IOCB, _FILE, _INODE = (
     *(0, 64, 2048, 8192, 9216, 9728, 10240, 10496, 10752, 11264),
 )
@@ -42,8 +42,8 @@ BPF_ARRAY(address, u64, 1);
 int find(struct bpf_raw_tracepoint_args *ctx)
 {
     int zero = 0;
-    u64 place = (u64)memory.lookup(&zero);
-    address.update(&zero, &place);
+    u64 begin = (u64)memory.lookup(&zero);
+    address.update(&zero, &begin);
     return 0;
 }
 """
@@ -56,7 +56,7 @@ class Machine:
         self.kernel = replace(describe_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
         self._in_flight = directory / "inflight"
         self.set_idle(False)
-        disk = Disk("4095:1", directory, 4095, 1, 0, 2**64 - 1, queues, 64, Path(), "")
+        disk = Disk("4095:1", directory, directory, False, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
             run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)
@@ -64,8 +64,7 @@ class Machine:
         self._bytes = bytearray(_SIZE)
         self.counters = Counters(self.kernel, disk, 4096, scope)
         self._scope = scope
-        self._write(_DISK, "gendisk__major", "<I", 4095)
-        self._write(_DISK, "gendisk__first_minor", "<I", 1)
+        self._write(_DISK, "gendisk__disk_name", "<32s", directory.name.encode())
         self._write(_QUEUE, "request_queue__disk", "<Q", self._address + _DISK)
 
     def set_idle(self, is_idle: bool) -> None:
@@ -77,8 +76,8 @@ class Machine:
         assert found, name
         return int(found[1], 0)
 
-    def _write(self, place: int, member: str, form: str, value: int) -> None:
-        struct.pack_into(form, self._bytes, place + self.offset(member), value)
+    def _write(self, begin: int, member: str, form: str, value: int) -> None:
+        struct.pack_into(form, self._bytes, begin + self.offset(member), value)
 
     def open(self, inode: int, generation: int = 1) -> None:
         """Let the next requests be direct I/O of a file, until `close`."""
@@ -131,7 +130,7 @@ class Machine:
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[None]:
         """Count what happens in the block and print it."""
-        self.counters.start(0)
+        self.counters.start(None)
         yield
         print(json.dumps({"scenario": name, **describe_run(self.counters.stop(), [], self._scope)}))
 
@@ -139,9 +138,9 @@ class Machine:
 def run_program(handle: int, *arguments: int) -> None:
     """Run a raw tracepoint program once with these arguments, without the tracepoint."""
     context = (ctypes.c_uint64 * 12)(*arguments)
-    place = ctypes.addressof(context)
-    # union bpf_attr, struct test: program, return value, data, repetitions, size and place of the context, flags
-    raw = struct.pack("<4I2Q4I2Q4I", handle, *[0] * 7, ctypes.sizeof(context), 0, place, *[0] * 5)
+    address = ctypes.addressof(context)
+    # union bpf_attr, struct test: program, return value, data, repetitions, size and address of the context, flags
+    raw = struct.pack("<4I2Q4I2Q4I", handle, *[0] * 7, ctypes.sizeof(context), 0, address, *[0] * 5)
     attributes = ctypes.create_string_buffer(raw, len(raw))
     if ctypes.CDLL(None, use_errno=True).syscall(_BPF_SYSCALL, _PROG_TEST_RUN, attributes, len(raw)) != 0:
         raise OSError(ctypes.get_errno(), "BPF_PROG_TEST_RUN: " + os.strerror(ctypes.get_errno()))
@@ -191,9 +190,9 @@ def missed_completion(machine: Machine) -> None:
 
 def four_queues(machine: Machine) -> None:
     """One request on each of queues 0 to 2, two on queue 3, then all complete."""
-    places = [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2)]
+    tags = [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2)]
     for name in ("issue", "complete"):
-        for queue, tag in places:
+        for queue, tag in tags:
             machine.request(queue=queue, tag=tag, sector=1000 * queue + 64 * tag)
             machine.event(name, finished=4096 if name == "complete" else 0)
 
@@ -228,7 +227,7 @@ def sequential_runs(machine: Machine) -> None:
 
 
 def addresses(machine: Machine) -> None:
-    """More places than there is room for, of requests that are nobody's."""
+    """More addresses than there is room for, of requests that belong to no file."""
     for sector in range(0, 40 * 8, 8):
         machine.do(sector, "issue")
     machine.do(0, "issue")

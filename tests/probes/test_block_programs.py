@@ -62,7 +62,8 @@ def test_a_completion_without_start_never_lowers_the_depth(scenarios: dict[str, 
 
 def test_a_missed_completion_is_counted_and_forgotten(scenarios: dict[str, Row]) -> None:
     profile = scenarios["missed_completion"]
-    assert profile["starts_without_completion"] == 1
+    assert profile["starts_without_completion"] == profile["hidden_completions"] == 1
+    assert 0 < profile["depth_excess"] < 1  # of the time in flight, it was true until the second request came
     assert row_of(profile, "write")["requests"] == 2
     assert depths_of(profile, -1) == {0, 1}
 
@@ -111,6 +112,7 @@ def test_a_request_belongs_to_the_run_that_it_began_in(scenarios: dict[str, Row]
 def test_a_hidden_completion_does_not_raise_the_depth_of_later_runs(scenarios: dict[str, Row]) -> None:
     before, after = scenarios["hidden_completion"], scenarios["after_hidden_completion"]
     assert before["starts_without_completion"] == 1
+    assert before["hidden_completions"] == 0  # the device was still at it when the run ended
     assert depths_of(after, -1) == {0, 1}
     assert (after["starts_without_completion"], after["completions_without_start"]) == (0, 0)
 

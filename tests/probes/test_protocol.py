@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,8 @@ def test_programs_are_typed_where_the_kernel_can(system_python: str, device: str
     version = tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
     _, answers, _ = talk(system_python, device=device)
     assert answers[0]["event"] == "ready"
-    assert answers[0]["untyped"] is None or version < (6, 2), answers[0]["untyped"]
+    slow = [limit for limit in answers[0]["limits"] if "twice as much" in limit]
+    assert not slow or version < (6, 2), slow
 
 
 def test_only_processes_of_the_caller_are_followed(system_python: str, device: str) -> None:
@@ -108,3 +111,63 @@ def test_wrong_options_are_refused(system_python: str, device: str, name: str, v
     code, answers, stderr = talk(system_python, **{"device": device, name: value})  # type: ignore[arg-type]
     assert (code, answers) == (2, [])
     assert f"--{name}: expected" in stderr
+
+
+#: `KNOBSCOPE_FUZZED_LINES=10000` is the long form.
+FUZZED = int(os.environ.get("KNOBSCOPE_FUZZED_LINES", "1000"))
+
+
+def test_fuzzed_lines_get_an_answer_and_write_nothing(system_python: str, device: str) -> None:
+    rng = random.Random(20261122)
+    words = ["follow", "begin", "end", "0", "1", "-1", str(os.getpid()), "99999999999", "/etc/passwd", "../.."]
+    words += ["\x00", "é", "a" * 70_000, "follow 2 3", "--trace", "$(id)", "'", '"', "\r", "\t", "\udcff"]
+    lines = [" ".join(rng.choices(rng.choice([words[:7], words]), k=rng.randrange(5))) for _ in range(FUZZED)]
+    lines = [line if len(line) < 1000 or rng.random() < 0.05 else "end" for line in lines]
+    done = subprocess.run(
+        [system_python, "-I", str(MONITOR), "--device", device, "--unit", "4096"],
+        input="".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"),
+        capture_output=True,
+        timeout=300,
+        check=False,
+        env={"PATH": os.environ["PATH"], "SUDO_UID": "65534"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) >= FUZZED
+    assert {answer["event"] for answer in answers} <= {"ready", "error", "begun", "profile"}  # nobody's are followed
+
+
+@pytest.mark.parametrize(("caller", "named"), [("0", True), ("65534", False)])
+def test_files_are_named_to_root_only(system_python: str, device: str, caller: str, named: bool) -> None:
+    """Names in a directory that the caller may not enter stay there; inodes are told."""
+    closed = Path(tempfile.mkdtemp(prefix="closed", dir="/var/tmp"))
+    major_minor = f"{os.major(closed.stat().st_dev)}:{os.minor(closed.stat().st_dev)}"
+    if not Path("/sys/dev/block", major_minor).exists():
+        pytest.skip("the directory lies on no block device")
+    monitor = subprocess.Popen(
+        [system_python, "-I", str(MONITOR), "--device", major_minor, "--unit", "4096"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.environ["PATH"], "SUDO_UID": caller},
+    )
+    assert monitor.stdin is not None
+    assert monitor.stdout is not None
+    try:
+        assert json.loads(monitor.stdout.readline())["event"] == "ready"
+        print("begin", file=monitor.stdin, flush=True)
+        assert json.loads(monitor.stdout.readline())["event"] == "begun"
+        with (closed / "a-secret-name").open("wb") as file:
+            file.write(bytes(1 << 20))
+            os.fsync(file.fileno())
+            inode = os.fstat(file.fileno()).st_ino
+        print("end", file=monitor.stdin, flush=True)
+        rows = [row for row in json.loads(monitor.stdout.readline())["files"] if row["inode"] == inode]
+    finally:
+        monitor.stdin.close()
+        monitor.wait(30)
+        monitor.stdout.close()
+        shutil.rmtree(closed)
+    assert rows != []
+    assert {row["name"] for row in rows} == {"a-secret-name" if named else f"inode {inode}"}

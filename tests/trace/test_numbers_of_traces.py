@@ -77,6 +77,16 @@ def test_latencies_and_their_buckets(describe: Any, write_csv: Any) -> None:
     assert sum(bucket["requests"] for bucket in profile["io_latency"]) == len(latencies)
 
 
+def test_no_quantile_is_above_the_maximum(describe: Any, write_csv: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Buckets end at powers of two and quarters between them; single requests are known exactly."""
+    describe(write_csv([{"lba": 8 * n, "lat_ns": 6_601_800} for n in range(10)]))
+    shown = capsys.readouterr().out
+    assert "p50 us  p99 us\n" in shown
+    (row,) = (line for line in shown.splitlines() if line.startswith("write  "))
+    assert row.split()[-2:] == ["6601.8", "6601.8"]
+    assert "latency 6601.8 to 6601.8 us" in shown
+
+
 def test_series_shows_a_stall(describe: Any, write_csv: Any) -> None:
     """One request that takes 350 ms, beside one that is issued after that."""
     requests = [

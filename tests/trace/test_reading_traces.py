@@ -1,12 +1,16 @@
 """Formats of traces, and what is wrong with a file."""
 
 import gzip
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from knobscope.cli import main
+from knobscope.errors import UserError
+from knobscope.trace import describe_trace, open_trace
 
 # As blkparse 1.3.0 prints it; RWBS of requests that flush are those of kernels before and after 4.9.
 TEXT = """\
@@ -133,7 +137,7 @@ def test_wrong_input_is_located(write_text: Any, capsys: pytest.CaptureFixture[s
         assert message in error
         assert str(path) in error
     else:
-        assert code == 0  # an issue without a place is a command of the driver's own
+        assert code == 0  # an issue without an address is a command of the driver's own
 
 
 @pytest.mark.parametrize(
@@ -157,3 +161,80 @@ def test_plot_is_an_svg_with_every_group(write_csv: Any, tmp_path: Path) -> None
     assert picture.startswith("<?xml")
     assert all(f">{name}</text>" in picture for name in ("a#.sst", "others"))
     assert main(["trace", str(path), "--plot", str(tmp_path / "plot.gif")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (f"5,{2**63},8,W,1", "lba"),
+        ("1.5,8,8,W,1", "ts_ns is '1.5'; expected a whole number"),
+        (f"5,8,8,W,{10**19}", "lat_ns"),
+        ("5,8,0x8,W,1", "len_sectors"),
+    ],
+)
+@pytest.mark.parametrize("is_last", [False, True])
+def test_no_number_vanishes(tmp_path: Path, line: str, problem: str, is_last: bool) -> None:
+    lines = ["0,8,8,W,1", line] + ([] if is_last else ["9,8,8,W,1"])
+    path = tmp_path / "trace.csv"
+    path.write_text("ts_ns,lba,len_sectors,op,lat_ns\n" + "\n".join(lines) + "\n")
+    with pytest.raises(UserError, match=problem) as error, open_trace(path):
+        pass
+    assert "line 3" in str(error.value)
+
+
+def test_a_quote_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    lines = ["0,8,8,W,1", '1,8,8,"W,1', *(f"{number},8,8,W,1" for number in range(2, 50))]
+    path.write_text("ts_ns,lba,len_sectors,op,lat_ns\n" + "\n".join(lines) + "\n")
+    with pytest.raises(UserError, match="line 3: a quote that is never closed"), open_trace(path):
+        pass
+
+
+def test_a_week_is_read_as_fast_as_a_minute(tmp_path: Path) -> None:
+    """The limit is generous: two seconds were measured; the time went with the length of the trace once."""
+    path = tmp_path / "trace.csv"
+    step = 7 * 24 * 3600 * 10**9 // 100_000
+    lines = (
+        f"{number * step},{number * 7919 % 100_000 * 8},8,{'RW'[number % 2]},{10_000 + number}"
+        for number in range(100_000)
+    )
+    path.write_text("ts_ns,lba,len_sectors,op,lat_ns\n" + "\n".join(lines))
+    began = time.process_time()
+    with open_trace(path) as trace:
+        profile = describe_trace(trace, 4096)
+    assert time.process_time() - began < 20
+    assert [row_of(profile, op)["requests"] for op in ("read", "write")] == [50_000, 50_000]
+    assert sum(row["requests"] for row in profile["series"]) == 100_000
+
+
+def test_a_byte_order_mark_and_long_times(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    lines = ["ts_ns,lba,len_sectors,op,lat_ns", "0,8,8,W,100", f"1600000000000000000,16,8,W,{10**17}"]
+    path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
+    with open_trace(path) as trace:
+        profile = describe_trace(trace, 4096)
+    assert row_of(profile, "write")["requests"] == 2
+    assert len(profile["series"]) < 40_000
+    assert sum(row["requests"] for row in profile["series"]) == 2
+
+
+SAMPLES = {
+    "MSR Cambridge": ("128166372003061629,usr,0,Write,7014609920,24576,41286", 24576),
+    "Alibaba": ("419,W,8792731648,16384,1577808144360767", 16384),
+    "FIU": ("89966921967446 4892 syslogd 904265560 8 W 6 0 531e779d", 4096),
+    "Tencent": ("1538323200,12910952,128,1,1063", 65536),
+    "Twitter": ("0,q:q:1:8WTfjZU14ee,17,495,4,set,0", 512),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_recipes_of_published_traces(tmp_path: Path, name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs/trace.md").read_text()
+    recipe = next(line for line in page.splitlines() if line.startswith(f"| {name} |")).split("`")[1]
+    line, size = SAMPLES[name]
+    made = subprocess.run(["sh", "-c", recipe], input=line + "\n", capture_output=True, text=True, check=True).stdout
+    path = tmp_path / "made.csv"
+    path.write_text(made)
+    with open_trace(path) as trace:
+        write = row_of(describe_trace(trace, 4096), "write")
+    assert (write["requests"], write["bytes"]) == (1, size)

@@ -29,7 +29,7 @@ def main() -> None:
     with subprocess.Popen([sys.executable, "-c", _GATE, *command], stdin=subprocess.PIPE) as process:
         cgroup = RunCgroup(find_hierarchy(), process.pid)
         cgroup.add_trees([process.pid], None)
-        counters.start(cgroup.identity)
+        counters.start(cgroup.directory)
         process.communicate(b"\n")
     profile = describe_run(counters.stop(), [], "device")
     cgroup.release()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ def test_file_and_offset(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path
     file.write_bytes(bytes(4 << 20))
     os.sync()
     trees = [read_tree(mounted.mount)]
-    job = fio(file, rw="write", bs="64k", size="4m", direct=is_direct, ioengine="psync", end_fsync=1)
-    counted = watch_jobs(mounted_watch, job)
+    options = {"rw": "write", "bs": "64k", "size": "4m", "direct": is_direct, "ioengine": "psync", "end_fsync": 1}
+    counted = watch_whole(mounted_watch, lambda: fio(file, **options))
     mounted_watch.write_trace(tmp_path / "run", [*trees, read_tree(mounted.mount)])
     rows = select(
         tmp_path / "run",
@@ -127,10 +128,31 @@ def test_file_and_offset(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path
     )
 
 
+def test_offsets_of_split_requests(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path: Path) -> None:
+    """Pages of many folios that lie side by side are one element of a bio, and the device takes it in small pieces."""
+    assert mounted.mount is not None
+    limit = Path("/sys/block", mounted.block.name, "queue/max_sectors_kb")
+    usual = limit.read_text()
+    limit.write_text("20")
+    file = mounted.mount / "split"
+    options = {"rw": "write", "bs": "256k", "size": "4m", "ioengine": "psync", "end_fsync": 1}
+    try:
+        watch_whole(mounted_watch, lambda: fio(file, **options))
+    finally:
+        limit.write_text(usual)
+    mounted_watch.write_trace(tmp_path / "run", [read_tree(mounted.mount)])
+    pieces = select(
+        tmp_path / "run", "SELECT \"offset\", bytes FROM events WHERE file = 'split' AND op = 'write' ORDER BY 1"
+    )
+    assert len(pieces) > (4 << 20) / (20 << 10)
+    assert [offset for offset, _ in pieces] == [0, *accumulate(length for _, length in pieces[:-1])]
+
+
 def test_flags_and_flushes(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path: Path) -> None:
     assert mounted.mount is not None
-    job = fio(mounted.mount / "synced", rw="write", bs="8k", size="256k", ioengine="psync", fsync=1)
-    counted = watch_jobs(mounted_watch, job)
+    file = mounted.mount / "synced"
+    options = {"rw": "write", "bs": "8k", "size": "256k", "ioengine": "psync", "fsync": 1}
+    counted = watch_whole(mounted_watch, lambda: fio(file, **options))
     mounted_watch.write_trace(tmp_path / "run", [read_tree(mounted.mount)])
     traced = describe(tmp_path / "run")
     assert row_of(traced, "flush")["requests"] == row_of(counted, "flush")["requests"] > 0

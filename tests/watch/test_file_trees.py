@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from loop_devices import Loop, open_loop
 
-from knobscope.devices.extents import list_extents
+from knobscope.devices.extents import inspect_file
 from knobscope.watch import FileTree, name_file, name_files, read_tree
 from knobscope.watch.files import mounts_on, search_device
 
@@ -26,12 +26,14 @@ def counted(file: Path | None, name: str, requests: int, op: str = "write", sequ
     return {
         "device": device_of(file) if file else None,
         "inode": file.stat().st_ino if file else 0,
+        "generation": inspect_file(file).generation if file and file.is_file() else None,
         "name": name,
         "op": op,
         "requests": requests,
         "bytes": requests * 4096,
         "sequential_requests": sequential,
         "sequential_share": sequential / requests,
+        "append_share": 0.0,
         "strided_share": 0.0,
         "random_share": 1 - sequential / requests,
         "pattern": "sequential" if sequential == requests else "random",
@@ -55,7 +57,7 @@ def write_file(path: Path, blocks: int) -> Path:
 
 def address_row(file: Path, block: int, requests: int = 1, op: str = "write") -> Row:
     """A request of a block of a file as the kernel sees it when it cannot tell the file."""
-    (extent,) = (e for e in list_extents(file)[1] if e.offset <= block * 4096 < e.offset + e.length)
+    (extent,) = (e for e in inspect_file(file).extents if e.offset <= block * 4096 < e.offset + e.length)
     sector = (extent.address + block * 4096 - extent.offset) // 512
     return {"op": op, "sector": sector, "requests": requests, "bytes": requests * 4096}
 
@@ -81,12 +83,28 @@ def test_inodes_get_their_path(data: Path) -> None:
     assert trees[0].device == device_of(data)
 
 
-def test_the_last_name_of_a_renamed_file_counts(data: Path) -> None:
-    segment = write_file(data / "log/0001", 1)
+def test_a_renamed_file_keeps_the_name_that_it_was_used_under(data: Path) -> None:
+    """A segment of a log that is used again under a new name; a table that gets its name when it is complete."""
+    segment, table = write_file(data / "log/0001", 1), data / "tables/7.part"
     before = read_tree(data)
     segment.rename(data / "log/0009")
-    row = counted(data / "log/0009", "0001", 1)
-    assert name_file(row, [before, read_tree(data)]) == ("log/0009", "path")
+    written = counted(write_file(table, 1), "7.part", 1)
+    table.rename(data / "tables/7.sst")
+    trees = [before, read_tree(data)]
+    assert name_file(counted(data / "log/0009", "0001", 1), trees) == ("log/0001", "path")
+    assert name_file(written, trees) == ("tables/7.sst", "path")  # no tree has the name of then
+
+
+def test_a_file_that_took_the_inode_of_a_deleted_one_gets_nothing_of_it(data: Path) -> None:
+    log = write_file(data / "wal.log", 1)
+    row, trees = counted(log, "wal.log", 20), [read_tree(data)]
+    log.unlink()
+    table = write_file(data / "table.sst", 1)
+    later = read_tree(data)
+    theirs = {**row, "inode": table.stat().st_ino}  # most file systems give it the same inode at once
+    assert name_file(theirs, [later]) == ("wal.log", "name")
+    assert name_file(row, [*trees, later]) == ("wal.log", "path")
+    assert name_file(counted(table, "table.sst", 5), [*trees, later]) == ("table.sst", "path")
 
 
 def test_a_removed_file_is_known_by_the_earlier_tree_if_the_name_agrees(data: Path) -> None:
@@ -95,7 +113,8 @@ def test_a_removed_file_is_known_by_the_earlier_tree_if_the_name_agrees(data: Pa
     gone.unlink()
     trees = [before, read_tree(data)]
     assert name_file(row, trees) == ("tmp/sort1", "path")
-    assert name_file({**row, "name": "other"}, trees) == ("other", "name")  # the inode was used again
+    reused = {**row, "name": "other", "generation": row["generation"] + 1}
+    assert name_file(reused, trees) == ("other", "name")
 
 
 def test_a_file_that_came_and_went_keeps_its_last_name(data: Path) -> None:
@@ -140,9 +159,9 @@ def test_rows_add_up_to_the_device_and_flushes_have_no_file(data: Path) -> None:
 
 
 def test_files_made_anew_under_a_name_are_one(data: Path) -> None:
-    place = {"device": device_of(data), "name": "db-journal"}
+    named = {"device": device_of(data), "name": "db-journal"}
     first, second = counted(data, "", 30, sequential=30), counted(data, "", 10)
-    files = [{**first, **place, "inode": 901}, {**second, **place, "inode": 902}]
+    files = [{**first, **named, "inode": 901}, {**second, **named, "inode": 902}]
     (row,) = name_files(profile_of(files, [], 40), [read_tree(data)])
     assert (row["requests"], row["sequential_requests"], row["pattern"]) == (40, 30, "mixed")
     assert (row["sequential_share"], row["random_share"]) == (0.75, 0.25)

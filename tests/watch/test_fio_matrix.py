@@ -42,11 +42,11 @@ def test_direct_requests_are_those_of_fio(
     after = loop.read_stat()
     done = read_log(log)
     assert len(done) == REQUESTS
-    for op, place in (("read", 0), ("write", 4)):
+    for op, column in (("read", 0), ("write", 4)):
         row, wanted = row_of(profile, op), [request for request in done if request.op == op]
         size = BLOCK * len(wanted)
         assert (job.read(op)["total_ios"], job.read(op)["io_bytes"]) == (len(wanted), size)
-        assert (after[place] - before[place], (after[place + 2] - before[place + 2]) * 512) == (len(wanted), size)
+        assert (after[column] - before[column], (after[column + 2] - before[column + 2]) * 512) == (len(wanted), size)
         assert (row["requests"], row["bytes"]) == (row["own_requests"], row["own_bytes"]) == (len(wanted), size)
         assert row["aligned_requests"] == len(wanted)
         assert row["sequential_requests"] == count_sequential(wanted)

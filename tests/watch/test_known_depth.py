@@ -70,13 +70,13 @@ def test_depth_is_rate_times_latency(
     watch: Watch, loop: Loop, direct: Fio, pattern: str, iodepth: int, numjobs: int
 ) -> None:
     """Little's law, with the latencies of the same run and with the kernel's own sum of latencies."""
-    place = {"randread": 3, "randwrite": 7}[pattern]
+    column = {"randread": 3, "randwrite": 7}[pattern]
     options = {"rw": pattern, "bs": "64k", "size": "128m", "runtime": "300ms", "time_based": 1}
     for _ in range(_MAX_ATTEMPTS):
         job = direct(loop.node, iodepth=iodepth, numjobs=numjobs, **options)
         before = loop.read_stat()
         profile = watch_jobs(watch, job)
-        kernel_ms = loop.read_stat()[place] - before[place]
+        kernel_ms = loop.read_stat()[column] - before[column]
         if not profile["starts_without_completion"]:
             break  # else some completions were hidden from BPF, see docs/monitor.md, and their latency is not known
     else:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
 
-from knobscope.watch import WatchFailedError
+from knobscope.watch import WatchFailedError, open_watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
 
 pytestmark = pytest.mark.real
@@ -84,8 +85,8 @@ def test_present_descendants_are_followed(watch: MonitorWatch) -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_monitor_ends_with_its_caller(loop: Loop, sleeper: subprocess.Popen[bytes], how: signal.Signals) -> None:
     before = cgroup_of(sleeper.pid)
-    place = [loop.block.name, str(loop.block.major), str(loop.block.minor), str(sleeper.pid)]
-    with subprocess.Popen([sys.executable, "-c", CALLER, *place], stdout=subprocess.PIPE, text=True) as caller:
+    arguments = [loop.block.name, str(loop.block.major), str(loop.block.minor), str(sleeper.pid)]
+    with subprocess.Popen([sys.executable, "-c", CALLER, *arguments], stdout=subprocess.PIPE, text=True) as caller:
         monitor = int(caller.stdout.readline())  # type: ignore[union-attr]
         had = list_run_cgroups(monitor)
         caller.send_signal(how)
@@ -105,6 +106,24 @@ def test_monitor_cleans_up_after_a_signal(loop: Loop, sleeper: subprocess.Popen[
         assert list_run_cgroups(watch._process.pid) == []
         with pytest.raises(WatchFailedError, match="ended"):
             watch.begin()
+
+
+def test_a_monitor_that_is_killed_while_it_starts_is_no_reason_to_do_without(loop: Loop) -> None:
+    def list_monitors() -> set[str]:
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        return {pid for pid in children if b"monitor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+    others = list_monitors()
+
+    def kill_child() -> None:
+        assert wait_until(lambda: bool(list_monitors() - others))
+        os.kill(int((list_monitors() - others).pop()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_child)
+    killer.start()
+    with pytest.raises(WatchFailedError, match="exit code -9"):
+        open_watch(loop.block, 4096, "device")
+    killer.join()
 
 
 def test_next_monitor_removes_what_a_killed_one_left(loop: Loop, sleeper: subprocess.Popen[bytes]) -> None:

@@ -63,11 +63,11 @@ def test_end_without_begin_is_refused(loop: Loop) -> None:
 
 
 def test_fallback_says_why(loop: Loop) -> None:
-    place = [loop.block.name, str(loop.block.major), str(loop.block.minor)]
-    command = [sys.executable, "-c", UNPRIVILEGED, *place]
+    arguments = [loop.block.name, str(loop.block.major), str(loop.block.minor)]
+    command = [sys.executable, "-c", UNPRIVILEGED, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     monitor, words = done.stdout.splitlines()
     assert monitor == "procfs"
-    assert "block-level facts are not to be had (" in words
+    assert "block-level facts are not available (" in words
     assert "totals from procfs" in words
     assert "None" not in words

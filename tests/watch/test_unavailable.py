@@ -28,7 +28,7 @@ os.execvp(sys.argv[end + 1], sys.argv[end + 1:])
 AS_NOBODY = """
 import os, pwd, sys
 from knobscope.cli import build_parser, main
-from knobscope.tables import write_json
+from knobscope.storage import write_json
 build_parser()  # imports what may not be his to read
 sys.executable = "/usr/bin/python3"
 os.setgroups([])
@@ -81,8 +81,8 @@ def list_session(session: int) -> list[str]:
 
 def list_abandoned_cgroups() -> set[str]:
     """Directories of monitors that are no more; other monitors may run beside this test."""
-    places = Path("/sys/fs/cgroup").glob("**/knobscope-*-*")
-    return {str(path) for path in places if not Path("/proc", path.name.split("-")[1]).exists()}
+    groups = Path("/sys/fs/cgroup").glob("**/knobscope-[0-9]*-*")
+    return {str(path) for path in groups if not Path("/proc", path.name.split("-")[1]).exists()}
 
 
 def in_namespace(*change: str) -> list[str]:
@@ -106,28 +106,19 @@ HINDRANCES = {
 
 
 @pytest.mark.parametrize("hindrance", HINDRANCES)
-def test_totals_take_the_place_of_what_is_not_permitted(loop: Loop, tmp_path: Path, hindrance: str) -> None:
+def test_totals_replace_what_is_not_permitted(loop: Loop, open_directory: Path, hindrance: str) -> None:
     if "cgroups" in hindrance and not find_cgroup2():
         pytest.skip("this machine has no cgroup v2")
-    if hindrance == "no-root":
-        tmp_path = make_open(tmp_path)
+    open_directory.chmod(0o777)
     by, reason = HINDRANCES[hindrance]
-    outcome = watch(tmp_path / "profile.json", loop.block.name, "sh", "-c", "exit 7", by=by)
+    outcome = watch(open_directory / "profile.json", loop.block.name, "sh", "-c", "exit 7", by=by)
     assert outcome.code == 7, outcome.messages
-    assert outcome.messages.count("block-level facts are not to be had") == 1
+    assert outcome.messages.count("block-level facts are not available") == 1
     assert reason in outcome.messages
     assert "Traceback" not in outcome.messages
     assert outcome.profile["monitor"] == "procfs"
     assert row_of(outcome.profile, "write")["own_requests"] is None
     assert outcome.left == []
-
-
-def make_open(directory: Path) -> Path:
-    """Let everybody write into a directory below pytest's own."""
-    for parent in (directory, *directory.parents[:2]):
-        parent.chmod(0o755)
-    directory.chmod(0o777)
-    return directory
 
 
 def test_tracefs_is_not_needed(loop: Loop, json_file: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,27 @@ def test_json_agrees_with_fio(loop: Loop, tmp_path: Path, capfd: pytest.CaptureF
     out, shown = capfd.readouterr()
     assert "write sizes: 4 KiB 100.0 %" in shown
     assert out == ""
+
+
+def test_the_commands_figures_and_the_devices_stand_apart(
+    loop: Loop, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another program reads from the device meanwhile: that is in the device's figures, and not in the command's."""
+    reads = [*FIO, f"--filename={loop.node}", "--rw=randread", "--bs=4k", "--direct=1", "--number_ios=509"]
+    writes = [*FIO, f"--filename={loop.node}", "--rw=randwrite", "--bs=4k", "--direct=1", "--number_ios=1009"]
+    with subprocess.Popen([*reads, "--time_based", "--runtime=60"], stdout=subprocess.DEVNULL) as other:
+        assert watch("--device", loop.node, "--scope", "process", "--json", tmp_path / "out.json", "--", *writes) == 0
+        other.kill()
+    head, of_command, of_device = re.split(
+        r"\n\ncaused by the command .*\n|\n\neverything .*\n", capfd.readouterr().err
+    )
+    assert "of the device's requests" in head
+    assert re.search(r"^write +1009 ", of_command, re.MULTILINE)
+    assert "write sizes: 4 KiB 100.0 %" in of_command
+    assert "read sizes" not in of_command
+    assert "read submitted by: fio" in of_device
+    assert re.search(r"^device: busy", of_device, re.MULTILINE)
+    assert "submitted by" not in of_command
 
 
 def test_what_stays_in_the_page_cache_is_written_back(mounted: Loop, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Reads a trace from the text that blkparse prints when it is not told otherwise: a line per event.
 
-A request is one issue (D) with the next completion (C) of the same place, size and operation. What was requeued (R)
+A request is one issue (D) with the next completion (C) of the same offset, size and operation. What was requeued (R)
 counts when it is issued again. Letters of the column RWBS are those of blkparse(1); kernels and blkparse differ in what
 they print for a flush (FN, FF, FWS, ...), but it always begins with F and has no sectors.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knobscope.errors import UserError
-from knobscope.trace.columns import Counts, open_text, quote
+from knobscope.trace.columns import MAX_SECTOR, MAX_SECTORS, MAX_TIME_NS, Counts, open_text, quote
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +66,9 @@ def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
             try_cast(moment.s AS BIGINT) * 1000000000 + try_cast(moment.ns AS BIGINT) AS ts_ns,
             what.rwbs, coalesce(try_cast(what.lba AS BIGINT), 0) AS lba,
             coalesce(try_cast(what.sectors AS BIGINT), 0) AS sectors,
-            CASE WHEN what.rwbs = '' OR moment.s = '' OR line NOT LIKE '%]' THEN line END AS unreadable
+            CASE WHEN what.rwbs = '' OR moment.s = '' OR line NOT LIKE '%]'
+                OR {_exceeds("moment.s", MAX_TIME_NS // 10**9)} OR {_exceeds("what.lba", MAX_SECTOR)}
+                OR {_exceeds("what.sectors", MAX_SECTORS)} THEN line END AS unreadable
         FROM (
             SELECT
                 line,
@@ -76,6 +78,19 @@ def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
         )
         """  # noqa: S608
     )
+
+
+def _exceeds(text: str, largest: int) -> str:
+    """Return the condition that a number, if it is there, is none or too large to be true."""
+    return f"({text} <> '' AND coalesce(try_cast({text} AS BIGINT) > {largest}, true))"
+
+
+def _is_event(found: re.Match[str] | None) -> bool:
+    """Whether an issue, completion or requeue has numbers that can be true."""
+    if found is None or not (when := re.match(_WHEN, found[0])):
+        return False
+    limits = ((when[2], MAX_TIME_NS // 10**9), (found[3], MAX_SECTOR), (found[4], MAX_SECTORS))
+    return all(int(text or 0) <= largest for text, largest in limits)
 
 
 def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path) -> int:
@@ -95,8 +110,8 @@ def _find_problem(path: Path) -> tuple[int, str, bool]:
     aside, event, summary = re.compile(_ASIDE), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
-            found = line.rstrip("\n")
-            if not (aside.match(found) or event.match(found) or summary.match(found)):
+            found = line.rstrip("\r\n")
+            if not (aside.match(found) or _is_event(event.match(found)) or summary.match(found)):
                 return number, found, next(text, None) is None
     raise AssertionError(f"{path} changed while it was read")
 
@@ -115,7 +130,7 @@ def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: 
 
 
 def _pair(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Make table `paired`: events with what came before and after in the life of the request at this place."""
+    """Make table `paired`: events with what came before and after in the life of the request at this offset."""
     connection.execute(
         """
         CREATE TABLE paired AS

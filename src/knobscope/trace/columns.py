@@ -11,9 +11,20 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["COLUMNS", "OPERATIONS", "Counts", "fetch_columns", "fetch_rows", "open_text", "quote"]
+__all__ = [
+    "COLUMNS",
+    "MAX_SECTOR",
+    "MAX_SECTORS",
+    "MAX_TIME_NS",
+    "OPERATIONS",
+    "Counts",
+    "fetch_columns",
+    "fetch_rows",
+    "open_text",
+    "quote",
+]
 
-#: Place of an operation here is its number in column `op`.
+#: The index of an operation here is its number in column `op`.
 OPERATIONS = ("read", "write", "discard", "flush")
 
 #: Column of the view `requests` -> DuckDB type. `lba` in sectors of 512 bytes; times and `bytes` as their names say.
@@ -38,6 +49,12 @@ COLUMNS: dict[str, str] = {
 }
 
 
+#: Largest numbers that are taken for real: sums of times, and addresses in bytes, have to fit into 64 bits.
+MAX_TIME_NS = 1 << 61
+MAX_SECTOR = (1 << 53) - 1
+MAX_SECTORS = 1 << 31  # of one request: 1 TiB
+
+
 @dataclass
 class Counts:
     """What a trace says beside its requests, and what was odd about it."""
@@ -58,12 +75,12 @@ def quote(text: str) -> str:
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file, or one compressed by gzip."""
+    """Open a text file, or one compressed by gzip; a byte order mark is no part of the text."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     if is_gzip:
-        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8", errors="replace", newline=""))
-    return path.open(encoding="utf-8", errors="replace", newline="")
+        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline=""))
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")
 
 
 def fetch_rows(connection: "duckdb.DuckDBPyConnection", query: str) -> list[dict[str, Any]]:

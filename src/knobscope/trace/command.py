@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.tables import write_json
+from knobscope.storage import write_json
 from knobscope.trace.profile import describe_trace
 from knobscope.trace.reading import FORMATS, open_trace
 from knobscope.trace.scatter import draw_scatter

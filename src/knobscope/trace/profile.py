@@ -22,7 +22,8 @@ __all__ = ["describe_trace"]
 Row = dict[str, Any]
 Edges = NDArray[np.int64]
 
-_INTERVAL_NS = 100_000_000
+_INTERVAL_NS = 100_000_000  # of the series, as live
+_MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals
 
 
 def describe_trace(trace: Trace, unit: int) -> Profile:
@@ -36,7 +37,9 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
     is_timed = counts.duration_ns is not None
     begin = 0 if is_timed else sums["first"]
     duration_ns = counts.duration_ns if counts.duration_ns is not None else sums["last"] - begin
-    edges = _make_edges(begin, max(begin + duration_ns, sums["done"]))
+    end = max(begin + duration_ns, sums["done"])
+    interval_ns = _choose_interval(end - begin)
+    edges = _make_edges(begin, end, interval_ns)
     depths = _measure_depths(connection, edges) if sums["completed"] else {}
     files, followers = describe_files(connection)
     return {
@@ -44,6 +47,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
         "format": trace.format,
         "unit": unit,
         "duration_s": duration_ns / 1e9,
+        "interval_s": interval_ns / 1e9,
         "monitor": "trace",
         "scope": "device",
         "lost_events": counts.lost_events,
@@ -62,7 +66,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
         "queue_wait": list_times(connection, "wait_ns"),
         "latency": list_latencies(connection),
         "files": files,
-        "series": _list_series(connection, edges, depths.get(-1)),
+        "series": _list_series(connection, edges, interval_ns, depths.get(-1)),
         "cpu_s": None,
     }
 
@@ -77,9 +81,15 @@ def _sum_all(connection: "duckdb.DuckDBPyConnection") -> Row:
     return sums
 
 
-def _make_edges(begin: int, end: int) -> Edges:
+def _choose_interval(span_ns: int) -> int:
+    """Return 100 ms, or 1, 2 or 5 times a power of ten of that where it would make too many intervals."""
+    steps = (_INTERVAL_NS * factor * int(10**power) for power in range(12) for factor in (1, 2, 5))
+    return next(step for step in steps if span_ns <= step * _MAX_INTERVALS)
+
+
+def _make_edges(begin: int, end: int, interval_ns: int) -> Edges:
     """Return where intervals begin, and where the last one ends; that may be a shorter one."""
-    return np.append(np.arange(begin, end, _INTERVAL_NS, dtype=np.int64), np.int64(end))
+    return np.append(np.arange(begin, end, interval_ns, dtype=np.int64), np.int64(end))
 
 
 def _describe_operations(
@@ -138,9 +148,11 @@ def _list_depths(depths: dict[int, Depth]) -> list[Row]:
     ]
 
 
-def _list_series(connection: "duckdb.DuckDBPyConnection", edges: Edges, depth: Depth | None) -> list[Row]:
+def _list_series(
+    connection: "duckdb.DuckDBPyConnection", edges: Edges, interval_ns: int, depth: Depth | None
+) -> list[Row]:
     """Return rows per interval and operation; a stall has no requests, but a depth."""
-    counted = list_intervals(connection, int(edges[0]), _INTERVAL_NS)
+    counted = list_intervals(connection, int(edges[0]), interval_ns)
     by_interval = {number: {row["op"]: row for row in rows} for number, rows in groupby(counted, lambda r: r["number"])}
     in_flight = dict.fromkeys(OPERATIONS, 0)
     series = []

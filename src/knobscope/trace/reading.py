@@ -2,13 +2,13 @@
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from knobscope.errors import UserError
+from knobscope.processes import open_temporary
 from knobscope.trace.blkparse import read_blkparse
 from knobscope.trace.columns import COLUMNS, Counts, open_text, quote
 from knobscope.trace.csv_form import read_csv
@@ -49,10 +49,10 @@ def open_trace(
     chosen = format_ or _recognise(path)
     if device is not None and chosen != "blkparse":
         raise UserError("--device: only blkparse text tells devices apart")
-    with tempfile.TemporaryDirectory(prefix="knobscope-trace-") as spill, duckdb.connect() as connection:
+    with open_temporary("knobscope-spill-") as spill, duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute(f"SET temp_directory = {quote(spill)}")
+        connection.execute(f"SET temp_directory = {quote(str(spill))}")
         try:
             if chosen == "blkparse":
                 counts = read_blkparse(connection, path, device)

@@ -24,7 +24,7 @@ def read_recorded(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts
     if missing:
         raise UserError(f"{events}: no column {', '.join(missing)}; expected {', '.join(TRACE_TABLES['events'])}")
     kept = ", ".join(f'"{name}"' for name in COLUMNS if name in has and name != "op")
-    words = " ".join(f"WHEN '{word}' THEN {place}" for place, word in enumerate(OPERATIONS))
+    words = " ".join(f"WHEN '{word}' THEN {index}" for index, word in enumerate(OPERATIONS))
     connection.execute(
         f"CREATE VIEW raw AS SELECT {kept}, (CASE op {words} END)::UTINYINT AS op FROM {source}"  # noqa: S608
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from knobscope.storage import write_text
 from knobscope.trace.columns import OPERATIONS, fetch_columns, fetch_rows
 from knobscope.trace.reading import Trace
 
@@ -46,17 +47,14 @@ def draw_scatter(trace: Trace, path: Path, colour: Literal["file", "op"] | None 
     has_files = trace.connection.execute("SELECT count(file) > 0 FROM requests").fetchall()[0][0]
     chosen = colour or ("file" if has_files else "op")
     figure = _make_figure(_list_groups(trace.connection, chosen), trace.path.name, chosen)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(figure.standalone(), encoding="utf-8")
-    part.replace(path)
+    write_text(path, figure.standalone())
 
 
 def _list_groups(connection: "duckdb.DuckDBPyConnection", colour: str) -> list[Group]:
     """Return the groups with most requests, largest first, and what is left over as the last one."""
     name = "regexp_replace(coalesce(file, 'no file'), '[0-9]+', '#', 'g')"
     if colour == "op":
-        name = "CASE op " + " ".join(f"WHEN {place} THEN '{word}'" for place, word in enumerate(OPERATIONS)) + " END"
+        name = "CASE op " + " ".join(f"WHEN {index} THEN '{word}'" for index, word in enumerate(OPERATIONS)) + " END"
     counted = f"SELECT {name} AS name, count(*) AS n FROM requests WHERE op <> 3 GROUP BY 1 ORDER BY 2 DESC"  # noqa: S608
     names = [row["name"] for row in fetch_rows(connection, counted)]
     if len(names) > len(_LOOKS):

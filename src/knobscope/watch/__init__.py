@@ -3,10 +3,12 @@
 from knobscope.watch.files import FileTree, name_file, name_files, read_tree
 from knobscope.watch.interface import Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
+from knobscope.watch.several import SeveralWatch
 
 __all__ = [
     "FileTree",
     "Profile",
+    "SeveralWatch",
     "Watch",
     "WatchFailedError",
     "name_file",

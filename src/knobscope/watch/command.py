@@ -15,7 +15,7 @@ from typing import get_args
 
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.errors import UserError
-from knobscope.tables import write_json
+from knobscope.storage import write_json
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import open_watch
@@ -40,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
         for probe, reason in watch.missing_probes.items():
-            print(f"knobscope: no {probe} to be had ({reason})", file=sys.stderr)
+            print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
         trees = search_device(block, profile, Path.cwd())
         if args.trace:
@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
 def _write_trace(watch: Watch, directory: Path, trees: Sequence[FileTree]) -> None:
     counts = watch.write_trace(directory, trees)
     if counts is None:
-        print("knobscope: no trace of single requests is to be had without BPF", file=sys.stderr)
+        print("knobscope: single requests cannot be traced without BPF", file=sys.stderr)
     else:
         print(f"knobscope: {counts[0]} requests recorded in {directory}, {counts[1]} lost", file=sys.stderr)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from knobscope.devices import BlockDevice
-from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, Extent, list_extents, read_partition_start
+from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, FoundFile, inspect_file, read_partition_start
 from knobscope.devices.mounts import Mount, find_mount, list_mounts
 from knobscope.watch.interface import Profile
 from knobscope.watch.patterns import SHARES, name_pattern
@@ -28,7 +28,7 @@ Finding = Literal["path", "name", "pseudo"]
 
 Row = dict[str, Any]
 #: File, how it was found, device and inode.
-Place = tuple[str, Finding, str | None, int | None]
+NamedFile = tuple[str, Finding, str | None, int | None]
 
 _PSEUDO_FILES = ("journal", "metadata", "device", "unknown")
 _SEARCH_S = 2.0
@@ -37,30 +37,40 @@ _SEARCH_FILES = 200_000
 
 @dataclass(frozen=True)
 class FileTree:
-    """The files of a directory at one moment: inode -> path below it, and whose an address of the disk is."""
+    """The files of a directory at one moment: inode -> path below it, and whose an address of the disk is.
+
+    `generations`: inode -> what tells its file from others that had the number before; without files not to be read.
+    """
 
     device: str  # MAJ:MIN of the file system
     paths: Mapping[int, str]
+    generations: Mapping[int, int]
     addresses: AddressIndex
 
 
-def read_tree(directory: Path) -> FileTree:
-    """Return the files below a directory, within its file system; what vanishes meanwhile is left out."""
-    return _make_tree(directory, _walk([directory]), find_mount(directory))
+def read_tree(directory: Path, prefix: str = "") -> FileTree:
+    """Return the files below a directory, within its file system; what vanishes meanwhile is left out.
+
+    Their paths begin with `prefix`, that of the link which leads to the directory.
+    """
+    return _make_tree(directory, _walk([directory]), find_mount(directory), prefix)
 
 
-def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount) -> FileTree:
+def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount, prefix: str = "") -> FileTree:
     mapped = mount.filesystem in MAPPED_FILESYSTEMS
     start = read_partition_start(BlockDevice("", mount.major, mount.minor))
     paths: dict[int, str] = {}
+    generations: dict[int, int] = {}
     spans: list[tuple[int, int, int]] = []
     for file, inode in files:
         if inode in paths:
             continue  # another name of the same file
-        paths[inode] = str(file.relative_to(directory))
-        if mapped:
-            spans += ((start + extent.address, extent.length, inode) for extent in _read_extents(file, inode))
-    return FileTree(f"{mount.major}:{mount.minor}", paths, AddressIndex(spans))
+        paths[inode] = str(prefix / file.relative_to(directory))
+        found = _inspect(file, inode, with_extents=mapped)
+        if found and found.generation is not None:
+            generations[inode] = found.generation
+        spans += ((start + extent.address, extent.length, inode) for extent in (found.extents if found else ()))
+    return FileTree(f"{mount.major}:{mount.minor}", paths, generations, AddressIndex(spans))
 
 
 def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, int]]:
@@ -83,12 +93,12 @@ def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, int]]:
             continue  # gone, or not ours to read: then its files keep the name that the kernel told
 
 
-def _read_extents(file: Path, inode: int) -> list[Extent]:
+def _inspect(file: Path, inode: int, *, with_extents: bool) -> FoundFile | None:
     try:
-        found, extents = list_extents(file)
+        found = inspect_file(file, with_extents=with_extents)
     except OSError:
-        return []  # gone, or not ours to read
-    return extents if found == inode else []  # else another file took the name
+        return None  # gone, or not ours to read
+    return found if found.inode == inode else None  # else another file took the name
 
 
 def search_device(block: BlockDevice, profile: Profile, first: Path) -> list[FileTree]:
@@ -130,19 +140,20 @@ def mounts_on(block: BlockDevice) -> list[Mount]:
 
 
 def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, Finding]:
-    """Return the file of a row (device, inode, name) and how it was found; `trees` in the order they were read.
+    """Return the file of a row (device, inode, generation, name) and how it was found; `trees` as they were read.
 
-    An inode that the last tree does not know may have been another file's in an earlier one: only the same name tells.
+    An inode may be another file's by now, or have been: a path counts only where it has the row's generation or name.
+    Of several paths of one file that counts whose name it had when it was first seen, else the latest.
     """
     if not row["inode"] and row["name"] in _PSEUDO_FILES:
         return str(row["name"]), "pseudo"
-    known = [tree.paths.get(row["inode"]) for tree in trees if tree.device == row["device"]]
-    if known and known[-1] is not None:
-        return known[-1], "path"
-    for path in known:
-        if path is not None and Path(path).name == row["name"]:
-            return path, "path"
-    return str(row["name"]), "name"
+    inode, generation, name = row["inode"], row.get("generation"), row["name"]
+    trees = [tree for tree in trees if tree.device == row["device"] and inode in tree.paths]
+    if named := [tree.paths[inode] for tree in trees if Path(tree.paths[inode]).name == name]:
+        return named[-1], "path"
+    if renamed := [tree.paths[inode] for tree in trees if tree.generations.get(inode) == generation is not None]:
+        return renamed[-1], "path"
+    return str(name), "name"
 
 
 def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, Any]]:
@@ -155,8 +166,8 @@ def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, An
         return []
     rows: dict[tuple[str | None, ...], Row] = {}
     for counted in profile["files"]:
-        place = *name_file(counted, trees), counted["device"], counted["inode"]
-        _add_counted(_row_of(rows, place, counted["op"]), counted)
+        named = *name_file(counted, trees), counted["device"], counted["inode"]
+        _add_counted(_row_of(rows, named, counted["op"]), counted)
     for counted in profile.get("addresses", ()):
         row = _row_of(rows, _find_owner(counted["sector"] * 512, trees), counted["op"])
         for kind in ("requests", "bytes"):
@@ -166,9 +177,9 @@ def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, An
     return list(rows.values())
 
 
-def _row_of(rows: dict[tuple[str | None, ...], Row], place: Place, op: str) -> Row:
+def _row_of(rows: dict[tuple[str | None, ...], Row], named: NamedFile, op: str) -> Row:
     """Return the row of a file and operation, made now if need be."""
-    file, found_by, device, inode = place
+    file, found_by, device, inode = named
     empty = {"file": file, "found_by": found_by, "op": op, "device": device, "inode": inode or None}
     counts = {"requests": 0, "bytes": 0, "address_requests": 0, "sequential_requests": None}
     return rows.setdefault((found_by, device, file, op), empty | counts | dict.fromkeys((*SHARES, "pattern")))
@@ -181,13 +192,20 @@ def _add_counted(row: Row, counted: Row) -> None:
         row |= {name: counted[name] for name in ("sequential_requests", *SHARES, "pattern")}
     elif now:
         row["sequential_requests"] += counted["sequential_requests"]
-        row |= {share: (row[share] * before + counted[share] * now) / (before + now) for share in SHARES}
+        row |= {share: _weigh(row[share], before, counted[share], now) for share in SHARES}
         row["pattern"] = name_pattern(before + now, row)
     row["requests"] += now
     row["bytes"] += counted["bytes"]
 
 
-def _find_owner(address: int, trees: Sequence[FileTree]) -> Place:
+def _weigh(share: float | None, requests: int, other_share: float | None, others: int) -> float | None:
+    """Return the share of both together; reads have no share of appends."""
+    if share is None or other_share is None:
+        return None
+    return (share * requests + other_share * others) / (requests + others)
+
+
+def _find_owner(address: int, trees: Sequence[FileTree]) -> NamedFile:
     """Return whose an address is; the later tree counts, since what moved there in between is what was written."""
     for tree in reversed(trees):
         inode = tree.addresses.find(address)

@@ -40,14 +40,16 @@ class Watch(ABC):
 
     #: bpf | procfs
     monitor: str
-    #: Why procfs had to take the place of BPF; None when it did not.
+    #: Why procfs had to replace BPF; None when it did not.
     reason: str | None = None
     #: Probe that was asked for and cannot work on this machine -> why.
     missing_probes: Mapping[str, str] = MappingProxyType({})
+    #: What the kernel of this machine does not show, or shows at a higher cost, in sentences.
+    limits: Sequence[str] = ()
 
     def describe_fallback(self) -> str:
         """Return the reason as a message for a person."""
-        return f"knobscope: block-level facts are not to be had ({self.reason}); recording totals from procfs"
+        return f"knobscope: block-level facts are not available ({self.reason}); recording totals from procfs"
 
     @abstractmethod
     def follow(self, pids: Sequence[int]) -> None:

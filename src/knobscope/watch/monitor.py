@@ -1,6 +1,7 @@
 """The client of `probes/monitor.py`, the one program that needs root."""
 
 import contextlib
+import filecmp
 import io
 import json
 import os
@@ -13,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.devices import BlockDevice
+from knobscope.processes import find_sent_signal
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.recording import Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
-_PROGRAM = Path(__file__).parents[3] / "probes" / "monitor.py"
+_PROBES = Path(__file__).parents[3] / "probes"
+_INSTALLED = Path("/usr/local/lib/knobscope/probes")  # root's alone: what sudo may run for others
 _PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, not from a package index
-_READY_TIMEOUT_S = 60.0  # compiling takes half a second here, seven on an emulated processor
+_READY_TIMEOUT_S = 300.0  # compiling takes a second here, a minute and more on an emulated processor
 _ANSWER_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 10.0
 _READ_BYTES = 1 << 20
@@ -53,18 +56,22 @@ class MonitorWatch(Watch):
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
         options += [*(f"--with={probe}" for probe in probes), f"--files={files}", *(f"--call={call}" for call in calls)]
         options += ["--trace"] if trace else []
-        self._process = _start([_PYTHON, "-I", str(_PROGRAM), *options], self._errors)
+        self._process = _start([_PYTHON, "-I", str(_find_program()), *options], self._errors)
         self._reader = threading.Thread(target=self._read, name="monitor", daemon=True)
         self._reader.start()
         try:
             answer = self._receive(_READY_TIMEOUT_S)
         except WatchFailedError as failure:
+            is_killed = find_sent_signal(self._process.poll()) is not None
             self.close()
+            if is_killed:
+                raise  # that says nothing of what this machine permits
             raise MonitorUnavailableError(str(failure)) from failure
         if answer["event"] != "ready":
             self.close()
             raise MonitorUnavailableError(answer["reason"])
         self.missing_probes = answer["missing_probes"]
+        self.limits = answer["limits"]
 
     def follow(self, pids: Sequence[int]) -> None:
         """Put the processes into a control group of their own; their children are born into it."""
@@ -81,7 +88,7 @@ class MonitorWatch(Watch):
         profile = self._ask("end", "profile")
         del profile["event"]
         self._told_files = profile["files"]
-        return profile
+        return profile | {"limits": self.limits}
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run."""
@@ -149,6 +156,20 @@ class MonitorWatch(Watch):
         self._errors.seek(0)
         last_lines = self._errors.read().decode(errors="replace").strip().splitlines()[-5:]
         return f"the monitor ended (exit code {code}): " + (" / ".join(last_lines) or "it said nothing")
+
+
+def _find_program() -> Path:
+    """Return the monitor: ours for root, for everybody else the installed one, which has to be the same."""
+    if os.geteuid() == 0:
+        return _PROBES / "monitor.py"
+    remedy = "let root call setup/install-helper.sh, and allow it in sudoers (docs/security.md)"
+    if not (_INSTALLED / "monitor.py").is_file():
+        raise MonitorUnavailableError(f"BPF needs root, and no monitor is installed in {_INSTALLED}; {remedy}")
+    ours = [path.name for pattern in ("*.py", "*.h", "*.c") for path in _PROBES.glob(pattern)]
+    same, _, _ = filecmp.cmpfiles(_PROBES, _INSTALLED, ours, shallow=False)
+    if len(same) < len(ours):
+        raise MonitorUnavailableError(f"the monitor in {_INSTALLED} is of another version than this checkout; {remedy}")
+    return _INSTALLED / "monitor.py"
 
 
 def _start(command: list[str], errors: Any) -> "subprocess.Popen[bytes]":

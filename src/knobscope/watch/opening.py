@@ -30,7 +30,7 @@ def open_watch(
     `unit` is the device's preferred write size in bytes: a request is aligned when offset and length are multiples of
     it. `probes` watch more than the block layer: `files` on any device or on this one, `calls` of these names or all
     that are known. With `trace`, a directory to keep them in during a run, every request is recorded too. Where BPF is
-    not to be had, the sums of procfs take its place; the watch then knows the `reason`.
+    not available, the sums of procfs are used instead; the watch then knows the `reason`.
     """
     if not _MIN_UNIT <= unit <= _MAX_UNIT:
         raise UserError(f"preferred write size: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {unit}")

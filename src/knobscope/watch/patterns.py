@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 __all__ = ["SHARES", "name_pattern"]
 
-SHARES = ("sequential_share", "strided_share", "random_share")
+SHARES = ("sequential_share", "append_share", "strided_share", "random_share")
 _MIN_REQUESTS = 10  # of fewer nothing can be said
 _DOMINANT_SHARE = 0.8
 
 
-def name_pattern(requests: int, shares: Mapping[str, float]) -> str:
-    """Return sequential, strided or random where that share is 0.8 or more, else mixed; few below ten requests."""
+def name_pattern(requests: int, shares: Mapping[str, float | None]) -> str:
+    """Return the first name whose share is 0.8 or more, `mixed` where none has it, `few` below ten requests."""
     if requests < _MIN_REQUESTS:
         return "few"
-    dominant = (name.removesuffix("_share") for name in SHARES if shares[name] >= _DOMINANT_SHARE)
+    dominant = (name.removesuffix("_share") for name in SHARES if (shares[name] or 0) >= _DOMINANT_SHARE)
     return next(dominant, "mixed")

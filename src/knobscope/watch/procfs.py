@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice
+from knobscope.tables import IoProfileRow, MonitorFacts
 from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
 
 __all__ = ["ProcfsWatch"]
 
-#: Operation -> place of requests and of 512-byte sectors in the device's `stat`
+#: Operation -> column of requests and of 512-byte sectors in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; discards since 4.18, flushes since 5.5).
-_PLACES: dict[str, tuple[int, int | None]] = {"read": (0, 2), "write": (4, 6), "discard": (11, 13), "flush": (15, None)}
+_COLUMNS: dict[str, tuple[int, int | None]] = {
+    "read": (0, 2),
+    "write": (4, 6),
+    "discard": (11, 13),
+    "flush": (15, None),
+}
 _LISTS = ("io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "addresses", "submitters", "series")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-#: Facts about single requests, and whose they are: not to be had from sums.
-_UNKNOWN = [
-    *(f"{name}_{kind}" for name in ("aligned", "sequential") for kind in ("requests", "share")),
-    *("fua", "preflush", "sync", "meta", "merges", "splits"),
-    *(f"{part}_{kind}" for part in ("own", "inode", "journal", "flush", "foreign") for kind in ("requests", "bytes")),
-]
 
 
 class ProcfsWatch(Watch):
@@ -57,12 +57,7 @@ class ProcfsWatch(Watch):
             "duration_s": time.monotonic() - begin,
             "monitor": self.monitor,
             "scope": self._scope,
-            "lost_events": None,
-            "unattributed_share": None,
-            "completions_without_start": None,
-            "starts_without_completion": None,
-            "files_overflow": None,
-            "addresses_overflow": None,
+            **dict.fromkeys(MonitorFacts.__annotations__),
             **dict.fromkeys(("busy_share", "mean_depth", "depth_one_share", "busiest_queue_share")),
             "requeues": None,
             "failed_requests": None,
@@ -82,15 +77,16 @@ class ProcfsWatch(Watch):
 
 
 def _describe_operation(op: str, before: list[int], now: list[int]) -> dict[str, int | float | str | None]:
-    requests, sectors = (_difference(place, before, now) for place in _PLACES[op])
+    """Return a row of `io_profile`; facts about single requests, and whose they are, cannot be derived from sums."""
+    requests, sectors = (_difference(column, before, now) for column in _COLUMNS[op])
     size = 0 if op == "flush" else None if sectors is None else sectors * 512
-    row: dict[str, int | float | str | None] = {"op": op, "requests": requests, "bytes": size}
-    return row | dict.fromkeys(_UNKNOWN) | {"device_requests": requests, "device_bytes": size}
+    known = {"op": op, "requests": requests, "bytes": size, "device_requests": requests, "device_bytes": size}
+    return {**dict.fromkeys(IoProfileRow.__annotations__.keys() - {"run_id"}), **known}
 
 
-def _difference(place: int | None, before: list[int], now: list[int]) -> int | None:
+def _difference(column: int | None, before: list[int], now: list[int]) -> int | None:
     """Return what was added; None where this kernel does not count."""
-    return now[place] - before[place] if place is not None and place < len(now) else None
+    return now[column] - before[column] if column is not None and column < len(now) else None
 
 
 def _read_cpu_s(roots: Sequence[int]) -> float:

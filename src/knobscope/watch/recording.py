@@ -29,19 +29,18 @@ _RECORD = [
     *((name, "u4") for name in ("bytes", "device", "pid", "flags")),
     ("comm", "u8", 2),
     ("latency", "u8"),
-    ("queue", "u2"),
-    *((name, "u1") for name in ("op", "owner", "failed")),
-    ("unused", "u1", 3),
+    *((name, "u2") for name in ("queue", "file")),
+    *((name, "u1") for name in ("op", "owner", "failed", "unused")),
 ]
 _OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")
 _FLAGS = {"fua": 1, "preflush": 2, "sync": 4, "meta": 8}
-_PLACED = 16  # the kernel knew file and offset
+_LOCATED = 16  # the kernel knew file and offset
 _PART = 1 << 18  # records that are turned into rows together
 _INSERT = """
     INSERT INTO events BY NAME
     SELECT
-        * EXCLUDE is_placed REPLACE (
-            CASE WHEN is_placed THEN "offset" END AS "offset", nullif(pid, 0) AS pid,
+        * EXCLUDE is_located REPLACE (
+            CASE WHEN is_located THEN "offset" END AS "offset", nullif(pid, 0) AS pid,
             nullif(lat_ns, -1) AS lat_ns, CASE WHEN pid <> 0 THEN comm::VARCHAR END AS comm,
             nullif(file::VARCHAR, '') AS file, nullif(device::VARCHAR, '') AS device, nullif(inode, 0) AS inode
         )
@@ -140,7 +139,7 @@ def _make_rows(records: "NDArray[Any]", began_ns: int, namer: EventNamer) -> "pd
     import pandas as pd
 
     flags = records["flags"]
-    is_placed = (flags & _PLACED) > 0
+    is_located = (flags & _LOCATED) > 0
     return pd.DataFrame(
         {
             "ts_ns": records["issued_at"].astype("i8") - began_ns,
@@ -148,7 +147,7 @@ def _make_rows(records: "NDArray[Any]", began_ns: int, namer: EventNamer) -> "pd
             "bytes": records["bytes"].astype("i8"),
             "op": pd.Categorical.from_codes(records["op"].astype("i4"), OPERATIONS),
             "offset": records["offset"].astype("i8"),
-            "is_placed": is_placed,
+            "is_located": is_located,
             "lat_ns": records["latency"].astype("i8"),  # all bits set, which is -1: no completion was seen
             "wait_ns": records["wait"].astype("i8"),
             "queue": records["queue"].astype("i4"),
@@ -157,7 +156,7 @@ def _make_rows(records: "NDArray[Any]", began_ns: int, namer: EventNamer) -> "pd
             "comm": _decode(records["comm"]),
             **{name: (flags & bit) > 0 for name, bit in _FLAGS.items()},
             "failed": records["failed"] > 0,
-            **namer.name(records, is_placed),
+            **namer.name(records, is_located),
         }
     )
 

@@ -15,18 +15,42 @@ _MAX_DEPTHS = 8
 _MAX_FILES = 12
 _MAX_SUBMITTERS = 6
 
+#: Counter of what is missing -> what it counts.
+_LOSSES = {
+    "lost_events": "requests found no room in a table of the kernel side",
+    "missed_events": "events, of any device, found the kernel side busy with another on the same processor",
+    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again",
+    "starts_without_completion": "requests were issued and not seen to end",
+    "completions_without_start": "requests ended whose begin was not seen",
+    "files_overflow": "requests belong to more files than can be counted apart (found by their addresses)",
+    "addresses_overflow": "requests belong to a file that is not known",
+    "unnamed_submitters": "times a thread's name found no room (their requests are those of `other`)",
+    "failed_requests": "requests failed",
+    "requeues": "requests were given back by the driver and issued again",
+}
+_OF_COMMAND = "caused by the command (flushes have no owner: all that reached the device count)"
+_OF_DEVICE = "everything that reached the device, whoever caused it"
+
+Rows = Sequence[dict[str, Any]]
+
 
 def format_profile(profile: Profile) -> str:
-    """Return the profile in some lines: the run, its operations, whose they were, sizes, latency and depth."""
+    """Return the profile as text; with scope `process` what the command and what the whole device did stand apart."""
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
-    blocks = [_format_run(profile)]
+    calls = format_calls(profile)
     if not rows:
-        return "\n\n".join([f"{blocks[0]}\nno requests reached the device", *format_calls(profile)]) + "\n"
-    blocks.append(_format_operations(rows, profile["io_latency"]))
-    if profile["monitor"] != "procfs":
-        blocks += [_format_parts(rows), _format_submitters(profile.get("submitters", []))]
-        blocks += [_format_sizes(profile["io_sizes"]), _format_depth(profile["queue_depth"])]
-        blocks += [_format_files(profile["files"]), *format_calls(profile)]
+        blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, _format_losses(profile)]
+    elif profile["monitor"] == "procfs":
+        blocks = [_format_run(profile), _format_operations(rows, profile)]
+    else:
+        counted = [_format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
+        counted += [_format_files(profile["files"]), *calls]
+        whole = [_format_parts(rows), _format_submitters(profile.get("submitters", []))]
+        whole += [_format_depth(profile["queue_depth"])]
+        if profile["scope"] == "process":
+            counted[0] = f"{_OF_COMMAND}\n{counted[0]}"
+            whole[0] = f"{_OF_DEVICE}\n{whole[0]}"
+        blocks = [_format_run(profile), *counted, *whole, _format_losses(profile)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -39,15 +63,32 @@ def _format_run(profile: Profile) -> str:
         f"monitor {profile['monitor']}",
     ]
     if profile["monitor"] == "bpf":
-        facts += [f"scope {profile['scope']}", f"lost events {profile['lost_events']}"]
-        facts += [f"unattributed {percent(profile['unattributed_share'])}"]
+        facts.append(f"scope {profile['scope']}")
+        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's requests"]
     return ", ".join(facts)
 
 
-def _format_operations(rows: Sequence[dict[str, Any]], latency: Sequence[dict[str, Any]]) -> str:
-    table = [["", "requests", "MiB", "aligned", "sequential", "p50 us", "p99 us"]]
+def _format_losses(profile: Profile) -> str:
+    """Name all that was not counted, or not in full; every counter that is not zero has a line."""
+    lines = [f"{profile[key]} {words}" for key, words in _LOSSES.items() if profile.get(key)]
+    if profile.get("depth_excess"):
+        lines.append(
+            f"because of hidden completions the mean depth is too high by at most {profile['depth_excess']:.2f}"
+        )
+    if left := profile.get("unwritten_bytes"):
+        lines.append(
+            f"up to {left / 2**20:.1f} MiB written to files had not reached the device: in the page cache, or deleted"
+        )
+    lines += profile.get("limits", ())
+    return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
+
+
+def _format_operations(rows: Rows, profile: Profile) -> str:
+    """Show the operations; latencies are exact where single requests are known, else the end of a bucket ("<=")."""
+    is_exact = "latency" in profile
+    sign = "" if is_exact else " <="
+    table = [["", "requests", "MiB", "aligned", "sequential", f"p50 us{sign}", f"p99 us{sign}"]]
     for row in rows:
-        times = [entry for entry in latency if entry["op"] == row["op"]]
         table.append(
             [
                 row["op"],
@@ -55,14 +96,25 @@ def _format_operations(rows: Sequence[dict[str, Any]], latency: Sequence[dict[st
                 number(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
                 percent(row["aligned_share"]),
                 percent(row["sequential_share"]),
-                number(_find_quantile(times, 0.5), 0),
-                number(_find_quantile(times, 0.99), 0),
+                *(_list_exact if is_exact else _list_edges)(row["op"], profile),
             ]
         )
     return align(table)
 
 
-def _format_parts(rows: Sequence[dict[str, Any]]) -> str:
+def _list_exact(op: str, profile: Profile) -> list[str]:
+    """Return p50 and p99 of the single requests of a trace."""
+    found = [row for row in profile["latency"] if row["op"] == op]
+    return [number(found[0][f"{name}_ns"] / 1e3 if found else None, 1) for name in ("p50", "p99")]
+
+
+def _list_edges(op: str, profile: Profile) -> list[str]:
+    """Return the ends of the buckets that p50 and p99 lie in: of requests that are only counted, no more is known."""
+    times = [row for row in profile["io_latency"] if row["op"] == op]
+    return [number(_find_quantile(times, share), 0) for share in (0.5, 0.99)]
+
+
+def _format_parts(rows: Rows) -> str:
     table = [["caused by", *_PARTS]]
     if None in (row["own_requests"] for row in rows):
         return ""  # not known
@@ -71,7 +123,7 @@ def _format_parts(rows: Sequence[dict[str, Any]]) -> str:
     return align(table)
 
 
-def _format_submitters(submitters: Sequence[dict[str, Any]]) -> str:
+def _format_submitters(submitters: Rows) -> str:
     lines = []
     for op in dict.fromkeys(row["op"] for row in submitters):
         rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
@@ -82,7 +134,7 @@ def _format_submitters(submitters: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:
+def _format_sizes(sizes: Rows) -> str:
     lines = []
     for op in dict.fromkeys(row["op"] for row in sizes):
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
@@ -93,7 +145,7 @@ def _format_sizes(sizes: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _format_depth(rows: Sequence[dict[str, Any]]) -> str:
+def _format_depth(rows: Rows) -> str:
     """Describe the whole device, and its hardware queues where there are several."""
     queues = sorted({row["queue"] for row in rows})
     if not rows:
@@ -101,7 +153,7 @@ def _format_depth(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(_format_queue(rows, queue) for queue in (queues if len(queues) > 2 else [-1]))
 
 
-def _format_queue(rows: Sequence[dict[str, Any]], queue: int) -> str:
+def _format_queue(rows: Rows, queue: int) -> str:
     times = {row["depth"]: row["time_ns"] for row in rows if row["queue"] == queue}
     busy = {depth: time_ns for depth, time_ns in times.items() if depth}
     name = "device" if queue < 0 else f"hardware queue {queue}"
@@ -114,7 +166,7 @@ def _format_queue(rows: Sequence[dict[str, Any]], queue: int) -> str:
     return f"{name}: busy {percent(total / sum(times.values()))}, mean depth {mean:.2f} while busy ({shares})"
 
 
-def _format_files(rows: Sequence[dict[str, Any]]) -> str:
+def _format_files(rows: Rows) -> str:
     """Show the files with most bytes; the order of requests is not known where only their addresses are."""
     table = [["file", "", "requests", "MiB", "sequential", "pattern"]]
     for row in sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_FILES]:
@@ -125,7 +177,7 @@ def _format_files(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join([align(table), *rest]) if rows else ""
 
 
-def _find_quantile(histogram: Sequence[dict[str, Any]], share: float) -> float | None:
+def _find_quantile(histogram: Rows, share: float) -> float | None:
     """Return the upper edge of the bucket that the quantile lies in, us; None for an empty histogram."""
     left = share * sum(row["requests"] for row in histogram)
     for row in histogram:

@@ -1,0 +1,81 @@
+// How programs read kernel memory, and the few numbers of the kernel's interface that BTF does not hold.
+//
+// A typed program (TYPED) reads by plain loads through pointers whose type the kernel knows; others copy what they need by
+// a helper, which costs as much as all the rest. READ: the head of a struct, its members taken with GET. LOAD: one
+// member. CAST says what an untyped pointer points to; it costs nothing, since the verifier replaces it by a move.
+// WORDS and LOAD_WORD: the same for members whose type stands in the way. FOLLOW: a plain load in any program, through a pointer that
+// the verifier follows from the current task on.
+#pragma once
+
+#include "facts.bpf.h"
+
+#define GOLDEN 0x9E3779B97F4A7C15ULL  // 2^64 divided by the golden ratio: hashes by multiplication
+
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_IFDIR 0040000
+
+#define GET(head, member, type) (*(type *)((char *)(head) + (member)))
+#define FOLLOW(pointer, member, type) (*(type *)((u64)(pointer) + (member)))
+#ifdef TYPED
+static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
+#define CAST(address, structure) cast(address, TYPE_##structure)
+#define READ(head, bytes, address) u64 *head = (u64 *)(address)
+#define LOAD(address, structure, member, type) GET(CAST(address, structure), structure##__##member, type)
+#define WORDS(address) CAST(address, pt_regs)
+#define LOAD_WORD(address, offset) GET(WORDS(address), offset, u64)
+#define CURRENT_TASK() ((u64)bpf_get_current_task_btf())
+#ifdef PREEMPT_DISABLE
+static void (*disable_preemption)(void) = (void *)PREEMPT_DISABLE;
+static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
+#endif
+#else
+#define CAST(address, structure) (address)
+#define READ(head, bytes, address) \
+    u64 head[(bytes) / 8] = {}; \
+    bpf_probe_read_kernel(head, (bytes), (void *)(address))
+#define LOAD(address, structure, member, type) \
+    ({ \
+        type loaded = 0; \
+        bpf_probe_read_kernel(&loaded, sizeof(loaded), (void *)((address) + structure##__##member)); \
+        loaded; \
+    })
+#define WORDS(address) (address)
+#define LOAD_WORD(address, offset) read_u64((address) + (offset))
+#define CURRENT_TASK() bpf_get_current_task()
+#endif
+
+struct arguments_t { u64 args[12]; };
+
+// A function of a tracepoint, as int HANDLER(name) { ... } with `ctx`. Where the kernel runs it preemptibly, another
+// thread's function on the same processor could come in between and counters of the processor lose one.
+#ifndef PREEMPT_DISABLE
+#define disable_preemption()
+#define enable_preemption()
+#endif
+#define HANDLER(name) \
+    name(struct arguments_t *ctx); \
+    static __always_inline int handle_##name(struct arguments_t *ctx); \
+    int name(struct arguments_t *ctx) \
+    { \
+        disable_preemption(); \
+        handle_##name(ctx); \
+        enable_preemption(); \
+        return 0; \
+    } \
+    static __always_inline int handle_##name(struct arguments_t *ctx)
+
+static __always_inline u64 read_u64(u64 address)
+{
+    u64 value = 0;
+    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline u32 read_u32(u64 address)
+{
+    u32 value = 0;
+    bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+    return value;
+}

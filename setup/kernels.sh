@@ -1,0 +1,53 @@
+#!/bin/sh
+# Gets kernels of Debian's suites into .kernels (or KNOBSCOPE_KERNELS), for `make test-kernels`: nothing else is changed.
+#   setup/kernels.sh [SUITE...]    default: bookworm (6.1), trixie (6.12), sid and experimental (the newest two)
+# Leaves a directory per kernel release, with vmlinuz and the modules that the tests need.
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+kernels=${KNOBSCOPE_KERNELS:-$here/.kernels}
+
+missing=""
+need() { # need PACKAGE COMMAND...: the package is missing when the command fails
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+PATH=$PATH:/usr/sbin:/sbin
+need qemu-system-x86 qemu-system-x86_64 --version
+need busybox-static sh -c 'test -x /bin/busybox && ! ldd /bin/busybox'
+need cpio cpio --version
+need kmod modprobe --version
+need zstd zstd --version
+[ -z "$missing" ] || { echo "please install these packages, which make test-kernels needs: apt-get install$missing" >&2; exit 1; }
+
+mirror=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources)
+
+fetch() { # fetch SUITE: the image package that the suite's linux-image-amd64 stands for
+    apt=$kernels/.apt-$1
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $1 main" >"$apt/sources.list"
+    printf '%s;\n' "Dir::Etc::sourcelist \"$apt/sources.list\"" 'Dir::Etc::sourceparts "-"' "Dir::State::lists \"$apt/lists\"" \
+        "Dir::State::status \"$apt/status\"" "Dir::Cache \"$apt/cache\"" 'APT::Sandbox::User "root"' >"$apt/apt.conf"
+    apt-get -qq -c "$apt/apt.conf" update
+    package=$(apt-cache -c "$apt/apt.conf" depends linux-image-amd64 | awk '/Depends: linux-image-[0-9]/ {print $2; exit}')
+    [ -n "$package" ] || { echo "$1 has no linux-image-amd64" >&2; exit 1; }
+    # Newer images are split: the kernel and its modules are packages of their own.
+    parts=$(apt-cache -c "$apt/apt.conf" depends "$package" | awk '/Depends: linux-(binary|modules)-[0-9]/ {print $2}')
+    (cd "$apt" && apt-get -qq -c "$apt/apt.conf" download "$package" $parts) # shellcheck disable=SC2086  # a list of packages
+    for deb in "$apt"/*.deb; do dpkg-deb -x "$deb" "$apt/tree"; done
+    image=$(find "$apt/tree" -name 'vmlinuz*' -type f | head -1)
+    modules=$(find "$apt/tree" -type d -path '*/lib/modules/*' -prune | head -1)
+    release=$(basename "$modules")
+    rm -rf "${kernels:?}/$release"
+    mkdir -p "$kernels/$release/lib/modules"
+    mv "$image" "$kernels/$release/vmlinuz"
+    mv "$modules" "$kernels/$release/lib/modules/$release"
+    depmod -b "$kernels/$release" "$release"
+    rm -rf "$apt"
+    echo "$release"
+}
+
+[ $# -gt 0 ] || set -- bookworm trixie sid experimental
+mkdir -p "$kernels"
+for suite in "$@"; do fetch "$suite"; done

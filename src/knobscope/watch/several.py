@@ -1,0 +1,45 @@
+"""Watches several devices as one: that of the data, and those that parts of the data lie on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from knobscope.watch.files import FileTree
+from knobscope.watch.interface import Profile, Watch
+
+__all__ = ["SeveralWatch"]
+
+
+class SeveralWatch(Watch):
+    """The watch of the data's device, whose profile has those of the others under `elsewhere`, by device.
+
+    Processes are followed on the first device only: a process can be in one control group at a time. The others have to
+    be watched in the scope `device`, where all that happens counts.
+    """
+
+    def __init__(self, first: Watch, others: Mapping[str, Watch]) -> None:
+        self._first, self._others = first, others
+        self.monitor, self.reason = first.monitor, first.reason
+        self.missing_probes, self.limits = first.missing_probes, first.limits
+
+    def follow(self, pids: Sequence[int]) -> None:
+        """Begin a new run with these processes."""
+        self._first.follow(pids)
+
+    def begin(self) -> None:
+        """Set all counters of all devices to zero."""
+        for watch in (self._first, *self._others.values()):
+            watch.begin()
+
+    def end(self) -> Profile:
+        """Return what happened on the first device, and under `elsewhere` on the others."""
+        profile = self._first.end()
+        return {**profile, "elsewhere": {name: watch.end() for name, watch in self._others.items()}}
+
+    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
+        """Write the requests of the last run to the first device."""
+        return self._first.write_trace(directory, trees)
+
+    def close(self) -> None:
+        """Stop watching."""
+        for watch in (self._first, *self._others.values()):
+            watch.close()

@@ -1,0 +1,175 @@
+"""Runs inside a guest: what the probes say of real devices there, against what ftrace says. Writes one JSON file.
+
+checks.py RESULTS [--short]: a directory for the result, and whether the NVMe device alone is to be checked.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ftrace import Traced, trace_requests
+
+from knobscope.devices import find_block_device
+from knobscope.watch import Profile, Watch, gate, open_watch
+
+_MIB = 1 << 20
+_TRACING = Path("/sys/kernel/tracing")
+
+
+def run(*command: str) -> None:
+    """Run a program that has to succeed."""
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def follow(watch: Watch, traced: Traced, command: list[str], directory: str = "/dev") -> Profile:
+    """Return the profile of a command, with all that it leaves in the page cache of the directory's file system.
+
+    Nothing else may use the device.
+    """
+    read_end, opener = os.pipe()
+    program = [sys.executable, "-I", "-S", gate.__file__, str(read_end), *command]
+    with subprocess.Popen(program, pass_fds=[read_end], stdout=subprocess.DEVNULL) as process:
+        os.close(read_end)
+        watch.follow([process.pid])
+        run("sync", "-f", directory)
+        watch.begin()
+        traced.begin()
+        os.write(opener, b"!")
+        os.close(opener)
+        process.wait()
+        run("sync", "-f", directory)
+        traced.end()
+        return watch.end()
+
+
+def compare(profile: Profile, traced: Traced) -> dict[str, Any]:
+    """Return what both say, side by side: ours first."""
+    sizes = {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"] if row["op"] != "discard"}
+    rows = [row for row in profile["io_profile"] if row["op"] in ("read", "write")]
+    queues = sorted({row["queue"] for row in profile["queue_depth"]} - {-1})
+    depths = {}
+    for queue in (*queues, -1):
+        times = {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == queue}
+        busy = sum(time for depth, time in times.items() if depth)
+        mean = sum(depth * time for depth, time in times.items()) / busy if busy else 0.0
+        depths[queue] = [mean, traced.find_mean_depth(traced.moves if queue < 0 else traced.queues.get(queue, []))]
+    return {
+        "requests": [sum(row["device_requests"] for row in rows), traced.count()],
+        "bytes": [sum(row["device_bytes"] for row in rows), traced.sum_bytes()],
+        "sizes_equal": sizes == dict(traced.sizes),
+        "depths": depths,
+        "lost_by_ftrace": traced.lost,
+        "told": {
+            name: profile[name]
+            for name in ("lost_events", "missed_events", "hidden_completions", "starts_without_completion", "requeues")
+        },
+    }
+
+
+def check_direct(tracing: Path, disk: str) -> dict[str, Any]:
+    """Random direct writes and reads by as many jobs as there are hardware queues."""
+    block = find_block_device(Path("/dev", disk))
+    began = time.monotonic()
+    with open_watch(block, 4096, "device") as watch:
+        ready_s = time.monotonic() - began
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "ready_s": ready_s}
+        if watch.monitor != "bpf":
+            return report
+        options = ["--name=j", f"--filename=/dev/{disk}", "--direct=1", "--ioengine=libaio", "--iodepth=4", "--bs=4k"]
+        options += ["--rw=randrw", "--number_ios=400", "--numjobs=4", "--output=/dev/null", "--size=256m"]
+        requests = _find_requests(disk)
+        with trace_requests(tracing, requests, _find_number(requests, block)) as traced:
+            profile = follow(watch, traced, ["fio", *options])
+        return report | {"limits": list(watch.limits)} | compare(profile, traced) | {"own": _share_of_own(profile)}
+
+
+def _find_nvme(serial: str) -> str:
+    """Return the first disk of a controller: which one is nvme0 differs."""
+    controllers = Path("/sys/class/nvme").iterdir()
+    return next(entry.name + "n1" for entry in controllers if (entry / "serial").read_text().strip() == serial)
+
+
+def _find_disk(vendor: str) -> str:
+    """Return the disk of the SATA or of the SCSI controller: which one is sda differs."""
+    disks = Path("/sys/block").glob("sd*")
+    return next(disk.name for disk in disks if (disk / "device/vendor").read_text().strip() == vendor)
+
+
+def _find_requests(disk: str) -> str:
+    """Return the disk that has the requests: of a multipath NVMe device its path."""
+    paths = sorted(Path("/sys/class/block").glob(disk.replace("n1", "c*n1"))) if disk.startswith("nvme") else []
+    return paths[0].name if paths and not Path("/sys/block", disk, "mq").is_dir() else disk
+
+
+def _find_number(requests: str, block: Any) -> str:
+    """Return MAJ:MIN; a hidden path has a number that only its requests show."""
+    return f"{block.major}:{block.minor}" if Path("/sys/class/block", requests, "dev").exists() else ""
+
+
+def _share_of_own(profile: Profile) -> float:
+    rows = [row for row in profile["io_profile"] if row["op"] in ("read", "write")]
+    return sum(row["own_requests"] for row in rows) / max(sum(row["device_requests"] for row in rows), 1)
+
+
+def check_buffered(tracing: Path, disk: str, filesystem: str) -> dict[str, Any]:
+    """A file is written through the page cache and synced by somebody else; with all probes."""
+    run(f"mkfs.{filesystem}", "-q", f"/dev/{disk}")
+    mount = Path(tempfile.mkdtemp())
+    run("mount", f"/dev/{disk}", str(mount))
+    try:
+        block = find_block_device(Path("/dev", disk))
+        with open_watch(block, 4096, "device", probes=("syscalls", "faults")) as watch:
+            report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
+            report |= {"missing": dict(watch.missing_probes)}
+            if watch.monitor != "bpf":
+                return report
+            with trace_requests(tracing, disk, f"{block.major}:{block.minor}") as traced:
+                profile = follow(
+                    watch, traced, ["dd", "if=/dev/zero", f"of={mount}/written", "bs=64k", "count=384"], str(mount)
+                )
+        write = next(row for row in profile["io_profile"] if row["op"] == "write")
+        names = {row["name"]: row["bytes"] for row in profile["files"] if row["op"] == "write"}
+        calls = sum(row["bytes"] for row in profile.get("file_access", ()) if row["name"] == "written")
+        return (
+            report
+            | {"limits": list(watch.limits)}
+            | compare(profile, traced)
+            | {
+                "own_and_inode_share": (write["own_bytes"] + write["inode_bytes"]) / (24 * _MIB),
+                "file_bytes": names.get("written", 0),
+                "call_bytes": calls,
+            }
+        )
+    finally:
+        run("umount", str(mount))
+        mount.rmdir()
+
+
+def main() -> None:
+    """Check one device after another; what fails is told, the rest goes on."""
+    results, is_short = Path(sys.argv[1]), "--short" in sys.argv
+    checks = {"nvme": lambda: check_direct(_TRACING, _find_nvme("n0"))}
+    if not is_short:
+        checks |= {
+            "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
+            "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
+            "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
+        }
+    report: dict[str, Any] = {"kernel": os.uname().release}
+    for name, check in checks.items():
+        print(f"guest: {name}", flush=True)
+        try:
+            report[name] = check()
+        except (OSError, subprocess.CalledProcessError, RuntimeError, KeyError) as failure:
+            report[name] = {"failed": f"{type(failure).__name__}: {failure}"}
+        print(f"guest: {json.dumps(report[name])}", flush=True)
+    (results / f"{os.uname().release}.json").write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The checks of `make test-kernels` on this machine's own kernel, on loop devices."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check_buffered, check_direct
+from loop_devices import open_loop
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def tracing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A trace of its own, beside those that others make."""
+    mount = tmp_path_factory.mktemp("tracing")
+    if subprocess.run(["mount", "-t", "tracefs", "tracefs", mount], capture_output=True, check=False).returncode != 0:
+        pytest.skip("tracefs cannot be mounted")
+    instance = mount / f"instances/knobscope-{os.getpid()}"
+    try:
+        instance.mkdir()
+        yield instance
+        instance.rmdir()
+    except PermissionError:
+        pytest.skip("tracefs is read-only")
+    finally:
+        subprocess.run(["umount", mount], check=True)
+
+
+def compare(report: dict[str, Any]) -> None:
+    """Ours and ftrace's are the same; the depth of a request that one sees a little later differs a little."""
+    assert report["monitor"] == "bpf", report["reason"]
+    assert report["lost_by_ftrace"] == 0
+    for name in ("requests", "bytes"):
+        ours, theirs = report[name]
+        assert ours == theirs > 0
+    assert report["sizes_equal"]
+    if report["told"]["hidden_completions"] == 0:
+        ours, theirs = report["depths"][-1]
+        assert ours == pytest.approx(theirs, rel=0.05)
+
+
+def test_direct(tracing: Path, tmp_path: Path) -> None:
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_direct(tracing, loop.block.name)
+    compare(report)
+    assert report["own"] == 1
+
+
+def test_buffered(tracing: Path, tmp_path: Path) -> None:
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_buffered(tracing, loop.block.name, "ext4")
+    compare(report)
+    assert report["missing"] == {}
+    assert report["own_and_inode_share"] >= 0.99
+    assert report["file_bytes"] == report["call_bytes"] == 24 << 20

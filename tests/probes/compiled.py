@@ -1,0 +1,113 @@
+"""Compiles each BPF program and, alone, each header of it, with bcc and the facts that the loader gives it.
+
+Run by the system's Python, which has bcc. Prints one JSON object per text: the program that it belongs to, the name of
+its file, and the complaints about it. Nothing is loaded, but bcc makes the maps of what it has compiled, which only
+root may do: for others the complaints are those of the compiler, which comes first.
+"""
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
+
+import counters  # noqa: E402
+import faults  # noqa: E402
+import program  # noqa: E402
+import syscalls  # noqa: E402
+from bcc import BPF  # noqa: E402
+from disk import Disk  # noqa: E402
+from event_trace import describe_traced_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
+from needs import BLOCK_NEEDS  # noqa: E402
+from probe import Selection  # noqa: E402
+
+Program = tuple[Path, Kernel, Mapping[str, int | str]]  # source, facts, constants
+
+BROKEN = "static int broken(void) { return not_declared; }\n"
+
+
+class Asked(Exception):  # noqa: N818 - it is an answer
+    """What a probe would have loaded."""
+
+
+def ask(probe: Callable[[], object]) -> Program:
+    """Return what a probe would load."""
+    try:
+        probe()
+    except Asked as asked:
+        source, kernel, _, constants, *_ = asked.args
+        return source, kernel, constants
+    raise AssertionError("the probe loads no program")
+
+
+def refuse(*what: object) -> None:
+    """Stand where a program is loaded."""
+    raise Asked(*what)
+
+
+def list_programs() -> Iterator[tuple[str, Program]]:
+    """Yield all programs; the block program in each of its forms, with all its parts first."""
+    counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
+    disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
+    for name, describe in (("traced block", describe_traced_kernel), ("block", describe_kernel)):
+        kernel = describe(BLOCK_NEEDS)
+        source, _, constants = ask(lambda kernel=kernel: counters.Counters(kernel, disk, 4096, "process"))
+        yield name, (source, kernel, constants)
+        yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
+    yield "faults", ask(lambda: faults.FaultProbe(Selection()))
+
+
+def list_headers(source: Path, known: list[Path]) -> list[Path]:
+    """Return all that a source includes, directly or not, each once."""
+    for name in re.findall(r'^#include "(.+)"$', source.read_text(), re.MULTILINE):
+        header = source.with_name(name)
+        if name != program._FACTS and header not in known:
+            known.append(header)
+            list_headers(header, known)
+    return known
+
+
+def compile_text(text: str, kernel: Kernel) -> list[str]:
+    """Return the compiler's errors and warnings, and bcc's own complaint."""
+    failed = []
+    with tempfile.TemporaryFile() as said, program.compile_environment(kernel):
+        standard_error = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            BPF(text=text, cflags=program._FLAGS).cleanup()
+        except Exception as failure:  # noqa: BLE001 - bcc raises nothing narrower
+            failed = [str(failure)] if os.geteuid() == 0 else []
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
+    return [line for line in lines if ": error:" in line or ": warning:" in line] + failed
+
+
+def report(name: str, file: str, complaints: list[str]) -> None:
+    print(json.dumps({"program": name, "file": file, "complaints": complaints}), flush=True)
+
+
+def main() -> None:
+    sources: set[Path] = set()
+    for name, (source, kernel, constants) in list_programs():
+        # The headers once, in the form of the program that comes first.
+        for file in [source] if source in sources else [source, *list_headers(source, [])]:
+            report(name, file.name, compile_text(program._compose(file, kernel, constants), kernel))
+        sources.add(source)
+    report("none", "broken", compile_text(kernel.prelude + BROKEN, kernel))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnavailableError as reason:
+        sys.exit(str(reason))

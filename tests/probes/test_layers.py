@@ -1,0 +1,64 @@
+"""What is privileged imports the standard library, bcc and its own modules: each only from layers below its own.
+
+The modules are no package, because the system's Python runs them from their directory: import-linter cannot see them.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PROBES = Path(__file__).parents[2] / "probes"
+#: From what runs first down to what knows nothing of the others; modules of one layer do not import each other.
+LAYERS = (
+    {"monitor"},
+    {"block_profile", "event_trace", "faults", "syscalls"},
+    {"counters"},
+    {"needs", "origins", "typed"},
+    {"file_of"},
+    {"program"},
+    {"calls", "cgroup", "disk"},
+    {"kernel"},
+    {"btf", "buckets", "patterns", "probe"},
+)
+MODULES = set().union(*LAYERS)
+
+
+def list_imports(source: str) -> set[str]:
+    """Return the top-level modules that a source imports, also within functions."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.split(".")[0] for name in names}
+
+
+def list_faults(module: str, source: str) -> set[str]:
+    """Return what a module imports and may not."""
+    depth = next(depth for depth, layer in enumerate(LAYERS) if module in layer)
+    below = set().union(*LAYERS[depth + 1 :])
+    return list_imports(source) - below - (sys.stdlib_module_names - MODULES) - {"bcc"}
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {path.stem for path in PROBES.glob("*.py")} == MODULES
+    assert sum(map(len, LAYERS)) == len(MODULES)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_lead_down(module: str) -> None:
+    assert list_faults(module, (PROBES / f"{module}.py").read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("import numpy", "numpy"),
+        ("def f():\n    from knobscope.errors import SpecError", "knobscope"),
+        ("from . import kernel", ""),
+        ("import disk", "disk"),
+        ("from counters import Counters", "counters"),
+    ],
+)
+def test_other_imports_are_faults(source: str, fault: str) -> None:
+    assert list_faults("disk", f"import os\nimport bcc.table\nfrom kernel import Kernel\n{source}") == {fault}
