@@ -11,7 +11,7 @@ from knobscope.specs import Device
 
 pytestmark = pytest.mark.real
 
-WINDOW = {"PATTERN": "randwrite", "BLOCK": 8192, "DEPTH": 4, "JOBS": 1, "FSYNC": 0}
+WINDOW = {"PATTERN": "randwrite", "BLOCK": 8192, "DEPTH": 4, "JOBS": 1, "FSYNC": 0, "FDATASYNC": 0}
 
 
 @pytest.fixture
@@ -42,6 +42,18 @@ def test_file_is_gone_afterwards_and_uses_at_most_half_of_the_space(loop: OpenDe
     with lay_out_file(loop, 1 << 40) as file:
         assert file.path.stat().st_size == file.bytes <= free / 2
         assert file.path.stat().st_blocks * 512 >= file.bytes  # laid out, not sparse
+    assert list(loop.directory.iterdir()) == []
+
+
+def test_listed_writes_are_carried_out_as_listed(loop: OpenDevice) -> None:
+    listed = [(8192, 4096), (0, 16384), (1 << 20, 65536), (4096, 4096)]
+    with lay_out_file(loop, 32 << 20) as file:
+        before = written(loop)
+        done = file.replay(listed, durable=True, longest_ms=5000)
+        requests, _ = (after - earlier for after, earlier in zip(written(loop), before, strict=True))
+    assert [(offset, size) for offset, size, _ in done] == listed
+    assert requests >= len(listed)
+    assert all(1000 < ns < 5e9 for _, _, ns in done)
     assert list(loop.directory.iterdir()) == []
 
 

@@ -9,56 +9,69 @@ from typing import Any
 import pytest
 
 from knobscope.characterise import command, profile
-from knobscope.characterise.curves import PAGE, Point, Schedule
+from knobscope.characterise.kernel import read_kernel_facts
+from knobscope.characterise.schedule import QUICK
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
 from knobscope.tables import TABLES
 
 pytestmark = pytest.mark.real
 
-TINY = Schedule(
-    "quick",
-    (
-        *(Point("write_size", "randwrite", size * 1024, 4) for size in (4, 32)),
-        Point("write_size_fsync", "randwrite", PAGE, 1),
-        *(Point("queue_depth", "randread", PAGE, depth) for depth in (1, 8)),
-        Point("queue_depth", "read", PAGE, 1),
-    ),
+TINY = replace(
+    QUICK,
+    read_depths=(1, 8),
+    write_depths=(1,),
+    write_sizes=(4096, 32768),
     file_bytes=32 << 20,
-    window_ms=100,
-    repeats=2,
-    seconds=60,
+    window_ms=50,
+    repeats=1,
+    requests=1,
+    replay_ms=300,
+    finer_depths=1,
 )
 
 
 @pytest.fixture(scope="module")
 def found(loop: OpenDevice) -> dict[str, Any]:
-    """A profile of nine rounds at most that must not take any time: one round is made."""
-    return profile.measure_profile(loop, replace(TINY, repeats=9, seconds=0))
+    return profile.measure_profile(loop, TINY)
 
 
 def test_profile_has_the_columns_of_the_tables(loop: OpenDevice, found: dict[str, Any]) -> None:
-    assert set(found) == set(TABLES["device_profile"]) | {"curves", "method"}
+    assert set(found) == set(TABLES["device_profile"]) | {"curves", "properties", "method"}
     assert all(set(row) == set(TABLES["device_curve"]) for row in found["curves"])
-    assert None not in found.values()
+    assert all(set(row) == set(TABLES["device_property"]) for row in found["properties"])
+    absent = {name for name, value in found.items() if value is None}
+    assert absent <= {"write_unit_bytes", "preferred_write_bytes", "saturating_depth"}  # what may not be there
     assert (found["device"], found["block_device"], found["filesystem"]) == ("loop", loop.block.name, "ext4")
     assert list(loop.directory.iterdir()) == []
 
 
-def test_no_round_is_begun_that_would_not_end_in_time(found: dict[str, Any]) -> None:
-    assert found["method"]["rounds"] == 1
-
-
 def test_figures_of_the_profile_come_from_its_curves(found: dict[str, Any]) -> None:
-    iops = {
-        (row["curve"], row["pattern"], row["block_bytes"], row["queue_depth"]): row["iops"] for row in found["curves"]
-    }
-    assert found["fsync_rate"] == iops["write_size_fsync", "randwrite", 4096, 1]
-    assert found["random_read_iops_qd1"] == iops["queue_depth", "randread", 4096, 1]
-    assert found["random_read_iops_best"] == max(iops["queue_depth", "randread", 4096, depth] for depth in (1, 8))
-    assert found["fsync_rate"] < iops["write_size", "randwrite", 4096, 4]  # a flush after each write costs something
+    rows = {(row["curve"], row["pattern"], row["block_bytes"], row["queue_depth"]): row for row in found["curves"]}
+    reads = [row["iops"] for row in found["curves"] if (row["curve"], row["pattern"]) == ("queue_depth", "randread")]
+    assert found["fsync_rate"] == rows["commit", "randwrite", 4096, 1]["iops"]
+    assert found["random_read_iops_qd1"] == rows["queue_depth", "randread", 4096, 1]["iops"]
+    assert found["random_read_iops_best"] == max(reads)
+    assert 0 < found["flush_p50_us"] < 1e6 / rows["flush", "randwrite", 4096, 1]["iops"]
     for row in found["curves"]:
         assert row["bytes_per_s"] == pytest.approx(row["iops"] * row["block_bytes"], rel=0.05)
+
+
+def test_every_property_says_how_sure_it_is_and_why(found: dict[str, Any]) -> None:
+    rows = {row["property"]: row for row in found["properties"]}
+    assert {"write_unit", "flush", "saturating_depth", "reads_beside_writes", "atomic_write"} <= set(rows)
+    assert all(row["confidence"] in ("high", "medium", "low", "not measured") for row in rows.values())
+    assert all(row["because"] for row in rows.values())
+    assert "minimum_io_size 512" in rows["write_unit"]["kernel"]
+    assert "hardware_queues 1" in rows["saturating_depth"]["kernel"]
+
+
+def test_what_the_kernel_says_is_read_from_sysfs(loop: OpenDevice) -> None:
+    queue = Path("/sys/block", loop.block.name, "queue")
+    facts = read_kernel_facts(loop.block)
+    assert facts.logical_block_size == int((queue / "logical_block_size").read_text())
+    assert facts.write_cache == (queue / "write_cache").read_text().strip()
+    assert facts.hardware_queues == 1
 
 
 def call(*arguments: str) -> int:
@@ -68,7 +81,7 @@ def call(*arguments: str) -> int:
     return int(args.run(args))
 
 
-def test_command_writes_the_profile(
+def test_command_writes_the_profile_and_prints_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(profile._SCHEDULES, "quick", TINY)
@@ -77,8 +90,9 @@ def test_command_writes_the_profile(
     assert call(str(tmp_path / "here.yaml"), "--root", str(tmp_path), "--out", str(out)) == 0
     found = json.loads(out.read_text())
     assert (found["device"], found["tier_rank"]) == ("here", 2)
-    shown = capsys.readouterr().err
-    assert "characterise here: 1/12 randwrite 4k depth 4" in shown
+    shown = capsys.readouterr()
+    assert "characterise here: 1/" in shown.err
+    assert all(f"{row['property']}: " in shown.out for row in found["properties"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here.yaml", "out"]
 
 

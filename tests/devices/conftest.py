@@ -1,20 +1,40 @@
-"""A small emulated device, real: image file, loop device, file system of its own."""
+"""Small emulated devices, real: image file, loop device, file system of their own, with a model and without."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from emulated import require_loops, require_models
+from modelled import NO_COST, SLOW, MakeDevice
 
 from knobscope.devices import take_down
 from knobscope.specs import Device, Emulation
+from knobscope.specs.transport import write_transport
 
 
 @pytest.fixture
 def emulated(tmp_path: Path) -> Iterator[Device]:
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
-    emulation = Emulation(image_directory=str(tmp_path), size_mib=64)
+    require_loops()
+    emulation = Emulation(image_directory=str(tmp_path), size="64MiB")
     device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
     yield device
     take_down(device, tmp_path)
+
+
+@pytest.fixture
+def make_device(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeDevice]:
+    require_models()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    write_transport(NO_COST)
+    made: list[Device] = []
+
+    def make(name: str = "modelled", images: Path = open_directory, size: str = "128MiB", **change: Any) -> Device:
+        emulate = {"image_directory": str(images), "size": size, "model": {**SLOW, **change}}
+        content = {"name": name, "description": "x", "tier": "auto", "emulate": emulate}
+        made.append(Device.model_validate(content))
+        return made[-1]
+
+    yield make
+    for device in made:
+        take_down(device, Path("/"))

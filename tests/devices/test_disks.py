@@ -31,7 +31,7 @@ def test_loop_device_ends_on_the_disk_of_its_image(tmp_path: Path, emulated: Dev
 def test_image_in_memory_is_memory(tmp_path: Path) -> None:
     shared = Path("/dev/shm") / f"knobscope-test-{os.getpid()}"
     shared.mkdir()
-    emulation = Emulation(image_directory=str(shared), size_mib=64)
+    emulation = Emulation(image_directory=str(shared), size="64MiB")
     device = Device(name="ram", description="in memory", tier="auto", emulate=emulation)
     try:
         with open_device(device, tmp_path, "study") as opened:

@@ -67,13 +67,13 @@ def test_device_in_use_does_not_go_down(tmp_path: Path, emulated: Device) -> Non
 
 def test_another_size_is_refused_while_the_first_exists(tmp_path: Path, emulated: Device) -> None:
     bring_up(emulated, tmp_path)
-    other = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size_mib=128)})
-    with pytest.raises(UserError, match=r"64 MiB of ext4.*128 MiB of ext4.*knobscope device down loop"):
+    other = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size="128MiB")})
+    with pytest.raises(UserError, match=r"64MiB of ext4.*128MiB of ext4.*knobscope devices down loop"):
         bring_up(other, tmp_path)
 
 
 def test_image_that_cannot_grow_to_its_size_is_refused(tmp_path: Path, emulated: Device) -> None:
-    huge = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size_mib=1 << 30)})
+    huge = emulated.model_copy(update={"emulate": Emulation(image_directory=str(tmp_path), size="1024TiB")})
     with pytest.raises(UserError, match="MiB free"):
         bring_up(huge, tmp_path)
 
@@ -87,10 +87,10 @@ def open_to_all() -> Iterator[Path]:
 
 
 def test_without_root_the_message_says_what_is_needed(open_to_all: Path, emulated: Device) -> None:
-    mine = emulated.model_copy(update={"emulate": Emulation(image_directory=str(open_to_all), size_mib=64)})
+    mine = emulated.model_copy(update={"emulate": Emulation(image_directory=str(open_to_all), size="64MiB")})
     os.seteuid(65534)
     try:
-        with pytest.raises(UserError, match=r"needs root.*run as root, or allow losetup"):
+        with pytest.raises(UserError, match=r"needs root.*run as root, or let root call"):
             bring_up(mine, open_to_all)
     finally:
         os.seteuid(0)
@@ -101,13 +101,13 @@ def test_command_brings_up_and_down(tmp_path: Path, emulated: Device, capsys: py
     shelf = tmp_path / "specs" / "devices"
     shelf.mkdir(parents=True)
     (shelf / "loop.yaml").write_text(
-        "name: loop\ndescription: emulated\ntier: auto\nemulate: {image_directory: ., size_mib: 64}\n"
+        "name: loop\ndescription: emulated\ntier: auto\nemulate: {image_directory: ., size: 64MiB}\n"
     )
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
 
     def call(*arguments: str) -> str:
-        args = parser.parse_args(["device", *arguments, "--root", str(tmp_path)])
+        args = parser.parse_args(["devices", *arguments, "--root", str(tmp_path)])
         assert args.run(args) == 0
         return capsys.readouterr().out.strip()
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emulated import require_loops
 
 from knobscope.devices import bring_up, find_block_device, take_down
-from knobscope.devices.extents import AddressIndex, list_extents, read_partition_start
+from knobscope.devices.extents import AddressIndex, inspect_file, read_partition_start
 from knobscope.specs import Device, Emulation
 
 pytestmark = pytest.mark.real
@@ -34,9 +35,8 @@ def write_blocks(file: Path, blocks: dict[int, bytes]) -> None:
 
 @pytest.fixture(params=["ext4", "xfs"])
 def mounted(request: Any, tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
-    emulation = Emulation(image_directory=str(tmp_path), size_mib=300, filesystem=request.param)
+    require_loops()
+    emulation = Emulation(image_directory=str(tmp_path), size="300MiB", filesystem=request.param)
     device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
     yield bring_up(device, tmp_path)
     take_down(device, tmp_path)
@@ -55,7 +55,8 @@ def test_every_block_lies_where_the_extents_say(mounted: Path) -> None:
     file = mounted / "file"
     letters = {number: bytes([65 + number % 26]) for number in (0, 1, 2, 7, 8, 300, 301, 9000)}
     write_blocks(file, letters)
-    inode, extents = list_extents(file)
+    found = inspect_file(file)
+    inode, extents = found.inode, found.extents
     assert inode == file.stat().st_ino
     covered = {}
     for extent in extents:
@@ -69,7 +70,7 @@ def test_every_block_lies_where_the_extents_say(mounted: Path) -> None:
 def test_many_extents_come_in_several_calls(mounted: Path) -> None:
     file = mounted / "sparse"
     write_blocks(file, {2 * number: b"x" for number in range(700)})
-    extents = list_extents(file)[1]
+    extents = inspect_file(file).extents
     assert len(extents) >= 700
     assert [extent.offset for extent in extents] == sorted({extent.offset for extent in extents})
 
@@ -78,7 +79,7 @@ def test_allocated_blocks_have_an_address_before_they_are_written(mounted: Path)
     file = mounted / "allocated"
     with file.open("wb") as opened:
         os.posix_fallocate(opened.fileno(), 0, 64 * BLOCK)
-    assert sum(extent.length for extent in list_extents(file)[1]) >= 64 * BLOCK
+    assert sum(extent.length for extent in inspect_file(file).extents) >= 64 * BLOCK
 
 
 def test_what_is_in_the_page_cache_only_has_no_address(mounted: Path) -> None:
@@ -86,9 +87,9 @@ def test_what_is_in_the_page_cache_only_has_no_address(mounted: Path) -> None:
     with file.open("wb") as opened:
         opened.write(b"y" * 8 * BLOCK)
         opened.flush()
-        assert list_extents(file)[1] == []
+        assert inspect_file(file).extents == []
         os.fsync(opened.fileno())
-        assert sum(extent.length for extent in list_extents(file)[1]) >= 8 * BLOCK
+        assert sum(extent.length for extent in inspect_file(file).extents) >= 8 * BLOCK
 
 
 def test_data_inside_the_inode_has_no_address(tmp_path: Path) -> None:
@@ -98,15 +99,14 @@ def test_data_inside_the_inode_has_no_address(tmp_path: Path) -> None:
         small.write_bytes(b"tiny")
         write_blocks(large, {0: b"L"})
         os.sync()
-        assert list_extents(small)[1] == []
-        (extent,) = list_extents(large)[1]
+        assert inspect_file(small).extents == []
+        (extent,) = inspect_file(large).extents
         assert read_device(mount, extent.address, BLOCK) == b"L" * BLOCK
 
 
 def mount_image(stack: ExitStack, folder: Path, size: int, *options: str) -> Path:
     """Mount an ext4 image of its own below a folder."""
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
+    require_loops()
     image, mount = folder / "image", folder / "mount"
     image.touch()
     os.truncate(image, size)
@@ -120,8 +120,7 @@ def mount_image(stack: ExitStack, folder: Path, size: int, *options: str) -> Pat
 
 
 def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
+    require_loops()
     image, mount, first, sectors = tmp_path / "disk", tmp_path / "mount", 2048, 100_000
     image.touch()
     os.truncate(image, 64 << 20)
@@ -135,7 +134,7 @@ def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
         run("mount", f"{disk}p1", mount)
         stack.callback(run, "umount", mount)
         write_blocks(mount / "file", {5: b"P"})
-        (extent,) = list_extents(mount / "file")[1]
+        (extent,) = inspect_file(mount / "file").extents
         start = read_partition_start(find_block_device(mount))
         assert start == first * 512
         assert image.read_bytes()[start + extent.address :][:BLOCK] == b"P" * BLOCK
@@ -147,8 +146,8 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("target")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="symbolic links"):
-        list_extents(tmp_path / "link")
-    assert list_extents(tmp_path / "pipe")[1] == []
+        inspect_file(tmp_path / "link")
+    assert inspect_file(tmp_path / "pipe").extents == []
 
 
 def test_addresses_find_their_file_from_first_to_last_byte() -> None:

@@ -19,7 +19,7 @@ _HOLD = """
 import sys
 from pathlib import Path
 from knobscope.devices import device_lock, find_block_device, lock
-lock._PLACES = (Path(sys.argv[1]),)
+lock._DIRECTORIES = (Path(sys.argv[1]),)
 with device_lock(find_block_device(Path(sys.argv[1]))):
     print("mine", flush=True)
     sys.stdin.read()
@@ -27,22 +27,24 @@ with device_lock(find_block_device(Path(sys.argv[1]))):
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory for locks of this test only, so that it does not wait for real measurements."""
     tmp_path.chmod(0o1777)
-    monkeypatch.setattr(lock, "_PLACES", (tmp_path,))
+    monkeypatch.setattr(lock, "_DIRECTORIES", (tmp_path,))
     return tmp_path
 
 
 @pytest.fixture
-def block(place: Path) -> BlockDevice:
-    return find_block_device(place)
+def block(folder: Path) -> BlockDevice:
+    return find_block_device(folder)
 
 
 @contextmanager
-def process(place: Path) -> Iterator["subprocess.Popen[str]"]:
+def process(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     pipe = subprocess.PIPE
-    other = subprocess.Popen([sys.executable, "-c", _HOLD, str(place)], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    other = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(folder)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
     try:
         yield other
     finally:
@@ -54,17 +56,17 @@ def read_line(stream: object) -> str:
     return stream.readline().strip()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_second_process_waits_and_says_for_whom(place: Path) -> None:
-    with process(place) as first:
+def test_second_process_waits_and_says_for_whom(folder: Path) -> None:
+    with process(folder) as first:
         assert read_line(first.stdout) == "mine"
-        with process(place) as second:
+        with process(folder) as second:
             assert f"used by process {first.pid} (" in read_line(second.stderr)
             first.communicate("")
             assert read_line(second.stdout) == "mine"
 
 
-def test_lock_ends_with_a_killed_process(place: Path, block: BlockDevice) -> None:
-    with process(place) as other:
+def test_lock_ends_with_a_killed_process(folder: Path, block: BlockDevice) -> None:
+    with process(folder) as other:
         assert read_line(other.stdout) == "mine"
         other.send_signal(signal.SIGKILL)
         other.wait()
@@ -77,43 +79,43 @@ def test_waiting_for_ourselves_is_refused(block: BlockDevice) -> None:
         pass
 
 
-def test_lock_is_free_afterwards_and_never_written(place: Path, block: BlockDevice) -> None:
+def test_lock_is_free_afterwards_and_never_written(folder: Path, block: BlockDevice) -> None:
     for _ in range(2):
         with device_lock(block):
-            files = list(place.glob("knobscope-*.lock"))
+            files = list(folder.glob("knobscope-*.lock"))
     assert files
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o444 and file.stat().st_size == 0 for file in files)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_planted_lock_file_is_refused(place: Path, block: BlockDevice, kind: str) -> None:
+def test_planted_lock_file_is_refused(folder: Path, block: BlockDevice, kind: str) -> None:
     with device_lock(block):
-        (file,) = place.glob("knobscope-*.lock")
+        (file,) = folder.glob("knobscope-*.lock")
     file.unlink()
     if kind == "link":
-        (place / "victim").write_text("precious")
-        file.symlink_to(place / "victim")
+        (folder / "victim").write_text("precious")
+        file.symlink_to(folder / "victim")
     else:
         os.mkfifo(file)
     with pytest.raises(UserError, match="lock file"), device_lock(block):
         pass
 
 
-def test_lock_file_removed_while_waiting_is_not_trusted(place: Path) -> None:
-    with process(place) as first:
+def test_lock_file_removed_while_waiting_is_not_trusted(folder: Path) -> None:
+    with process(folder) as first:
         assert read_line(first.stdout) == "mine"
-        with process(place) as second:
+        with process(folder) as second:
             assert "used by" in read_line(second.stderr)
-            (file,) = place.glob("knobscope-*.lock")
+            (file,) = folder.glob("knobscope-*.lock")
             file.unlink()
             first.communicate("")
             assert read_line(second.stdout) == "mine"
-            with process(place) as third:  # the second holds a new file, the one that others open
+            with process(folder) as third:  # the second holds a new file, the one that others open
                 assert f"used by process {second.pid} (" in read_line(third.stderr)
 
 
-def test_place_must_be_open_to_all_and_sticky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_must_be_open_to_all_and_sticky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "private").mkdir(mode=0o700)
-    monkeypatch.setattr(lock, "_PLACES", (tmp_path / "private", tmp_path / "absent"))
+    monkeypatch.setattr(lock, "_DIRECTORIES", (tmp_path / "private", tmp_path / "absent"))
     with pytest.raises(UserError, match="mode 1777"):
-        lock.find_place()
+        lock.find_lock_directory()

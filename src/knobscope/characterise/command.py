@@ -1,15 +1,15 @@
 """`knobscope characterise`: measures what a device prefers."""
 
 import argparse
-import sys
 from pathlib import Path
+from typing import Any
 
 from knobscope.characterise.profile import Mode, characterise_device
 from knobscope.devices import device_lock, load_device, open_device
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
-from knobscope.tables import write_json
+from knobscope.storage import write_sealed
 
 __all__ = ["add_parser"]
 
@@ -19,15 +19,21 @@ def _run(args: argparse.Namespace) -> int:
     device, name, mode = _choose(args)
     with open_device(device, args.root, name) as opened, device_lock(opened.block):
         profile = characterise_device(opened, args.mode or mode)
-    write_json(args.out, profile)
-    print(
-        f"characterise {device.name}: {profile['tier']}, "
-        f"preferred write {profile['preferred_write_bytes'] // 1024} KiB, "
-        f"{profile['fsync_rate']:.0f} fsync/s (p50 {profile['fsync_p50_us']:.0f} us), random reads "
-        f"{profile['random_read_iops_qd1']:.0f}/s one at a time, {profile['random_read_iops_best']:.0f}/s at best",
-        file=sys.stderr,
-    )
+    write_sealed(args.out, profile)
+    print(f"{device.name} ({profile['tier']}), measured in {profile['method']['seconds']:.0f} s")
+    for row in profile["properties"]:
+        print(_describe(row))
     return 0
+
+
+def _describe(row: dict[str, Any]) -> str:
+    value = row["value"]
+    if value is None:
+        shown = "none" if row["confidence"] != "not measured" else "?"
+    else:
+        shown = f"{value // 1024:.0f} KiB" if row["unit"] == "bytes" else f"{value:.4g} {row['unit']}"
+    kernel = f" | the kernel: {row['kernel']}" if row["kernel"] else ""
+    return f"  {row['property']}: {shown} ({row['confidence']}): {row['because']}{kernel}"
 
 
 def _choose(args: argparse.Namespace) -> tuple[Device, str, Mode]:
@@ -47,8 +53,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "characterise",
         help="measure what a device prefers",
-        description="Measure a device with fio on a scratch file: preferred write size, fsync rate, queue depth, gap "
-        "between random and sequential reads. The file is removed at the end.",
+        description="Measure a device with fio on a scratch file: write unit, flush, queue depth, gap between random "
+        "and sequential requests, reads beside writes. Prints what was found, how sure that is, and what the kernel "
+        "says. The file is removed at the end.",
     )
     parser.add_argument("spec", nargs="?", metavar="DEVICE", help="name of a file in specs/devices, or a YAML file")
     parser.add_argument("--study", type=Path, help="study YAML, instead of DEVICE; together with --device")
@@ -57,7 +64,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write: the device profile")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
-        "--quick", dest="mode", action="store_const", const="quick", help="half a minute; the default without a study"
+        "--quick",
+        dest="mode",
+        action="store_const",
+        const="quick",
+        help="less than a minute; the default without a study",
     )
-    modes.add_argument("--full", dest="mode", action="store_const", const="full", help="about ten minutes, all points")
+    modes.add_argument("--full", dest="mode", action="store_const", const="full", help="about a minute and a half")
     parser.set_defaults(run=_run)

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ _FILE_NAME = "fio.data"  # always the same: what a killed run left behind is ove
 _SMALLEST_BYTES = 16 << 20
 _MIB = 1 << 20
 _TIMEOUT_S = 300
-_RAMP = "100ms"
+_RAMP = "50ms"
 
 
 class FioRefusedError(Exception):
@@ -66,10 +66,32 @@ class FioFile:
         Raises FioRefusedError when fio fails.
         """
         timing = {"WINDOW": f"{window_ms}ms", "RAMP": _RAMP}
-        return _run(self.program, job, self._place | timing | dict(variables), self.path.parent)
+        return _run(self.program, job, self._target | timing | dict(variables), self.path.parent)
+
+    def replay(
+        self, writes: Sequence[tuple[int, int]], *, durable: bool, longest_ms: int
+    ) -> list[tuple[int, int, int]]:
+        """Carry out writes (offset, bytes) one after the other, as many as the time allows.
+
+        `durable`: each is answered when it survives a power cut (O_DSYNC). Returns (offset, bytes, ns) of each; raises
+        FioRefusedError when fio fails.
+        """
+        trace, log = self.path.with_suffix(".trace"), self.path.with_suffix(".log")
+        lines = [f"{self.path.name} write {offset} {size}" for offset, size in writes]
+        header = ["fio version 2 iolog", f"{self.path.name} add", f"{self.path.name} open"]
+        times = log.parent / f"{log.name}_lat.1.log"
+        try:
+            trace.write_text("\n".join([*header, *lines, f"{self.path.name} close"]) + "\n")
+            variables = {"TRACE": trace.name, "LOG": log.name, "SYNC": "dsync" if durable else "none"}
+            _run(self.program, "replay", self._target | variables | {"WINDOW": f"{longest_ms}ms"}, self.path.parent)
+            rows = [line.split(",") for line in times.read_text().splitlines()]
+        finally:
+            trace.unlink(missing_ok=True)
+            times.unlink(missing_ok=True)
+        return [(int(row[4]), int(row[3]), int(row[1])) for row in rows]
 
     @property
-    def _place(self) -> dict[str, object]:
+    def _target(self) -> dict[str, object]:
         return _describe(self.bytes, self.engine)
 
 

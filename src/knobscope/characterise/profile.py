@@ -1,23 +1,18 @@
 """The profile of a device: what it prefers, from curves that fio measured."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any, Literal
 
-from knobscope.characterise.curves import (
-    FULL,
-    PAGE,
-    QUICK,
-    Measured,
-    Point,
-    Schedule,
-    choose_knee,
-    measure_point,
-    merge,
-    rank_tier,
-)
-from knobscope.characterise.fio import FioFile, FioRefusedError, lay_out_file
-from knobscope.characterise.progress import Countdown
+from knobscope.characterise.curves import PAGE, Measured, Point, choose_knee, find_saturation, rank_tier
+from knobscope.characterise.fio import FioRefusedError, lay_out_file
+from knobscope.characterise.kernel import read_kernel_facts
+from knobscope.characterise.properties import describe_properties, find_preferred_size, find_ratios
+from knobscope.characterise.schedule import FULL, QUICK, Schedule
+from knobscope.characterise.session import Session
+from knobscope.characterise.unit import TimedWrite
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
 
@@ -31,19 +26,20 @@ _SCHEDULES: dict[Mode, Schedule] = {"quick": QUICK, "full": FULL}
 def characterise_device(opened: OpenDevice, mode: Mode) -> dict[str, Any]:
     """Measure a device and return its profile.
 
-    Its keys are the columns of `device_profile`, `curves` (rows of `device_curve`) and `method` (how it was measured).
-    `quick` takes about half a minute, `full` about ten. The caller holds the device's lock. Raises UserError when fio
-    is missing or cannot use the device.
+    Its keys are the columns of `device_profile`, `curves` (rows of `device_curve`), `properties` (rows of
+    `device_property`) and `method` (how it was measured). `quick` takes less than a minute. The caller holds the
+    device's lock. Raises UserError when fio is missing or cannot use the device.
     """
     return measure_profile(opened, _SCHEDULES[mode])
 
 
 def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
-    """Measure all points of a schedule, round by round, and return the profile."""
+    """Measure all that a schedule names, and return the profile."""
     begin = time.monotonic()
     with lay_out_file(opened, schedule.file_bytes) as file:
+        session = Session(opened, file, schedule)
         try:
-            rounds = _measure_rounds(opened.name, file, schedule, begin)
+            session.run()
         except FioRefusedError as error:
             raise UserError(f"device {opened.name}: fio failed in the middle of measuring: {error}") from error
         method = {
@@ -52,32 +48,24 @@ def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
             "engine": file.engine.name,
             "direct_io": file.engine.direct,
             "file_bytes": file.bytes,
-            "window_ms": schedule.window_ms,
-            "rounds": len(rounds),
+            "window_ms": session.window_ms,
+            "rounds": session.repeats,
+            "knows_addresses": session.knows_addresses,
+            "seconds": round(time.monotonic() - begin, 1),
         }
-    curves = {point: merge([measured[point] for measured in rounds]) for point in schedule.points}
-    method["seconds"] = round(time.monotonic() - begin, 1)
+    kernel = read_kernel_facts(opened.block)
+    properties = describe_properties(session, kernel)
     return {
         **_identify(opened),
-        **_summarise(opened, curves),
+        **_summarise(opened, session.merged(), {row["property"]: row["value"] for row in properties}),
         "method": method,
-        "curves": [_row(opened.name, point, measured) for point, measured in curves.items()],
+        "properties": [{"device": opened.name, **row} for row in properties],
+        "curves": [
+            *(_row(opened.name, point, measured) for point, measured in session.merged().items()),
+            *_rows_of_writes(opened.name, "write_size_durable", session.durable),
+            *_rows_of_writes(opened.name, "write_size_alone", session.plain),
+        ],
     }
-
-
-def _measure_rounds(name: str, file: FioFile, schedule: Schedule, begin: float) -> list[dict[Point, Measured]]:
-    """Measure all points again and again, every other round backwards: drift of the machine then meets all alike."""
-    rounds: list[dict[Point, Measured]] = []
-    countdown = Countdown(f"characterise {name}", len(schedule.points) * schedule.repeats)
-    for number in range(schedule.repeats):
-        if rounds and (time.monotonic() - begin) * (number + 1) / number > schedule.seconds:
-            break
-        measured = {}
-        for point in schedule.points[:: -1 if number % 2 else 1]:
-            countdown.show(str(point))
-            measured[point] = measure_point(point, file, schedule.window_ms)
-        rounds.append(measured)
-    return rounds
 
 
 def _identify(opened: OpenDevice) -> dict[str, Any]:
@@ -90,21 +78,25 @@ def _identify(opened: OpenDevice) -> dict[str, Any]:
     }
 
 
-def _summarise(opened: OpenDevice, curves: dict[Point, Measured]) -> dict[str, Any]:
-    sizes = {point.block_bytes: one.bytes_per_s for point, one in curves.items() if point.curve == "write_size"}
-    reads = {point.queue_depth: one.iops for point, one in curves.items() if point.pattern == "randread"}
-    commit = curves[Point("write_size_fsync", "randwrite", PAGE, 1)]
-    random_read = curves[Point("queue_depth", "randread", PAGE, 1)]
-    sequential_read = curves[Point("queue_depth", "read", PAGE, 1)]
+def _summarise(opened: OpenDevice, curves: dict[Point, Measured], found: dict[str, Any]) -> dict[str, Any]:
+    reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
+    commit, flush = curves[Point("commit", "randwrite", PAGE, 1)], curves[Point("flush", "randwrite", PAGE, 1)]
+    writes = find_ratios(curves, "randwrite", "write")
     return {
-        "tier_rank": rank_tier(opened.tier, random_read.latency_p50_us),
-        "preferred_write_bytes": choose_knee(sizes),
+        "tier_rank": rank_tier(opened.tier, curves[Point("queue_depth", "randread", PAGE, 1)].latency_p50_us),
+        "preferred_write_bytes": found["write_unit"] or find_preferred_size(curves),
+        "write_unit_bytes": found["write_unit"],
         "fsync_rate": commit.iops,
-        "fsync_p50_us": commit.fsync_p50_us,
-        "random_read_iops_qd1": random_read.iops,
+        "fsync_p50_us": commit.flush.p50_us if commit.flush else None,
+        "flush_p50_us": found["flush"],
+        "flush_p99_us": flush.flush.p99_us if flush.flush else None,
+        "random_read_iops_qd1": reads[1],
         "random_read_iops_best": max(reads.values()),
         "best_queue_depth": choose_knee(reads),
-        "random_sequential_ratio": random_read.iops / sequential_read.iops,
+        "saturating_depth": find_saturation(reads),
+        "random_sequential_ratio": find_ratios(curves, "randread", "read")[1],
+        "random_sequential_write_ratio": writes[max(writes)],
+        "reads_beside_writes_ratio": found["reads_beside_writes"],
     }
 
 
@@ -115,7 +107,31 @@ def _row(device: str, point: Point, measured: Measured) -> dict[str, Any]:
         "pattern": point.pattern,
         "block_bytes": point.block_bytes,
         "queue_depth": point.queue_depth,
+        "shift_bytes": 0,
         "iops": measured.iops,
         "bytes_per_s": measured.bytes_per_s,
         "latency_p50_us": measured.latency_p50_us,
+        "latency_p99_us": measured.latency_p99_us,
     }
+
+
+def _rows_of_writes(device: str, curve: str, writes: Sequence[TimedWrite]) -> list[dict[str, Any]]:
+    """Return a row per size, at multiples of it and shifted: medians of single writes."""
+    kinds: dict[tuple[int, int], list[float]] = {}
+    for write in writes:
+        kinds.setdefault((write.size, write.address % write.size), []).append(write.ns / 1000)
+    return [
+        {
+            "device": device,
+            "curve": curve,
+            "pattern": "randwrite",
+            "block_bytes": size,
+            "queue_depth": 1,
+            "shift_bytes": shift,
+            "iops": 1e6 / median(times),
+            "bytes_per_s": size * 1e6 / median(times),
+            "latency_p50_us": median(times),
+            "latency_p99_us": None,
+        }
+        for (size, shift), times in sorted(kinds.items())
+    ]

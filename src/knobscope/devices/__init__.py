@@ -2,13 +2,16 @@
 
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.emulation import bring_up, take_down
+from knobscope.devices.health import Health, read_health
 from knobscope.devices.lock import device_lock
-from knobscope.devices.placement import make_scattering_directory
+from knobscope.devices.precondition import precondition
+from knobscope.devices.scattering import make_scattering_directory
 from knobscope.devices.scratch import OpenDevice, close_device, open_device, require_free
 from knobscope.devices.spec import load_device
 
 __all__ = [
     "BlockDevice",
+    "Health",
     "OpenDevice",
     "bring_up",
     "close_device",
@@ -17,6 +20,8 @@ __all__ = [
     "load_device",
     "make_scattering_directory",
     "open_device",
+    "precondition",
+    "read_health",
     "require_free",
     "take_down",
 ]

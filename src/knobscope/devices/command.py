@@ -1,17 +1,31 @@
-"""`knobscope device`: brings emulated devices up and down."""
+"""`knobscope devices`: brings emulated devices up and down, and fits device models to figures."""
 
 import argparse
+import sys
 from pathlib import Path
 
+import yaml
+
+from knobscope.devices.calibration import calibrate, ensure_calibrated
 from knobscope.devices.emulation import bring_up, take_down
+from knobscope.devices.fit import find_misfits, fit_device, fit_model, read_figures
+from knobscope.devices.owners import FOREVER
 from knobscope.devices.spec import load_device
+from knobscope.errors import UserError
+from knobscope.specs.device import Device
+from knobscope.specs.emulation_limits import describe_limits
+from knobscope.storage import write_text
 
 __all__ = ["add_parser"]
 
 
 def _up(args: argparse.Namespace) -> int:
-    mount = bring_up(load_device(args.device, args.root), args.root)
-    print(mount)
+    device = load_device(args.device, args.root)
+    if device.emulate is not None and device.emulate.model is not None:
+        ensure_calibrated()
+    for text in describe_limits(device):
+        print(text, file=sys.stderr)
+    print(bring_up(device, args.root, FOREVER))
     return 0
 
 
@@ -21,13 +35,61 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
+def _calibrate(args: argparse.Namespace) -> int:
+    found = calibrate()
+    print(f"a modelled device answers here in {found.read_us:.0f} us (read), {found.write_us:.0f} us (write) and")
+    print(f"{found.flush_us:.0f} us (flush) at best, and at most {found.read_iops:.0f} reads or")
+    print(f"{found.write_iops:.0f} writes of 4 KiB a second, which is its ceiling")
+    return 0
+
+
+def _fit(args: argparse.Namespace) -> int:
+    figures = read_figures(args.figures, args.drive)
+    device = fit_device(figures, args.figures.name)
+    text = _render(device)
+    if args.out is None:
+        print(text, end="")
+    else:
+        _write(args.out, device, text)
+    for misfit in find_misfits(figures, fit_model(figures)):
+        print(
+            f"{misfit.figure}: the device model comes to {misfit.reached:.0f}, the table says {misfit.wanted:.0f}; "
+            "the table's figures contradict each other in such a model",
+            file=sys.stderr,
+        )
+    for sentence in describe_limits(device):
+        print(sentence, file=sys.stderr)
+    return 0
+
+
+def _write(folder: Path, device: Device, text: str) -> None:
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; give one to write {device.name}.yaml into, e.g. specs/devices")
+    file = folder / f"{device.name}.yaml"
+    if file.exists():
+        raise UserError(f"{file} exists; remove it first, or give another folder")
+    write_text(file, text)
+    print(file)
+
+
+def _render(device: Device) -> str:
+    content = device.model_dump(mode="json", exclude_defaults=True)
+    head = (
+        "# yaml-language-server: $schema=../schemas/device.json\n#\n"
+        f"# Fitted by `knobscope devices fit`. {device.source[0]}.\n"
+        "# Latencies at depth one, cache and flush are typical of the tier: the figures do not tell them.\n"
+    )
+    return head + yaml.safe_dump(content, sort_keys=False, width=120)
+
+
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "device",
-        help="bring an emulated device up or down",
-        description="Bring an emulated device (an image file behind a loop device, with a file system of its own) up "
-        "or down. Stages bring up what they need and leave it up. Needs root, or sudo without a password.",
+        "devices",
+        help="bring emulated devices up or down, fit device models",
+        description="Bring an emulated device (an image file behind a loop device, with a file system of its own, and "
+        "a device model between them if its spec has one) up or down; fit a device model to published figures. Stages "
+        "bring up what they need. Needs root, or sudo without a password.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, action, text in (
@@ -38,3 +100,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         one.add_argument("device", metavar="NAME", help="name of a file in specs/devices, or a YAML file")
         one.add_argument("--root", type=Path, default=Path(), help="what relative paths start from")
         one.set_defaults(run=action)
+    text = "measure anew what the way to a modelled device costs on this machine (a minute)"
+    one = actions.add_parser("calibrate", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    one.set_defaults(run=_calibrate)
+    text = "fit a device model to a row of published figures; prints a device spec"
+    one = actions.add_parser(
+        "fit",
+        help=text,
+        description="Fit a device model to a drive's figures at saturation: a table with the columns model, rbps, "
+        "rrandiops, rseqiops, wbps, wrandiops, wseqiops, as iocost-benchmarks publishes it. Of a drive with several "
+        "rows, medians are taken. Prints a device spec, and on standard error what the device model cannot meet.",
+    )
+    one.add_argument("drive", metavar="NAME", help="the drive, as the column `model` names it")
+    one.add_argument("--from", dest="figures", type=Path, required=True, metavar="FIGURES.csv", help="the table")
+    one.add_argument("--out", type=Path, metavar="FOLDER", help="write the spec into this folder instead")
+    one.set_defaults(run=_fit)

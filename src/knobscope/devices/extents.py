@@ -8,6 +8,7 @@ import fcntl
 import os
 import stat
 import struct
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MAPPED_FILESYSTEMS", "AddressIndex", "Extent", "list_extents", "read_partition_start"]
+__all__ = ["MAPPED_FILESYSTEMS", "AddressIndex", "Extent", "FoundFile", "inspect_file", "read_partition_start"]
 
 #: File systems whose answer is an address on their block device: btrfs answers in addresses of its own.
 MAPPED_FILESYSTEMS = ("ext2", "ext3", "ext4", "xfs")
 
 _FS_IOC_FIEMAP = 0xC020660B
+_FS_IOC_GETVERSION = 0x80087601
 _HEADER = struct.Struct("=QQIIII")  # start, length, flags, mapped extents, room for extents, reserved
 _EXTENT = struct.Struct("=QQQQQIIII")  # logical, physical, length, 2 reserved, flags, 3 reserved
 _BATCH = 256
@@ -33,6 +35,15 @@ _LAST = 0x1
 #: Location unknown, not allocated yet, encoded, not aligned (tail packing), inline in the inode: nothing that requests
 #: of the file's data could go to. Extents that are allocated and not yet written do have an address.
 _WITHOUT_ADDRESS = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x400
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file as its file system tells it. An inode number is used again; the generation tells the files apart."""
+
+    inode: int
+    generation: int | None  # None: the file system does not tell
+    extents: list["Extent"]
 
 
 @dataclass(frozen=True)
@@ -44,19 +55,31 @@ class Extent:
     length: int
 
 
-def list_extents(file: Path) -> tuple[int, list[Extent]]:
-    """Return inode and extents of a regular file, in order of their offset; holes and inline data have none.
+def inspect_file(file: Path, *, with_extents: bool = True) -> FoundFile:
+    """Return what a regular file is, and its extents in order of their offset; holes and inline data have none.
 
     What is in the page cache only has no address yet, and no request went there: nothing is written back for this.
-    Raises OSError when the file is gone, not to be read, or on a file system that does not tell.
+    Raises OSError when the file is gone, not to be read, or on a file system that does not tell extents.
     """
-    # Its owner may be somebody else, who could have put anything in its place.
+    # Its owner may be somebody else, who could have replaced it by anything.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
-        return found.st_ino, list(_read_extents(descriptor)) if stat.S_ISREG(found.st_mode) else []
+        if not stat.S_ISREG(found.st_mode):
+            return FoundFile(found.st_ino, None, [])
+        extents = list(_read_extents(descriptor)) if with_extents else []
+        return FoundFile(found.st_ino, _read_generation(descriptor), extents)
     finally:
         os.close(descriptor)
+
+
+def _read_generation(descriptor: int) -> int | None:
+    buffer = bytearray(8)  # the call is declared for a long, and writes an int
+    try:
+        fcntl.ioctl(descriptor, _FS_IOC_GETVERSION, buffer)
+    except OSError:
+        return None
+    return int.from_bytes(buffer[:4], sys.byteorder)
 
 
 def _read_extents(descriptor: int) -> Iterator[Extent]:
@@ -92,10 +115,10 @@ class AddressIndex:
 
     def find(self, address: int) -> int | None:
         """Return the inode of the file that has a byte, None when no file has it."""
-        place = bisect_right(self._starts, address) - 1
-        if place < 0:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
             return None
-        start, length, inode = self._spans[place]
+        start, length, inode = self._spans[index]
         return inode if address < start + length else None
 
     def find_all(self, addresses: "NDArray[np.int64]") -> "NDArray[np.int64]":
@@ -105,6 +128,6 @@ class AddressIndex:
         if not self._spans:
             return np.zeros(len(addresses), np.int64)
         starts, lengths, inodes = np.array(self._spans, np.int64).T
-        places = np.maximum(np.searchsorted(starts, addresses, "right") - 1, 0)
-        is_inside = (addresses >= starts[places]) & (addresses < starts[places] + lengths[places])
-        return np.where(is_inside, inodes[places], 0)
+        indexes = np.maximum(np.searchsorted(starts, addresses, "right") - 1, 0)
+        is_inside = (addresses >= starts[indexes]) & (addresses < starts[indexes] + lengths[indexes])
+        return np.where(is_inside, inodes[indexes], 0)

@@ -14,29 +14,30 @@ from knobscope.errors import UserError
 
 __all__ = ["device_lock"]
 
-_PLACES = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - fixed, since TMPDIR differs from user to user
+_DIRECTORIES = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - fixed, since TMPDIR differs from user to user
 
 
 @contextmanager
-def device_lock(block: BlockDevice) -> Iterator[None]:
-    """Hold the disks below a block device for ourselves; waits, and says for whom, while another process has them.
+def device_lock(*blocks: BlockDevice) -> Iterator[None]:
+    """Hold the disks below block devices for ourselves; waits, and says for whom, while another process has them.
 
     Loop devices and partitions of one disk exclude each other. The lock is a flock on a file that is opened for reading
     only and never written, so that nobody can misdirect what we write; it ends with the process, however that ends.
     Raises UserError when this process has the lock already, or when the lock file is not what we would have made.
     """
     with ExitStack() as stack:
-        for disk in find_bottom_disks(block):  # sorted, so that two waiters cannot wait for each other
-            stack.enter_context(_hold(disk, find_place() / f"knobscope-{disk.major}-{disk.minor}.lock"))
+        disks = {disk for block in blocks for disk in find_bottom_disks(block)}
+        for disk in sorted(disks, key=lambda disk: (disk.major, disk.minor)):  # so that two cannot wait for each other
+            stack.enter_context(_hold(disk, find_lock_directory() / f"knobscope-{disk.major}-{disk.minor}.lock"))
         yield
 
 
-def find_place() -> Path:
+def find_lock_directory() -> Path:
     """Return the directory for locks; the choice depends on the machine only, never on who asks."""
-    for place in _PLACES:
-        if place.is_dir() and place.stat().st_mode & 0o1777 == 0o1777:
-            return place
-    raise UserError(f"no directory for locks: expected one of {', '.join(map(str, _PLACES))} with mode 1777")
+    for directory in _DIRECTORIES:
+        if directory.is_dir() and directory.stat().st_mode & 0o1777 == 0o1777:
+            return directory
+    raise UserError(f"no directory for locks: expected one of {', '.join(map(str, _DIRECTORIES))} with mode 1777")
 
 
 @contextmanager

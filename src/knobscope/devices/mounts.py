@@ -33,8 +33,8 @@ def list_mounts() -> Iterator[Mount]:
 
 def find_mount(path: Path) -> Mount:
     """Return the mount that an existing path lies on; raises FileNotFoundError when there is no such path."""
-    place = path.resolve(strict=True)
-    covering = [mount for mount in list_mounts() if place.is_relative_to(mount.point)]
+    resolved = path.resolve(strict=True)
+    covering = [mount for mount in list_mounts() if resolved.is_relative_to(mount.point)]
     deepest = max(len(mount.point.parts) for mount in covering)
     return [mount for mount in covering if len(mount.point.parts) == deepest][-1]  # the last one covers the others
 

@@ -4,14 +4,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from knobscope.errors import UserError
 
-__all__ = ["make_filesystem", "run_privileged"]
+__all__ = ["make_filesystem", "run_privileged", "set_rotational", "unmount_fuse"]
 
 _PACKAGES = {
     "chown": "coreutils",
+    "fusermount3": "fuse3",
     "losetup": "mount",
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
@@ -20,18 +22,23 @@ _PACKAGES = {
 }
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # never the caller's PATH: these may run as root
 _TIMEOUT_S = 120
+_HELPER = Path("/usr/local/lib/knobscope/device-helper")  # root's alone, unlike a checkout
 
 
 def run_privileged(program: Literal["losetup", "mount", "umount", "chown"], arguments: Sequence[str]) -> str:
-    """Run one of the programs as root and return what it prints; raises UserError when it may not run or fails."""
-    command = [_find(program), *arguments]
+    """Run one of the programs as root and return what it prints; raises UserError when it may not run or fails.
+
+    Who is not root calls the installed helper, which does it for what belongs to its caller (setup/device-helper.py).
+    """
     if os.geteuid() == 0:
-        return _run(command)
+        return _run([_find(program), *arguments])
     sudo = shutil.which("sudo", path=_SYSTEM_PATH)
     if sudo is None:
         raise UserError(f"an emulated device needs root for {program}, and there is no sudo here; {_WAYS_OUT}")
+    if not _HELPER.exists():
+        raise UserError(f"an emulated device needs root for {program}, and {_HELPER} is not there; {_WAYS_OUT}")
     try:
-        return _run([sudo, "-n", *command])
+        return _run([sudo, "-n", str(_HELPER), program, *arguments])
     except UserError as error:
         if "sudo:" in str(error):  # its own words, not the program's
             raise UserError(
@@ -41,7 +48,7 @@ def run_privileged(program: Literal["losetup", "mount", "umount", "chown"], argu
 
 
 _WAYS_OUT = (
-    "run as root, or allow losetup, mount, umount and chown in sudoers without a password, "
+    "run as root, or let root call setup/install-helper.sh and allow its helper in sudoers (docs/security.md), "
     "or give the device as `path` (an existing directory) instead of `emulate`"
 )
 
@@ -49,6 +56,21 @@ _WAYS_OUT = (
 def make_filesystem(filesystem: Literal["ext4", "xfs"], arguments: Sequence[str]) -> str:
     """Run mkfs as ourselves, on a file of ours, and return what it prints; raises UserError when it cannot."""
     return _run([_find(f"mkfs.{filesystem}"), *arguments])
+
+
+def unmount_fuse(file: Path, *, lazy: bool) -> None:
+    """Unmount the file of a program that answers through FUSE; who is not root may do that with FUSE's own program."""
+    if os.geteuid() == 0:
+        _run([_find("umount"), *(["--lazy"] if lazy else []), str(file)])
+    else:
+        _run([_find("fusermount3"), "-u", *(["-z"] if lazy else []), str(file)])
+
+
+def set_rotational(loop: str, rotational: bool) -> None:
+    """Let the kernel know whether a loop device is a disk, which file systems go by; only root may."""
+    flag = Path("/sys/block", loop, "queue/rotational")
+    if os.geteuid() == 0:
+        flag.write_text(str(int(rotational)))
 
 
 def _find(program: str) -> str:

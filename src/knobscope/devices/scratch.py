@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.devices.block import BlockDevice, find_block_device
+from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.disks import find_tier
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.mounts import find_mount
@@ -63,6 +64,8 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
     What stages put into the directory stays for later stages; an empty one is removed at the end. Relative paths of the
     spec start from `root`. Raises UserError when the directory cannot be used.
     """
+    if device.emulate is not None and device.emulate.model is not None:
+        ensure_calibrated()
     path = bring_up(device, root) if device.emulate is not None else _require_directory(device, root)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

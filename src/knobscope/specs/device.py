@@ -1,32 +1,81 @@
-"""A storage device, or an emulated one."""
+"""A storage device, an emulated one, or one that differs from another in some property."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
-from knobscope.specs.base import Misfit, Name, SpecModel
+from knobscope.specs.base import Misfit, Name, SpecModel, Value
+from knobscope.specs.device_model import DeviceModel
+from knobscope.specs.quantity import Size, read_size
 
-__all__ = ["Device", "Emulation", "Tier"]
+__all__ = ["Device", "Emulation", "Precondition", "Tier"]
 
 Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
+_SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20
+
+
+def _check_image_size(text: str) -> str:
+    if read_size(text) < _SMALLEST or read_size(text) % 4096:
+        raise ValueError("at least 64MiB, and a multiple of 4KiB")
+    return text
 
 
 class Emulation(SpecModel):
     """A file system of its own in an image file behind a loop device; needs root or sudo."""
 
     image_directory: str = Field(
-        min_length=1, description="Directory of the image file; its speed is the device's speed."
+        default="/dev/shm",  # noqa: S108 - main memory, where no other directory is named
+        min_length=1,
+        description="Directory of the image file. Without a `model` its speed is the device's speed; with one it has "
+        "to be faster than the modelled device, as main memory is.",
     )
-    size_mib: int = Field(ge=64, description="Size of the image in MiB (it is sparse).")
+    size: Annotated[Size, AfterValidator(_check_image_size)] = Field(
+        description="Size of the image, e.g. 2GiB (it is sparse)."
+    )
     filesystem: Literal["ext4", "xfs"] = Field(
-        default="ext4", description="File system in the image; xfs takes images from 300 MiB on."
+        default="ext4", description="File system in the image; xfs takes images from 300MiB on."
+    )
+    model: DeviceModel | None = Field(
+        default=None,
+        description="How long requests take: parameters, or the name of a device spec that has them; absent: as long "
+        "as the image directory's own disk takes.",
     )
 
-    @model_validator(mode="after")
-    def _has_room(self) -> "Emulation":
-        if self.filesystem == "xfs" and self.size_mib < 300:
-            raise Misfit(("size_mib",), str(self.size_mib), "at least 300 for xfs")
-        return self
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield an image that is too small for its file system."""
+        if self.filesystem == "xfs" and self.size_bytes < _SMALLEST_XFS:
+            yield Misfit(("size",), self.size, "at least 300MiB for xfs")
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the image in bytes."""
+        return read_size(self.size)
+
+
+class Precondition(SpecModel):
+    """What is done to a device before each block of runs, in this order."""
+
+    trim: bool = Field(
+        default=False,
+        description="Whether the free space of its file system is discarded (fstrim; needs root).",
+    )
+    fill: Size | None = Field(
+        default=None,
+        description="So many random bytes are written to a file, which is removed then: a flash drive comes to its "
+        "steady state, and a part of its endurance is used up.",
+    )
+    rest_s: int = Field(default=0, ge=0, le=3600, description="Seconds of rest, in which it cools down.")
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that nothing is done."""
+        if not self.trim and self.fill is None and not self.rest_s:
+            yield Misfit((), "none of `trim`, `fill`, `rest_s`", "one of them, or no `precondition`")
+
+    @property
+    def fill_bytes(self) -> int:
+        """Bytes to write; 0 for none."""
+        return 0 if self.fill is None else read_size(self.fill)
 
 
 class Device(SpecModel):
@@ -49,14 +98,34 @@ class Device(SpecModel):
         default=False,
         description="True when nothing but the DBMS uses the file system: then all I/O on it is counted as its own.",
     )
+    precondition: Precondition | None = Field(
+        default=None, description="What is done to it before each block of runs; absent: nothing."
+    )
+    health: bool = Field(
+        default=False,
+        description="Whether temperature and wear are read before and after each run (table `device_health`): from "
+        "sysfs, and as root from smartctl or nvme where they are installed.",
+    )
+    like: Name | None = Field(
+        default=None,
+        description="A what-if device: the modelled device from which this one takes all that it does not state.",
+    )
+    change: dict[str, Value] = Field(
+        default_factory=dict,
+        description="With `like`: parameters of the device model that differ, with their values, e.g. {flush: 0us}.",
+    )
+    source: list[str] = Field(
+        default_factory=list, description="Where the figures of the device model were published: title or address."
+    )
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "Device":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that neither or both of `path` and `emulate` are given."""
         if self.path is None and self.emulate is None:
-            raise Misfit(("path",), "neither `path` nor `emulate`", "one of them")
+            yield Misfit(("path",), "neither `path` nor `emulate`", "one of them")
         if self.path is not None and self.emulate is not None:
-            raise Misfit(("emulate",), "both `path` and `emulate`", "one of them")
-        return self
+            yield Misfit(("emulate",), "both `path` and `emulate`", "one of them")
+        if self.change and self.like is None:
+            yield Misfit(("change",), "this key without `like`", "both or neither")
 
     @property
     def is_dedicated(self) -> bool:

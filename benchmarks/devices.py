@@ -1,0 +1,244 @@
+"""How well emulated devices meet their models: target, measured, error on each axis.
+
+    python benchmarks/devices.py [DEVICE...] [--fitted N --from FIGURES.csv] [--out FILE.json]
+    python benchmarks/devices.py --transport
+
+For each device: 4 KiB random reads and writes at depths 1, 8 and 32 (writes in the sustained state), sequential 128 KiB
+at depth 4, and the latency of an fdatasync after a write of 4 KiB. Targets are those of the model in closed form, for a
+disk those of the model in simulated time. A target above what this machine can emulate (`knobscope devices calibrate`)
+is listed and not counted. Needs root and fio.
+
+`--transport` compares a model that takes no time with a plain loop device over memory, in turns:
+what the way to a modelled device costs, and where the processor goes at its ceiling.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from knobscope.devices import bring_up, load_device, take_down
+from knobscope.devices.calibration import FLUSHING, INSTANT_DEVICE, ensure_calibrated, run_fio
+from knobscope.devices.fit import fit_device, known_drives, read_figures
+from knobscope.devices.program import find_program, model_arguments
+from knobscope.specs import Device
+from knobscope.specs import device_figures as figures
+from knobscope.specs.device_model import DeviceModel, DiskModel
+from knobscope.specs.transport import Transport
+
+SHIPPED = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
+DEPTHS = (1, 8, 32)
+ROUNDS = 5
+DISK_WRITES = 1500
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass
+class Point:
+    """One axis of one device."""
+
+    device: str
+    axis: str
+    target: float
+    measured: float | None  # None: above the ceiling
+
+    @property
+    def error(self) -> float | None:
+        """Relative distance from the target."""
+        return None if self.measured is None else abs(self.measured / self.target - 1)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is measured, what the model says, and the most this machine can do."""
+
+    name: str
+    target: float
+    ceiling: float
+    pattern: str
+    depth: int
+    size: str
+    ramp_s: float
+    seconds: float
+
+
+def simulate(model: DeviceModel, operation: str, depth: int) -> float:
+    """Return requests of 4 KiB a second in simulated time, after a minute that fills the cache."""
+    command = [str(find_program("simulate")), str(2 << 30), operation, "4096", str(depth), "random", "60", "60"]
+    return float(subprocess.run([*command, *model_arguments(model)], capture_output=True, text=True, check=True).stdout)
+
+
+def axes_of(model: DeviceModel, way: Transport) -> Iterator[Axis]:
+    """Yield what is measured with fio on one device, the flush apart."""
+    disk = isinstance(model, DiskModel)
+    for depth in DEPTHS:
+        target = figures.random_read_iops(model, depth) or simulate(model, "read", depth)
+        ceiling = min(way.read_iops, depth * 1e6 / way.read_us)
+        yield Axis(f"random read, depth {depth}", target, ceiling, "randread", depth, "4k", 0.3, 8 if disk else 1.5)
+    for depth in DEPTHS:
+        target = figures.random_write_iops(model, depth) or simulate(model, "write", depth)
+        ceiling = min(way.write_iops, depth * 1e6 / way.write_us)
+        yield Axis(f"random write, depth {depth}", target, ceiling, "randwrite", depth, "4k", 2, 1.5)
+    read, write = figures.sequential_read_rate(model) / 1e6, figures.sequential_write_rate(model) / 1e6
+    yield Axis("sequential read, MB/s", read, way.read_rate / 1e6, "read", 4, "128k", 0.3, 1.5)
+    yield Axis("sequential write, MB/s", write, way.write_rate / 1e6, "write", 4, "128k", 1, 1.5)
+
+
+def measure(device: Device, way: Transport) -> list[Point]:
+    """Bring a device up, measure all axes, take it down."""
+    model = device.emulate.model
+    points = []
+    file = bring_up(device, Path("/"), os.getpid()) / "file"
+    try:
+        run_fio(file, "write", 32, "--bs=1m", "--time_based=0", size="1800m")
+        for axis in axes_of(model, way):
+            measured = None
+            if axis.target <= axis.ceiling and axis.pattern == "randwrite" and isinstance(model, DiskModel):
+                measured = measure_disk_writes(file, axis.depth)
+            elif axis.target <= axis.ceiling:
+                timing = [f"--ramp_time={round(axis.ramp_s * 1000)}ms", f"--runtime={round(axis.seconds * 1000)}ms"]
+                job = run_fio(file, axis.pattern, axis.depth, f"--bs={axis.size}", *timing, size="1800m")
+                side = job["read" if "read" in axis.pattern else "write"]
+                measured = side["bw_bytes"] / 1e6 if "MB/s" in axis.name else side["iops"]
+            points.append(Point(device.name, axis.name, axis.target, measured))
+            print(f"  {axis.name}: {axis.target:.0f} {measured}", file=sys.stderr)
+        points += measure_flush(device, file, way)
+    finally:
+        take_down(device, Path("/"))
+    return points
+
+
+def measure_disk_writes(file: Path, depth: int) -> float:
+    """Return random writes a second that a disk stores: so many, and a flush.
+
+    A window would not do: whenever the file system commits its journal, it waits until the whole cache is stored.
+    """
+    whole = ["--time_based=0", f"--io_size={DISK_WRITES * 4}k", "--end_fsync=1", "--ramp_time=0", "--runtime=60s"]
+    job = run_fio(file, "randwrite", depth, *whole, size="1800m")
+    return float(job["write"]["total_ios"] / job["job_runtime"] * 1000)
+
+
+def measure_flush(device: Device, file: Path, way: Transport) -> list[Point]:
+    """Measure the latency of an fdatasync after each random write of 4 KiB."""
+    target = figures.flush_latency_us(device.emulate.model)
+    if target is None:  # a disk: a random offset, so a seek and half a turn on average
+        head = 1e6 / figures.random_read_iops(device.emulate.model, 1)
+        target = head - 100
+    if target < way.flush_us:
+        return [Point(device.name, "fdatasync, us", target, None)]
+    seconds = 8 if isinstance(device.emulate.model, DiskModel) else 2
+    job = run_fio(file, "randwrite", 1, *FLUSHING, f"--runtime={seconds}s", size="1800m")
+    return [Point(device.name, "fdatasync, us", target, job["sync"]["lat_ns"]["mean"] / 1000)]
+
+
+def choose(args: argparse.Namespace) -> list[Device]:
+    """Return the devices that are named, or the shipped ones, and drives of the table."""
+    chosen = [load_device(name, ROOT) for name in args.device or ([] if args.fitted else SHIPPED)]
+    if args.fitted:
+        drives = known_drives(args.figures)
+        drawn = sorted(random.Random(1).sample(drives, args.fitted))  # noqa: S311 - the same ones every time
+        chosen += [fit_device(read_figures(args.figures, drive), args.figures.name) for drive in drawn]
+    return chosen
+
+
+def show(points: list[Point], way: Transport) -> None:
+    """Print one line per axis, and the errors of all."""
+    print(f"the way to a device: {asdict(way)}")
+    for point in points:
+        if point.error is None:
+            print(f"{point.device:28} {point.axis:26} {point.target:10.0f}   above the ceiling")
+        else:
+            print(f"{point.device:28} {point.axis:26} {point.target:10.0f} {point.measured:10.0f} {point.error:7.1%}")
+    errors = [point.error for point in points if point.error is not None]
+    above = len(points) - len(errors)
+    print(f"{len(errors)} points: median error {statistics.median(errors):.1%}, worst {max(errors):.1%}; {above} above")
+
+
+def compare_transport() -> None:
+    """Print latency at depth one, the ceiling, and the processor time of a request, with and without a model."""
+    emulation = INSTANT_DEVICE.emulate
+    assert emulation is not None
+    plain = INSTANT_DEVICE.model_copy(
+        update={"name": "plain-loop", "emulate": emulation.model_copy(update={"model": None})}
+    )
+    devices = {"plain loop device": plain, "with a model": INSTANT_DEVICE}
+    files = {}
+    rounds: dict[str, list[Way]] = {name: [] for name in devices}
+    try:
+        for name, device in devices.items():
+            files[name] = bring_up(device, Path("/"), os.getpid()) / "file"
+            run_fio(files[name], "write", 32, "--bs=1m", "--time_based=0")
+        for _ in range(ROUNDS):
+            for name, file in files.items():
+                rounds[name].append(measure_way(file))
+    finally:
+        for device in devices.values():
+            take_down(device, Path("/"))
+    print("best of the rounds    read us  write us   reads/s  writes/s  busy us of a read at depth 32")
+    for name, ways in rounds.items():  # whatever else runs only makes them worse
+        latencies = f"{min(way.read_us for way in ways):8.1f} {min(way.write_us for way in ways):9.1f}"
+        rates = f"{max(way.reads for way in ways):9.0f} {max(way.writes for way in ways):9.0f}"
+        print(f"{name:20} {latencies} {rates} {min(way.busy_us for way in ways):8.1f}")
+
+
+@dataclass(frozen=True)
+class Way:
+    """What one round shows of a device that takes no time by itself."""
+
+    read_us: float
+    write_us: float
+    reads: float
+    writes: float
+    busy_us: float  # of all processors
+
+
+def measure_way(file: Path) -> Way:
+    """Measure latencies at depth one, rates at depth 32, and the processor time of a read there."""
+    read = run_fio(file, "randread", 1)["read"]["lat_ns"]["mean"] / 1000
+    write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"] / 1000
+    before = busy_seconds()
+    job = run_fio(file, "randread", 32, "--ramp_time=0")["read"]
+    busy = 1e6 * (busy_seconds() - before) / job["total_ios"]
+    return Way(read, write, job["iops"], run_fio(file, "randwrite", 32)["write"]["iops"], busy)
+
+
+def busy_seconds() -> float:
+    """Return the time that all processors have been busy since boot."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    idle, waiting = fields[3:5]
+    return (sum(map(int, fields[:8])) - int(idle) - int(waiting)) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", nargs="*", help="names in specs/devices; absent: the five that are shipped")
+    parser.add_argument(
+        "--fitted", type=int, default=0, metavar="N", help="also N drives of the table, drawn with a seed"
+    )
+    parser.add_argument("--from", dest="figures", type=Path, help="table of figures, for --fitted")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first devices: to measure in pieces")
+    parser.add_argument("--take", type=int, default=1000, help="measure so many of them")
+    parser.add_argument("--out", type=Path, help="write the points as JSON")
+    parser.add_argument("--transport", action="store_true", help="compare with a plain loop device instead")
+    args = parser.parse_args()
+    if args.transport:
+        compare_transport()
+        return
+    if args.fitted and args.figures is None:
+        parser.error("--fitted needs --from")
+    way = ensure_calibrated()
+    points = [point for device in choose(args)[args.skip :][: args.take] for point in measure(device, way)]
+    show(points, way)
+    if args.out:
+        args.out.write_text(json.dumps([asdict(point) for point in points], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+/*
+ * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
+ *
+ *   devmodel FILE BACKING [--early NS,NS,NS] [--spin NS] [KEY=VALUE...]
+ *
+ * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
+ * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
+ * parent process, or when it is told to (SIGTERM, SIGINT), or when FILE is unmounted, which it leaves to others.
+ *
+ * One thread does everything: it takes requests from the kernel, asks the model when each is to be answered, and
+ * answers it then. More threads would only take turns on a small machine, and need locks. Written bytes go to BACKING
+ * when a request comes and are read when it is answered, so an answer never runs ahead of the data.
+ */
+#define FUSE_USE_VERSION 312
+#define _GNU_SOURCE
+
+#include "memory.h"
+#include "model.h"
+#include "store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* One request to the kernel's limit, so that the kernel splits as little as possible. */
+#define MAX_WRITE (1 << 20)
+/* The kernel's own limits on requests under way, as far as a FUSE server may choose. */
+#define MAX_BACKGROUND 65535
+/* Requests taken from the kernel before the next look at what is due. */
+#define BATCH 16
+
+struct device {
+    int backing;
+    uint64_t size;
+    struct model *model;
+    uint64_t early[3]; /* ns that the way through the kernel costs, by operation */
+    uint64_t spin;     /* ns before an answer in which not to sleep any more */
+    void *answer_bytes;
+    struct fuse_session *session;
+};
+
+/* A request that the model has not answered yet. */
+struct pending {
+    fuse_req_t request;
+    enum operation op;
+    uint64_t offset;
+    uint32_t length;
+    struct pending *next_free;
+};
+
+static struct device device;
+static struct pending *free_list;
+
+static uint64_t clock_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * The model's clock is behind by what the way through the kernel costs: an answer leaves so much before it is due. The
+ * whole cost is taken off the arrival, which comes to the same.
+ */
+static void submit(fuse_req_t request, enum operation op, uint64_t offset, uint32_t length) {
+    struct pending *p = free_list;
+    if (p)
+        free_list = p->next_free;
+    else
+        p = allocate(1, sizeof *p);
+    *p = (struct pending){request, op, offset, length, NULL};
+    model_submit(device.model, clock_now() - device.early[op], op, offset, length, p);
+}
+
+static void answer(struct pending *p) {
+    int error;
+    if (p->op == OP_READ) {
+        error = store_read(device.backing, device.answer_bytes, p->length, (off_t)p->offset);
+        if (error)
+            fuse_reply_err(p->request, error);
+        else
+            fuse_reply_buf(p->request, device.answer_bytes, p->length);
+    } else if (p->op == OP_WRITE) {
+        fuse_reply_write(p->request, p->length);
+    } else {
+        fuse_reply_err(p->request, 0);
+    }
+    p->next_free = free_list;
+    free_list = p;
+}
+
+/* What is read and written lies within the device; the kernel keeps to its size. */
+static uint32_t clip(off_t offset, size_t length) {
+    uint64_t left = (uint64_t)offset < device.size ? device.size - (uint64_t)offset : 0;
+    return (uint32_t)(length < left ? length : left);
+}
+
+static void on_init(void *unused, struct fuse_conn_info *connection) {
+    (void)unused;
+    connection->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    connection->want |= connection->capable & FUSE_CAP_ASYNC_DIO;
+    connection->max_write = MAX_WRITE;
+    connection->max_background = MAX_BACKGROUND;
+    connection->congestion_threshold = MAX_BACKGROUND;
+}
+
+static void on_getattr(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
+    (void)file;
+    struct stat status = {.st_ino = inode, .st_mode = S_IFREG | 0600, .st_nlink = 1, .st_blksize = 4096};
+    status.st_size = (off_t)device.size;
+    status.st_blocks = (blkcnt_t)(device.size / 512);
+    status.st_uid = geteuid();
+    status.st_gid = getegid();
+    fuse_reply_attr(request, &status, 3600);
+}
+
+static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
+    (void)inode;
+    file->direct_io = 1;
+    fuse_reply_open(request, file);
+}
+
+static void on_read(fuse_req_t request, fuse_ino_t inode, size_t length, off_t offset, struct fuse_file_info *file) {
+    (void)inode, (void)file;
+    submit(request, OP_READ, (uint64_t)offset, clip(offset, length));
+}
+
+static void on_write(fuse_req_t request, fuse_ino_t inode, const char *bytes, size_t length, off_t offset,
+                     struct fuse_file_info *file) {
+    (void)inode, (void)file;
+    int error = clip(offset, length) < length ? ENOSPC : store_write(device.backing, bytes, length, offset);
+    if (error)
+        fuse_reply_err(request, error);
+    else
+        submit(request, OP_WRITE, (uint64_t)offset, (uint32_t)length);
+}
+
+static void on_fsync(fuse_req_t request, fuse_ino_t inode, int data_only, struct fuse_file_info *file) {
+    (void)inode, (void)data_only, (void)file;
+    submit(request, OP_FLUSH, 0, 0);
+}
+
+/* Discards and zeroes take no time: the models know no figures of them. */
+static void on_fallocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length,
+                         struct fuse_file_info *file) {
+    (void)inode, (void)file;
+    if (offset < 0 || length < 0 || (uint64_t)offset + (uint64_t)length > device.size)
+        fuse_reply_err(request, EINVAL);
+    else
+        fuse_reply_err(request, fallocate(device.backing, mode, offset, length) ? errno : 0);
+}
+
+static const struct fuse_lowlevel_ops OPERATIONS = {
+    .init = on_init,
+    .getattr = on_getattr,
+    .open = on_open,
+    .read = on_read,
+    .write = on_write,
+    .fsync = on_fsync,
+    .fallocate = on_fallocate,
+};
+
+/* Answer what is due; returns how long there is nothing to do: nanoseconds, NEVER without an end. */
+static uint64_t answer_due(void) {
+    void *owner;
+    uint64_t time;
+    uint64_t now = clock_now();
+    while (model_take(device.model, now, &owner, &time)) {
+        answer(owner);
+        now = clock_now();
+    }
+    uint64_t next = model_next(device.model);
+    if (next == NEVER)
+        return NEVER;
+    return next > now ? next - now : 0;
+}
+
+static void wait_for_requests(int kernel, uint64_t idle) {
+    if (idle <= device.spin)
+        return;
+    struct pollfd ready = {kernel, POLLIN, 0};
+    struct timespec timeout = {(time_t)((idle - device.spin) / 1000000000), (long)((idle - device.spin) % 1000000000)};
+    ppoll(&ready, 1, idle == NEVER ? NULL : &timeout, NULL);
+}
+
+/* Returns whether the file was unmounted, or another error ended the connection. */
+static bool take_requests(struct fuse_buf *buffer) {
+    for (int taken = 0; taken < BATCH; taken++) {
+        int length = fuse_session_receive_buf(device.session, buffer);
+        if (length == -EAGAIN || length == -EINTR)
+            return false;
+        if (length <= 0)
+            return true;
+        fuse_session_process_buf(device.session, buffer);
+    }
+    return false;
+}
+
+static void serve(void) {
+    struct fuse_buf buffer = {0};
+    int kernel = fuse_session_fd(device.session);
+    fcntl(kernel, F_SETFL, fcntl(kernel, F_GETFL) | O_NONBLOCK);
+    puts("ready");
+    fflush(stdout);
+    while (!fuse_session_exited(device.session)) {
+        if (take_requests(&buffer))
+            break;
+        wait_for_requests(kernel, answer_due());
+    }
+    free(buffer.mem);
+}
+
+static void fail(const char *what, const char *why) {
+    fprintf(stderr, "devmodel: %s: %s\n", what, why);
+    exit(2);
+}
+
+static void end_with_parent(void) {
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        exit(1);
+}
+
+/* The file system on top writes back when memory is short: this process must neither be paged out nor wait for that. */
+static void stay_in_memory(void) {
+    prctl(PR_SET_TIMERSLACK, 1);
+    prctl(PR_SET_IO_FLUSHER, 1); /* needs a privilege; without it the risk is that of any FUSE server */
+    if (geteuid() == 0)
+        mlockall(MCL_CURRENT | MCL_FUTURE); /* others have a limit, beyond which they would get no memory at all */
+}
+
+static void open_backing(const char *path) {
+    struct stat status;
+    device.backing = open(path, O_RDWR | O_CLOEXEC);
+    if (device.backing < 0 || fstat(device.backing, &status))
+        fail(path, strerror(errno));
+    device.size = (uint64_t)status.st_size;
+}
+
+/* Read as many numbers as are wanted, with commas between them. */
+static void read_nanoseconds(const char *text, uint64_t *values, int wanted) {
+    const char *rest = text;
+    for (int i = 0; i < wanted; i++) {
+        char *end;
+        errno = 0;
+        values[i] = strtoull(rest, &end, 10);
+        if (end == rest || errno || *end != (i + 1 < wanted ? ',' : 0))
+            fail(text, wanted > 1 ? "expected nanoseconds of reads, writes and flushes" : "expected nanoseconds");
+        rest = end + 1;
+    }
+}
+
+static void parse(int count, char **arguments, struct parameters *p) {
+    static const struct option OPTIONS[] = {{"early", 1, 0, 'e'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
+    for (int option; (option = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1;) {
+        if (option == 'e')
+            read_nanoseconds(optarg, device.early, 3);
+        else if (option == 's')
+            read_nanoseconds(optarg, &device.spin, 1);
+        else
+            exit(2);
+    }
+    if (count - optind < 2)
+        fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--spin NS] [KEY=VALUE...]");
+    parameters_init(p);
+    for (int i = optind + 2; i < count; i++) {
+        const char *wrong = parameters_set(p, arguments[i]);
+        if (wrong)
+            fail(arguments[i], wrong);
+    }
+    const char *wrong = parameters_check(p);
+    if (wrong)
+        fail("parameters", wrong);
+}
+
+int main(int count, char **arguments) {
+    struct parameters p;
+    parse(count, arguments, &p);
+    const char *file = arguments[optind];
+    end_with_parent();
+    open_backing(arguments[optind + 1]);
+    device.model = model_new(&p, device.size);
+    device.answer_bytes = aligned_alloc(4096, MAX_WRITE);
+    char *options[] = {"devmodel", "-o", "fsname=devmodel,subtype=devmodel,default_permissions"};
+    struct fuse_args fuse = FUSE_ARGS_INIT(3, options);
+    device.session = fuse_session_new(&fuse, &OPERATIONS, sizeof OPERATIONS, NULL);
+    if (!device.session || fuse_set_signal_handlers(device.session) || fuse_session_mount(device.session, file))
+        fail(file, "cannot be mounted over");
+    stay_in_memory();
+    serve();
+    /* Not unmounted: the path of FILE is how a loop device that is still on it can be found, and detached. */
+    fuse_remove_signal_handlers(device.session);
+    fuse_session_destroy(device.session);
+    model_free(device.model);
+    free(device.answer_bytes);
+    return 0;
+}

@@ -1,0 +1,221 @@
+"""The folder of an emulated device, ``<image_directory>/.knobscope-devices/<name>/``, and what is attached to it.
+
+``disk.img`` holds the bytes, ``mount`` is where the file system is mounted, ``state.json`` is written once the image
+holds one. A modelled device also has ``answering``, the file over which its program is mounted, ``owners.json``,
+``warden`` and ``program`` (process numbers), and ``log``. What is attached and mounted is asked of the kernel each
+time.
+"""
+
+import fcntl
+import os
+import select
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.devices.mounts import list_mounts
+from knobscope.devices.privileged import run_privileged, unmount_fuse
+from knobscope.errors import UserError
+
+__all__ = ["DeviceFolder", "awaiting_end", "claim_folder"]
+
+_FOLDER = ".knobscope-devices"
+#: How long a file system that nobody needs any more may stay busy: killed servers take a moment to end.
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class DeviceFolder:
+    """Where an emulated device keeps its things."""
+
+    device: str
+    images: Path
+
+    @property
+    def path(self) -> Path:
+        """The folder itself."""
+        return self.images / _FOLDER / self.device
+
+    @property
+    def image(self) -> Path:
+        """The bytes of the device."""
+        return self.path / "disk.img"
+
+    @property
+    def answering(self) -> Path:
+        """The file that answers as the modelled device would."""
+        return self.path / "answering"
+
+    @property
+    def mount(self) -> Path:
+        """Where the file system is mounted."""
+        return self.path / "mount"
+
+    @property
+    def state(self) -> Path:
+        """What the image was made for."""
+        return self.path / "state.json"
+
+    @property
+    def owners(self) -> Path:
+        """Processes that a modelled device lives for."""
+        return self.path / "owners.json"
+
+    @property
+    def warden(self) -> Path:
+        """Number of the process that removes a modelled device in the end."""
+        return self.path / "warden"
+
+    @property
+    def program(self) -> Path:
+        """Number of the process that answers."""
+        return self.path / "program"
+
+    @property
+    def log(self) -> Path:
+        """What the program of a modelled device complains about."""
+        return self.path / "log"
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the file system is mounted."""
+        return _is_mounted(self.mount)
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the program of a modelled device runs."""
+        if not _is_mounted(self.answering):
+            return False
+        try:
+            os.close(os.open(self.answering, os.O_RDONLY))  # a stat may be answered from what the kernel remembers
+        except OSError:  # its program is gone, and only the mount has remained
+            return False
+        return True
+
+    def find_loop(self) -> str | None:
+        """Return the loop device on the image or on the answering file, if there is one."""
+        for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+            if backing.read_text().removesuffix("\n") in (str(self.image), str(self.answering)):
+                return backing.parts[3]
+        return None
+
+    def detach(self, *, force: bool = False) -> None:
+        """Unmount and detach all; with `force` also while somebody uses it, who then gets I/O errors.
+
+        Raises UserError while somebody uses it, and nothing is detached then.
+        """
+        if self.is_mounted:
+            self._unmount_filesystem(force)
+        self._detach_loop(force)
+        self._unmount_answering(force)
+        with awaiting_end(self.program):  # until then it holds the image
+            pass
+
+    def _detach_loop(self, force: bool) -> None:
+        """Detach the loop device; the kernel does so when the last program that looks at it has closed it."""
+        loop = self.find_loop()
+        if loop is None:
+            return
+        run_privileged("losetup", ["--detach", f"/dev/{loop}"])
+        deadline = time.monotonic() + (1 if force else _PATIENCE_S)
+        while self.find_loop() is not None:
+            if time.monotonic() > deadline:
+                if force:
+                    return
+                raise UserError(f"device {self.device}: /dev/{loop} is in use; `fuser -v /dev/{loop}` shows by whom")
+            time.sleep(0.02)
+
+    def _unmount_answering(self, force: bool) -> None:
+        """Unmount the file that answers; the kernel lets go of it a moment after the loop device on it has gone."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while _is_mounted(self.answering):
+            try:
+                unmount_fuse(self.answering, lazy=force)
+            except UserError as error:
+                if "busy" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def remove(self, *, force: bool = False) -> bool:
+        """Detach all and remove the folder, data included; False when there was nothing."""
+        if not self.path.exists():
+            return False
+        self.detach(force=force)
+        shutil.rmtree(self.path)
+        return True
+
+    def _unmount_filesystem(self, force: bool) -> None:
+        deadline = time.monotonic() + (_PATIENCE_S if force else 0)
+        while True:
+            try:
+                run_privileged("umount", [str(self.mount)])
+            except UserError as error:
+                if "busy" not in str(error):
+                    raise
+                if not force:
+                    raise UserError(
+                        f"device {self.device} is in use; `fuser -vm {self.mount}` shows by whom; end that, "
+                        "then try again"
+                    ) from error
+                if time.monotonic() > deadline:
+                    run_privileged("umount", ["--lazy", str(self.mount)])
+                    return
+                time.sleep(0.1)
+            else:
+                return
+
+
+@contextmanager
+def awaiting_end(pid_file: Path) -> Iterator[None]:
+    """Wait after the body until the process whose number is in the file has ended; the body may remove the file."""
+    try:
+        descriptor = os.pidfd_open(int(pid_file.read_text()))
+    except (FileNotFoundError, ProcessLookupError):
+        yield
+        return
+    try:
+        yield
+        select.select([descriptor], [], [], _PATIENCE_S)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def claim_folder(folder: DeviceFolder) -> Iterator[None]:
+    """Keep other processes from bringing emulated devices of the same image directory up or down meanwhile."""
+    if not folder.images.is_dir():
+        raise UserError(
+            f"device {folder.device}: image_directory {folder.images} is no directory; make it, or name another"
+        )
+    descriptor = _lock(folder.images / _FOLDER)
+    try:
+        yield
+    finally:
+        if not any((folder.images / _FOLDER).iterdir()):
+            (folder.images / _FOLDER).rmdir()
+        os.close(descriptor)
+
+
+def _lock(folder: Path) -> int:
+    """Return a descriptor that holds the folder, made if need be; who waited for one that was removed makes another."""
+    while True:
+        try:
+            folder.mkdir(exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError as error:
+            if not folder.parent.is_dir():
+                raise UserError(f"the directory {folder.parent} has gone") from error
+            continue  # removed between the two
+        except OSError as error:
+            raise UserError(f"cannot use {folder} ({error.strerror}); it must belong to this user") from error
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if folder.is_dir() and os.path.samestat(os.fstat(descriptor), folder.lstat()):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_mounted(point: Path) -> bool:
+    return any(mount.point == point for mount in list_mounts())

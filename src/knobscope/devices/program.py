@@ -1,0 +1,55 @@
+"""The program that answers as a modelled device would (devmodel/), and a device model in its words."""
+
+import os
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.specs.device_model import DeviceModel
+from knobscope.specs.quantity import read_duration_ns, read_percentage, read_rate, read_size
+from knobscope.specs.transport import read_transport
+
+__all__ = ["early_arguments", "find_program", "model_arguments"]
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+#: How a parameter is read, by its name; the program takes nanoseconds, bytes and bytes per second.
+_READ = {
+    **dict.fromkeys(("bus", "write_bus", "drain", "media"), read_rate),
+    **dict.fromkeys(("cache", "unit", "stall_every"), read_size),
+    "jitter": read_percentage,
+}
+_PLAIN = ("channels", "queue", "seed")
+
+
+def find_program(name: str = "devmodel") -> Path:
+    """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built beside the checkout.
+
+    Raises UserError when it is not built.
+    """
+    named = os.environ.get("KNOBSCOPE_DEVMODEL")
+    program = (Path(named).absolute() if named else _CHECKOUT / "devmodel" / "build") / name
+    if not program.is_file():
+        origin = " (from KNOBSCOPE_DEVMODEL)" if named else ""
+        raise UserError(f"the program for modelled devices is not built: no {program}{origin}; run `make setup`")
+    return program
+
+
+def model_arguments(model: DeviceModel) -> list[str]:
+    """Return a device model as KEY=VALUE arguments of the program; what is absent is left out."""
+    arguments = []
+    for key, value in model.model_dump(exclude_none=True).items():
+        if key == "power_loss_protection":
+            arguments.append(f"protected={int(value)}")
+        elif key == "kind" or key in _PLAIN:
+            arguments.append(f"{key}={value}")
+        else:
+            arguments.append(f"{key}={_READ.get(key, read_duration_ns)(value):.6f}")
+    return arguments
+
+
+def early_arguments() -> list[str]:
+    """Return by how much reads, writes and flushes are answered early, as arguments of the program."""
+    transport = read_transport()
+    if transport is None:
+        return []
+    early = (transport.read_us, transport.write_us, transport.flush_us)
+    return ["--early", ",".join(str(round(1000 * us)) for us in early)]

@@ -1,0 +1,61 @@
+"""What of a modelled device this machine cannot emulate: the way to it has a latency and a ceiling of its own."""
+
+from knobscope.specs.device import Device
+from knobscope.specs.device_figures import PAGE, random_read_iops, random_write_iops
+from knobscope.specs.device_figures import flush_latency_us as flush_us
+from knobscope.specs.device_model import DeviceModel, DiskModel
+from knobscope.specs.quantity import read_duration_ns, read_rate
+from knobscope.specs.transport import Transport, read_transport
+
+__all__ = ["describe_limits"]
+
+#: As many requests as a loop device holds.
+_DEPTH = 128
+#: A device that is slower by this share than it should be is not noticed among the noise of runs.
+_TOLERANCE = 1.05
+
+
+def describe_limits(device: Device) -> list[str]:
+    """Return, in sentences, what of a modelled device cannot be emulated here; nothing for other devices."""
+    if device.emulate is None or device.emulate.model is None:
+        return []
+    transport = read_transport()
+    if transport is None:
+        return [
+            f"{device.name}: what this machine can emulate was not measured yet; `knobscope devices calibrate` does, "
+            "or the first study"
+        ]
+    model = device.emulate.model
+    return [f"{device.name}: {text}" for text in [*_rates(model, transport), *_latencies(model, transport)]]
+
+
+def _rates(model: DeviceModel, transport: Transport) -> list[str]:
+    texts = []
+    for what, wanted, ceiling in (
+        ("random reads", random_read_iops(model, _DEPTH), transport.read_iops),
+        ("random writes", random_write_iops(model, _DEPTH), transport.write_iops),
+    ):
+        if wanted is not None and wanted > ceiling * _TOLERANCE:
+            texts.append(
+                f"{what} cannot be emulated here above {_round(ceiling)} IOPS; the device has {_round(wanted)} at depth"
+            )
+    return texts
+
+
+def _latencies(model: DeviceModel, transport: Transport) -> list[str]:
+    bus_us = PAGE / read_rate(model.bus) * 1e6 if model.bus else 0.0
+    wanted: list[tuple[str, float | None, float]] = [
+        ("write", read_duration_ns(model.write) / 1e3 + bus_us, transport.write_us),
+        ("flush", flush_us(model), transport.flush_us),
+    ]
+    if not isinstance(model, DiskModel):
+        wanted.insert(0, ("read", read_duration_ns(model.read) / 1e3 + bus_us, transport.read_us))
+    return [
+        f"a {what} cannot be emulated here below {least:.0f} us; the device takes {us:.0f} us"
+        for what, us, least in wanted
+        if us is not None and least > us * _TOLERANCE
+    ]
+
+
+def _round(rate: float) -> str:
+    return f"{float(f'{rate:.2g}'):,.0f}"

@@ -1,0 +1,105 @@
+"""Models fitted to published figures, checked in simulated time: nothing here needs root."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from knobscope.devices.fit import Figures, find_misfits, fit_device, fit_model, known_drives, read_figures
+from knobscope.devices.program import find_program, model_arguments
+from knobscope.errors import UserError
+from knobscope.specs import Device, FlashModel
+from knobscope.specs.device_figures import random_read_iops, random_write_iops, sequential_write_rate
+from knobscope.specs.emulation_limits import describe_limits
+from knobscope.specs.transport import Transport, write_transport
+
+pytestmark = pytest.mark.real  # the simulator is built by `make setup`
+
+DRIVE = Figures("DRIVE_1", "nvme_ssd", 1, 2.0e9, 200_000, 250_000, 800e6, 40_000, 60_000)
+HEADER = "model,dev,rbps,rrandiops,rseqiops,wbps,wrandiops,wseqiops\n"
+TABLE = Path(__file__).parents[3] / "shared/data/iocost_device_models.csv"
+
+
+def simulate(model: FlashModel, operation: str, length: int, depth: int, order: str) -> float:
+    """Return bytes per second in simulated time, in the sustained state."""
+    command = [str(find_program("simulate")), str(1 << 30), operation, str(length), str(depth), order, "5", "5"]
+    done = subprocess.run([*command, *model_arguments(model)], capture_output=True, text=True, check=True)
+    return float(done.stdout) * length
+
+
+def test_fitted_model_comes_to_the_figures() -> None:
+    model = fit_model(DRIVE)
+    assert simulate(model, "read", 4096, 256, "random") / 4096 == pytest.approx(DRIVE.rrandiops, rel=0.01)
+    assert simulate(model, "read", 4096, 256, "sequential") / 4096 == pytest.approx(DRIVE.rseqiops, rel=0.01)
+    assert simulate(model, "read", 131072, 256, "sequential") == pytest.approx(DRIVE.rbps, rel=0.01)
+    assert simulate(model, "write", 4096, 256, "random") / 4096 == pytest.approx(DRIVE.wrandiops, rel=0.01)
+    assert simulate(model, "write", 4096, 256, "sequential") / 4096 == pytest.approx(DRIVE.wseqiops, rel=0.01)
+    assert simulate(model, "write", 131072, 256, "sequential") == pytest.approx(DRIVE.wbps, rel=0.01)
+    assert find_misfits(DRIVE, model) == []
+
+
+@pytest.mark.parametrize("depth", [1, 8, 32])
+def test_closed_forms_say_what_the_simulation_does(depth: int) -> None:
+    model = fit_model(DRIVE)
+    assert random_read_iops(model, depth) == pytest.approx(
+        simulate(model, "read", 4096, depth, "random") / 4096, rel=0.03
+    )
+    assert random_write_iops(model, depth) == pytest.approx(
+        simulate(model, "write", 4096, depth, "random") / 4096, rel=0.03
+    )
+    assert sequential_write_rate(model, depth=depth) == pytest.approx(
+        simulate(model, "write", 131072, depth, "sequential"), rel=0.03
+    )
+
+
+def test_fitted_device_is_a_valid_spec_that_names_its_source() -> None:
+    device = fit_device(DRIVE, "figures.csv")
+    again = Device.model_validate(device.model_dump(mode="json", exclude_defaults=True))
+    assert (again.name, again.tier, again.source) == ("drive-1", "nvme_ssd", ["figures.csv: DRIVE_1"])
+
+
+def test_figures_that_contradict_each_other_are_named() -> None:
+    odd = Figures("ODD", "sata_ssd", 1, 300e6, 100_000, 100_000, 300e6, 50_000, 50_000)  # 100,000 reads are 410 MB/s
+    assert [misfit.figure for misfit in find_misfits(odd, fit_model(odd))] == ["rrandiops", "rseqiops"]
+
+
+def test_medians_of_several_rows(tmp_path: Path) -> None:
+    table = tmp_path / "figures.csv"
+    rows = [f"D,sda,{n}00,{n}0,{n}1,{n}2,{n}3,{n}4\n" for n in (1, 2, 9)]
+    table.write_text(HEADER + "".join(rows))
+    assert read_figures(table, "D") == Figures("D", "sata_ssd", 3, 200, 20, 21, 22, 23, 24)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model,rbps\nD,1\n", r"figures.csv:1: columns rrandiops, rseqiops, wbps, wrandiops, wseqiops are missing"),
+        (HEADER + "D,sda,1,2,x,4,5,6\n", r"figures.csv:2: rseqiops: found 'x'; expected a number above 0"),
+        (HEADER + "E,sda,1,2,3,4,5,6\n", r"has no drive 'D'; expected .*E"),
+    ],
+)
+def test_wrong_tables_are_explained(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "figures.csv").write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_figures(tmp_path / "figures.csv", "D")
+
+
+def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    device = fit_device(DRIVE, "figures.csv")
+    assert "was not measured yet" in describe_limits(device)[0]
+    write_transport(Transport(40, 30, 50, 100_000, 90_000, 1e10, 1e10))
+    assert describe_limits(device) == [
+        "drive-1: random reads cannot be emulated here above 100,000 IOPS; the device has 200,000 at depth",
+        "drive-1: a write cannot be emulated here below 30 us; the device takes 22 us",
+    ]
+    write_transport(Transport(10, 10, 10, 1e6, 1e6, 1e10, 1e10))
+    assert describe_limits(device) == []
+
+
+@pytest.mark.skipif(not TABLE.is_file(), reason=f"no {TABLE}: figures of others are not part of the repository")
+def test_most_drives_of_the_published_table_are_met() -> None:
+    figures = [read_figures(TABLE, drive) for drive in known_drives(TABLE)]
+    misfits = [misfit for one in figures for misfit in find_misfits(one, fit_model(one), 0.1)]
+    assert len(figures) == 36
+    assert {misfit.figure for misfit in misfits} <= {"wseqiops", "wrandiops"}
