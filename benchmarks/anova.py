@@ -16,8 +16,8 @@ import statsmodels.api as sm
 from statsmodels.formula.api import ols
 from threadpoolctl import threadpool_limits
 
-from knobscope.select.anova import Anova
-from knobscope.select.design import Settings, pairwise_terms
+from knobscope.statistics.design import Settings, pairwise_terms
+from knobscope.statistics.models.anova import Anova
 
 LEVELS = (3, 3, 2, 2, 3, 3, 3)
 

@@ -8,7 +8,8 @@ import pytest
 from known_tables import grid, known_grid
 
 from knobscope.errors import UserError
-from knobscope.select import MODELS, select_knobs
+from knobscope.select import select_knobs
+from knobscope.statistics.models import MODELS
 
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 KEYS = {
@@ -91,7 +92,7 @@ def test_turning_point_of_an_important_knob_is_found() -> None:
     assert [(p["knob"], p["type"], p["value"]) for p in result.points] == [("size", "turning", 8.0)]
 
 
-def test_a_special_value_has_no_place_on_a_log_axis() -> None:
+def test_a_special_value_has_no_position_on_a_log_axis() -> None:
     table = grid(size=[0, 1, 2, 4, 8, 16, 32], mode=[0, 1], other=[1, 2, 3, 4])
     curve = {0: 5.0, 1: 1.0, 2: 1.5, 4: 2.2, 8: 3.0, 16: 2.0, 32: 1.2}
     table["y"] = 100 * table["size"].map(curve) * np.exp(np.random.default_rng(1).normal(0, 0.02, len(table)))

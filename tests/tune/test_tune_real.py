@@ -1,22 +1,18 @@
 """A tuning session on a real SQLite: it goes on where it stopped, and the study's database says what came out."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
+from studies import make_folder, place_profile
 
-from knobscope.characterise.curves import QUICK
-from knobscope.characterise.profile import measure_profile
 from knobscope.cli import main
 from knobscope.detect import StudyFiles, build_database
-from knobscope.devices import open_device
 from knobscope.report import render_report
-from knobscope.specs import Device, load_study, read_spec
-from knobscope.tables import write_json
+from knobscope.specs import load_study
+from knobscope.storage import write_sealed
 
-ROOT = Path(__file__).parents[2]
 STUDY = """
 name: tiny
 description: SQLite, tuned in miniature
@@ -37,17 +33,10 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tune")
-    (folder / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
-    device = read_spec(ROOT / "specs/devices/here.yaml", Device, None)[1]
-    with open_device(device, folder, "tiny") as opened:
-        write_json(
-            folder / "here.json", measure_profile(opened, replace(QUICK, file_bytes=16 << 20, window_ms=50, repeats=1))
-        )
-    write_json(folder / "fit.json", {"importance": [{"knob": "journal_mode"}, {"knob": "cache_size"}]})
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_folder(tmp_path_factory.mktemp("tune"))
+    place_profile(folder, "tiny")
+    write_sealed(folder / "fit.json", {"importance": [{"knob": "journal_mode"}, {"knob": "cache_size"}]})
     return folder
 
 
@@ -56,28 +45,30 @@ def tune(folder: Path, trials: int) -> None:
     study.write_text(STUDY % {"trials": trials})
     out = folder / CASE / "runs/tune"
     arguments = ["--study", str(study), "--root", str(folder), "--case", CASE, "--fit", str(folder / "fit.json")]
-    arguments += ["--profile", str(folder / "here.json"), "--store", str(folder / "store")]
+    arguments += ["--profile", str(folder / "results/tiny/devices/here.json"), "--store", str(folder / "store")]
     assert main(["tune", *arguments, "--plan-out", str(folder / "plan.parquet"), "--out", str(out)]) == 0
 
 
-def test_a_session_goes_on_where_it_stopped(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tune(place, trials=2)
-    first = {path.stem for path in (place / "store").glob("*.json")}
+def test_a_session_goes_on_where_it_stopped(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tune(project, trials=2)
+    first = {path.stem for path in (project / "store").glob("*.json")}
     assert len(first) >= 2 * 2 + 2  # two tuners, and the default before and after them
     capsys.readouterr()
-    tune(place, trials=3)
+    tune(project, trials=3)
     stored = int(capsys.readouterr().err.rsplit("measured now, ", 1)[1].split(" ", 1)[0])
     assert stored >= 2 * 2 + 1
-    tune(place, trials=3)
+    tune(project, trials=3)
     assert "0 measured now" in capsys.readouterr().err
-    for path in (place / "store").glob("*.json"):
+    for path in (project / "store").glob("*.json"):
         assert json.loads(path.read_text())["run"]["phase"] == "tune"
 
 
-def test_the_database_and_the_report_say_what_came_out(place: Path) -> None:
-    specs = load_study(place / "specs/studies/tiny.yaml", place, runnable=False)
-    database = place / "study.duckdb"
-    files = StudyFiles([place / CASE / "runs/tune"], [place / "plan.parquet"], [], [place / "here.json"])
+def test_the_database_and_the_report_say_what_came_out(project: Path) -> None:
+    specs = load_study(project / "specs/studies/tiny.yaml", project, runnable=False)
+    database = project / "study.duckdb"
+    files = StudyFiles(
+        [project / CASE / "runs/tune"], [project / "plan.parquet"], [], [project / "results/tiny/devices/here.json"]
+    )
     build_database(files, specs, database)
     with duckdb.connect(str(database), read_only=True) as connection:
         curve = connection.execute(
@@ -91,7 +82,7 @@ def test_the_database_and_the_report_say_what_came_out(place: Path) -> None:
         assert ratios[0] >= 1
     assert [space for space, _ in tuned] == ["all", "top1"]
     assert all(runs in (0, 2) for _, runs in tuned)
-    render_report(database, specs, place / "report.html")
-    page = (place / "report.html").read_text()
+    render_report(database, specs, project / "report.html")
+    page = (project / "report.html").read_text()
     assert "Best throughput by number of runs" in page
     assert "five of thirty knobs" in page

@@ -13,7 +13,8 @@ from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.selection import Selection, select_knobs
 from knobscope.specs import Dbms, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
-from knobscope.tables import read_table, write_json
+from knobscope.storage import write_sealed
+from knobscope.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
     )
-    write_json(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
+    write_sealed(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0

@@ -1,29 +1,26 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from knobscope.errors import UserError
-from knobscope.select.anova import Anova
-from knobscope.select.blocks import remove_block_offsets
-from knobscope.select.design import Floats, FullGrid, Settings, Space
-from knobscope.select.explained import LEAST_MAIN_SHARE, ExplainedTerm, list_terms
-from knobscope.select.forest import ExtraTrees
-from knobscope.select.models import Model
-from knobscope.select.parallel import one_thread
-from knobscope.select.points import Axis, find_points
-from knobscope.select.ranking import rank_knobs
-from knobscope.select.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
-from knobscope.select.stopping import Runs, Stop, decide_stop
+from knobscope.processes.parallel import one_thread
+from knobscope.statistics.curves import important_points
+from knobscope.statistics.design import FullGrid, Settings, Space
+from knobscope.statistics.explained import ExplainedTerm, list_terms
+from knobscope.statistics.models.forest import ExtraTrees
+from knobscope.statistics.points import Axis
+from knobscope.statistics.ranking import rank_knobs
+from knobscope.statistics.response import read_response, remove_block_offsets
+from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
+from knobscope.tables import finite
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "finite", "important_points", "level_effects", "read_response", "select_knobs"]
+__all__ = ["Selection", "select_knobs"]
 
 
 @dataclass(frozen=True)
@@ -47,34 +44,6 @@ class Selection:
     def to_json(self) -> dict[str, Any]:
         """Return the fields, ready for json.dumps; numbers that JSON cannot hold (infinite) are None."""
         return {name: finite(value) for name, value in asdict(self).items()}
-
-
-def finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot hold (infinite, not a number) by None, at any depth."""
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def read_response(frame: "pd.DataFrame", response: str, log: bool) -> Floats:
-    """Return the response column as numbers, their natural logarithm with `log`. UserError: missing, words, <= 0."""
-    import pandas as pd
-
-    if response not in frame.columns:
-        raise UserError(f"no column {response!r}; the table has {', '.join(map(str, frame.columns))}")
-    values = pd.to_numeric(frame[response], errors="coerce").to_numpy(float)
-    if bad := int((~np.isfinite(values)).sum()):
-        raise UserError(
-            f"column {response!r} is not a finite number in {bad} of {len(values)} rows; leave such runs out"
-        )
-    if log and len(values) and values.min() <= 0:
-        raise UserError(
-            f"column {response!r} holds {values.min():g}: its logarithm needs values above 0; "
-            "leave failed runs out, or do not take the logarithm"
-        )
-    return np.asarray(np.log(values) if log else values)
 
 
 @dataclass(frozen=True)
@@ -127,7 +96,8 @@ def select_knobs(
             values = remove_block_offsets(settings.groups(), rows["block"].to_numpy(), values)
         is_random = ~rows["is_chosen"].to_numpy(bool) if "is_chosen" in rows.columns else None
         averaged = Runs.of(settings, values, is_random)
-        decision = decide_stop(averaged, model, possible, threshold, splits, seed)
+        look = rows["round"].nunique() if "round" in rows.columns else 1
+        decision = decide_stop(averaged, model, possible, threshold, splits, seed, look)
         explained = decision.model.explain(averaged.settings, averaged.response) if decision.model else []
         return _Fit(averaged, decision, explained, important_points(decision, averaged, explained, axes or {}))
 
@@ -176,59 +146,3 @@ def _encode(
     both = pd.concat([frame[[f for f in factors if f in frame]] for frame in (runs, candidates)])
     everything = Settings.from_frame(both, factors, levels)
     return everything.take(slice(len(runs))), everything
-
-
-def level_effects(model: Model, settings: Settings, factor: str) -> Floats:
-    """Return the mean prediction per level of a factor, the other factors as in the rows (partial dependence)."""
-    column = settings.factors.index(factor)
-    count = len(settings.levels[column])
-    codes = np.tile(settings.codes, (count, 1, 1))
-    codes[:, :, column] = np.arange(count)[:, None]
-    predicted = model.predict(settings.with_codes(codes.reshape(-1, len(settings.factors))))
-    return np.asarray(predicted.reshape(count, -1).mean(axis=1))
-
-
-def _unexplained_variance(stop: Stop, runs: Runs) -> float:
-    """What a model leaves of the response: residual variance of an analysis of variance, held-out error of others.
-
-    Trees fit their training rows, noise and all: their residuals say nothing about noise.
-    """
-    variance = float(np.var(runs.response))
-    if isinstance(stop.model, Anova):
-        residual = runs.response - stop.model.predict(runs.settings)
-        return float((residual**2).sum()) / max(len(residual) - stop.model.columns, 1)
-    return variance * (1 - float(np.clip(np.median(stop.r2_splits), 0, 1)))
-
-
-def important_points(
-    stop: Stop, runs: Runs, explained: Sequence[ExplainedTerm], axes: Mapping[str, Axis]
-) -> list[dict[str, Any]]:
-    """Important points of the ordered knobs whose main effect explains 10 % of the variance or more.
-
-    Over the levels that were seen; ordered by `score`, turn ratio x explained share (Hui et al., SIGMOD 2024). None
-    without a fit.
-    """
-    if stop.model is None:
-        return []
-    model, noise = stop.model, math.sqrt(_unexplained_variance(stop, runs))
-    shares = {term.term.factors[0]: term.explained_share for term in explained if len(term.term.factors) == 1}
-    found = []
-    for knob, share in shares.items():
-        if share < LEAST_MAIN_SHARE:
-            continue
-        numbers = runs.settings.numbers(knob)
-        if numbers is None:
-            continue
-        axis = axes.get(knob, "linear")
-        counts = np.bincount(runs.settings.column(knob), minlength=len(numbers))
-        # A special value such as 0 for "off" has no place on a log axis.
-        seen = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
-        if not len(seen):
-            continue
-        error = noise / math.sqrt(counts[seen].mean())
-        effects = level_effects(model, runs.settings, knob)[seen]
-        points = find_points([numbers[i] for i in seen], effects.tolist(), axis, error)
-        found += [
-            {"knob": knob, **point.to_json(), "share": share, "score": point.turn_ratio * share} for point in points
-        ]
-    return sorted(found, key=lambda point: (-point["score"], point["knob"]))

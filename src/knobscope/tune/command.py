@@ -1,7 +1,6 @@
 """`knobscope tune`: runs tuners on a case, through the same measured runs."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from knobscope.plan import parse_case
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
+from knobscope.storage import read_sealed
 from knobscope.tables import write_table
 from knobscope.tune.session import count_runs, tune_case
 from knobscope.tune.tuner import make_tuners
@@ -24,7 +24,7 @@ def _run(args: argparse.Namespace) -> int:
     tune = specs.study.tune
     if tune is None:
         raise UserError(f"{args.study} has no section `tune`, which says how often to try what")
-    ranking = [entry["knob"] for entry in json.loads(args.fit.read_text())["importance"]]
+    ranking = [entry["knob"] for entry in read_sealed(args.fit)["importance"]]
     tuners = make_tuners(specs, case, tune, ranking)
     for space in dict.fromkeys(tuner.name for tuner in tuners):
         knobs = next(tuner.space for tuner in tuners if tuner.name == space).parameters

@@ -6,31 +6,30 @@ complete blocks with the default configuration, and only those runs say how good
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from knobscope.plan.blocks import build_block, config_id_of, load_id_of
 from knobscope.search_space import Configuration
 from knobscope.specs import Case, StudySpecs
 from knobscope.specs.study import Tune
+from knobscope.tables import PlanRow, RunRecord, TrialRow
 from knobscope.tune.schedule import Step, tuning_blocks
 from knobscope.tune.tuner import Tuner
 
 __all__ = ["count_runs", "tune_case"]
 
-Row = dict[str, Any]
-Measure = Callable[[Row], Row]
+Measure = Callable[[PlanRow], RunRecord]
 
 
 def tune_case(
     specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner], measure: Measure
-) -> tuple[list[Row], list[Row], list[Row]]:
+) -> tuple[list[RunRecord], list[PlanRow], list[TrialRow]]:
     """Run all tuners; returns records of runs, rows of table `plan`, and rows of table `trials`.
 
     `measure` returns the record of a planned run, as `Measurer.measure` does.
     """
-    records: list[Row] = []
-    plan: list[Row] = []
-    trials: list[Row] = []
+    records: list[RunRecord] = []
+    plan: list[PlanRow] = []
+    trials: list[TrialRow] = []
     for index, steps in enumerate(tuning_blocks(case, specs.study.seed, len(tuners), tune.trials)):
         for position, step in enumerate(steps):
             tuner = tuners[step.tuner] if step.tuner is not None else None
@@ -47,14 +46,15 @@ def tune_case(
                 for one in tuners:
                     one.begin(record["run"]["throughput_ops"])
     best = {(tuner.name, tuner.seed): tuner.best_trial for tuner in tuners}
-    trials = [{**row, "is_winner": row["trial"] == best[row["space"], row["seed"]]} for row in trials]
+    for trial in trials:
+        trial["is_winner"] = trial["trial"] == best[trial["space"], trial["seed"]]
     winners = _confirmation(specs, case, tune, tuners)
     return [*records, *(measure(row) for row in winners)], [*plan, *winners], trials
 
 
 def _plan_row(
     tuners: Sequence[Tuner], case: Case, block: int, position: int, step: Step, configuration: Configuration
-) -> Row:
+) -> PlanRow:
     dbms = tuners[0].space.dbms
     return {
         "block_id": f"{case}/tune-0-{block}",
@@ -71,7 +71,7 @@ def _plan_row(
     }
 
 
-def _trial_row(case: Case, tuner: Tuner, trial: int, record: Row, row: Row) -> Row:
+def _trial_row(case: Case, tuner: Tuner, trial: int, record: RunRecord, row: PlanRow) -> TrialRow:
     return {
         "dbms": case.dbms,
         "device": case.device,
@@ -85,11 +85,11 @@ def _trial_row(case: Case, tuner: Tuner, trial: int, record: Row, row: Row) -> R
     }
 
 
-def _confirmation(specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner]) -> list[Row]:
+def _confirmation(specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner]) -> list[PlanRow]:
     """Return the plan of the last blocks: every winner once in each, in random order."""
     dbms, default = tuners[0].space.dbms, tuners[0].space.default
     winners = {config_id_of(case.dbms, tuner.best): tuner.best for tuner in tuners if tuner.best != default}
-    rows: list[Row] = []
+    rows: list[PlanRow] = []
     for repeat in range(tune.repeats if winners else 0):
         rows += build_block(
             case, dbms, "tune", 1, repeat, list(winners.values()), default, specs.study.seed, repeat=repeat

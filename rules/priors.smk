@@ -1,0 +1,13 @@
+# Instead of stage 5, in a study that names a prior: the ranking of an earlier study, in the form of a fit.
+
+
+rule priors:
+    output:
+        f"{RESULTS}/{{case}}/fit/prior.json",
+    log:
+        f"{RESULTS}/logs/{{case}}/priors.log",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.prior_spec(wildcards.case),
+    shell:
+        "knobscope models apply --study {params.study:q} --case {wildcards.case:q} --out {output:q} 2>&1 | tee {log:q}"

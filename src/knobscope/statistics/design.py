@@ -1,0 +1,276 @@
+"""Settings as integer codes, terms of a model, and the design matrix of a linear model with categorical factors."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from knobscope.errors import UserError
+from knobscope.statistics.arrays import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "FullGrid",
+    "Settings",
+    "Space",
+    "Term",
+    "contained_terms",
+    "design_matrix",
+    "pairwise_terms",
+    "single_terms",
+]
+
+
+@dataclass(frozen=True, order=True)
+class Term:
+    """One term of a linear model: a factor (main effect) or several (interaction)."""
+
+    factors: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name in the usual notation, `a` or `a:b`."""
+        return ":".join(self.factors)
+
+    def contains(self, other: "Term") -> bool:
+        """Whether this term is an interaction that has `other` as a part."""
+        return len(self.factors) > len(other.factors) and all(factor in self.factors for factor in other.factors)
+
+
+def contained_terms(terms: Iterable[Term]) -> set[Term]:
+    """Return the parts of all interactions among the terms, whether they are among the terms themselves or not."""
+    return {
+        Term(part)
+        for term in terms
+        for size in range(1, len(term.factors))
+        for part in combinations(term.factors, size)
+    }
+
+
+def single_terms(factors: Sequence[str]) -> list[Term]:
+    """Return the main effects."""
+    return [Term((factor,)) for factor in factors]
+
+
+def pairwise_terms(factors: Sequence[str]) -> list[Term]:
+    """Return the main effects and all two-way interactions."""
+    return single_terms(factors) + [Term(pair) for pair in combinations(factors, 2)]
+
+
+def _as_numbers(values: Iterable[Any]) -> list[float] | None:
+    """Return the values as finite numbers, or None when one of them is a word or a truth value."""
+    numbers = []
+    for value in values:
+        if isinstance(value, bool | np.bool_):
+            return None
+        try:
+            numbers.append(float(value))
+        except (TypeError, ValueError):
+            return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Configurations of runs: `codes` has a row per run and a column per factor, the index into the factor's levels.
+
+    Levels are in order of size where all of a factor's levels are numbers, else in order of their text.
+    """
+
+    factors: tuple[str, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    codes: Ints
+    noise_columns: int = 0  # so many factors at the end are random, see `with_noise_columns`
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame",
+        factors: Sequence[str],
+        levels: Mapping[str, Sequence[Any]] | None = None,
+    ) -> "Settings":
+        """Encode the factor columns of a frame; `levels` adds levels that the frame does not hold (yet)."""
+        import pandas as pd
+
+        columns, all_levels = [], []
+        for factor in factors:
+            if factor not in frame.columns:
+                raise UserError(f"no column {factor!r}; the table has {', '.join(map(str, frame.columns))}")
+            if missing := int(frame[factor].isna().sum()):
+                raise UserError(f"column {factor!r} has no value in {missing} rows; every run needs a value")
+            found = [*frame[factor].unique().tolist(), *(levels or {}).get(factor, ())]
+            numbers = _as_numbers(found)
+            keys = frame[factor].astype(float) if numbers else frame[factor].astype(str)
+            distinct = sorted(set(numbers)) if numbers else sorted(set(map(str, found)))
+            labels: dict[Any, Any] = {(float(v) if numbers else str(v)): v for v in reversed(found)}
+            columns.append(pd.Index(distinct).get_indexer(pd.Index(keys)))
+            all_levels.append(tuple(labels[key] for key in distinct))
+        codes = np.column_stack(columns).astype(np.int64) if columns else np.zeros((len(frame), 0), np.int64)
+        return cls(tuple(factors), tuple(all_levels), codes)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.codes)
+
+    def take(self, rows: Any) -> "Settings":
+        """Return the given rows (indices or a mask)."""
+        return replace(self, codes=self.codes[rows])
+
+    def with_codes(self, codes: Ints) -> "Settings":
+        """Return other rows over the same factors."""
+        return replace(self, codes=codes)
+
+    def with_noise_columns(self, count: int, rng: np.random.Generator) -> "Settings":
+        """Add factors that cannot matter: shuffled copies of factors drawn at random, so of the same kinds."""
+        copied = rng.integers(0, len(self.factors), count)
+        columns = [rng.permutation(self.codes[:, column]) for column in copied]
+        names = tuple(f"noise column {number + 1}" for number in range(count))
+        levels = tuple(self.levels[column] for column in copied)
+        return Settings(self.factors + names, self.levels + levels, np.column_stack([self.codes, *columns]), count)
+
+    def column(self, factor: str) -> Ints:
+        """Return the codes of one factor."""
+        return self.codes[:, self.factors.index(factor)]
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The factors that are no noise columns."""
+        return self.factors[: len(self.factors) - self.noise_columns]
+
+    def levels_of(self, factor: str) -> tuple[Any, ...]:
+        """Return the levels of a factor."""
+        return self.levels[self.factors.index(factor)]
+
+    def only(self, factors: Sequence[str]) -> "Settings":
+        """Return the same rows with only these factors."""
+        columns = [self.factors.index(factor) for factor in factors]
+        return Settings(tuple(factors), tuple(self.levels[j] for j in columns), self.codes[:, columns])
+
+    def coarsened(self, most: int, parts: int) -> "Settings":
+        """Cut every numeric factor with more than `most` levels into `parts` with about equally many rows.
+
+        A part is named by its median level.
+        """
+        codes, all_levels = self.codes.copy(), list(self.levels)
+        for column, factor in enumerate(self.factors):
+            numbers = self.numbers(factor)
+            if numbers is None or len(numbers) <= most:
+                continue
+            edges = np.unique(np.quantile(self.codes[:, column], np.arange(1, parts) / parts, method="higher"))
+            _, codes[:, column] = np.unique(
+                np.searchsorted(edges, self.codes[:, column], side="right"), return_inverse=True
+            )
+            all_levels[column] = tuple(
+                numbers[int(np.median(self.codes[codes[:, column] == part, column]))]
+                for part in range(int(codes[:, column].max()) + 1)
+            )
+        return replace(self, levels=tuple(all_levels), codes=codes)
+
+    def numbers(self, factor: str) -> list[float] | None:
+        """Return the levels of a factor as numbers, None where they are words."""
+        return _as_numbers(self.levels_of(factor))
+
+    def values(self) -> Floats:
+        """Return a row per run of what a tree or a net sees: the number, or the code where levels are words."""
+        lookups = [
+            self.numbers(factor) or range(len(names)) for factor, names in zip(self.factors, self.levels, strict=True)
+        ]
+        columns = [np.asarray(lookup, float)[self.codes[:, j]] for j, lookup in enumerate(lookups)]
+        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+
+    def groups(self) -> Ints:
+        """Number the distinct configurations; runs of the same one share a number."""
+        return np.unique(self.codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def cells(self, term: Term) -> dict[tuple[int, ...], float]:
+        """Return the combinations of levels of a term's factors that occur, and the share of the rows they hold."""
+        columns = [self.factors.index(factor) for factor in term.factors]
+        cells, counts = np.unique(self.codes[:, columns], axis=0, return_counts=True)
+        return dict(zip(map(tuple, cells.tolist()), (counts / len(self)).tolist(), strict=True))
+
+    def some(self, count: int, rng: np.random.Generator) -> "Settings":
+        """Return up to so many rows, at random."""
+        return self if len(self) <= count else self.take(rng.permutation(len(self))[:count])
+
+    def describe(self, term: Term, cell: tuple[int, ...]) -> str:
+        """Write a cell for people, as `knob=value`."""
+        names = [self.levels_of(factor)[code] for factor, code in zip(term.factors, cell, strict=True)]
+        return ", ".join(f"{factor}={name}" for factor, name in zip(term.factors, names, strict=True))
+
+
+class Space(Protocol):
+    """What could be run, as far as the stop rule looks at it; Settings are one."""
+
+    def cells(self, term: Term) -> Mapping[tuple[int, ...], float]:
+        """Return the possible combinations of levels of a term's factors, with the share of the space they hold."""
+
+    def some(self, count: int, rng: np.random.Generator) -> Settings:
+        """Return up to so many possible configurations, at random."""
+
+
+@dataclass(frozen=True)
+class FullGrid:
+    """Every combination of the levels of some settings."""
+
+    settings: Settings
+
+    def cells(self, term: Term) -> dict[tuple[int, ...], float]:
+        """Return all combinations of levels of a term's factors, of equal shares."""
+        counts = [len(self.settings.levels_of(factor)) for factor in term.factors]
+        return dict.fromkeys(product(*map(range, counts)), 1 / math.prod(counts))
+
+    def some(self, count: int, rng: np.random.Generator) -> Settings:
+        """Return so many combinations, at random."""
+        counts = [len(levels) for levels in self.settings.levels]
+        return self.settings.with_codes(rng.integers(0, counts, (count, len(counts))))
+
+
+def _contrasts(codes: Ints, levels: int) -> Floats:
+    """Sum-to-zero contrasts of the seen levels, one row per level; an unseen level is a row of zeros: the average.
+
+    With treatment contrasts an unseen level would silently be predicted as the base level.
+    """
+    seen = np.unique(codes)
+    lookup = np.zeros((levels, max(len(seen) - 1, 0)))
+    if len(seen) > 1:
+        lookup[seen[:-1]] = np.eye(len(seen) - 1)
+        lookup[seen[-1]] = -1
+    return lookup
+
+
+@dataclass(frozen=True)
+class DesignMatrix:
+    """How to turn settings into columns: contrasts per factor (learned from the training rows) and terms."""
+
+    terms: tuple[Term, ...]
+    contrasts: Mapping[str, Floats]
+
+    def columns(self, settings: Settings) -> tuple[Floats, list[slice]]:
+        """Return the matrix (a row per run; the first column is the intercept) and where each term's columns are."""
+        coded = {
+            factor: self.contrasts[factor][settings.column(factor)] for term in self.terms for factor in term.factors
+        }
+        blocks, spans, end = [np.ones((len(settings), 1))], [], 1
+        for term in self.terms:
+            block = coded[term.factors[0]]
+            for factor in term.factors[1:]:
+                width = block.shape[1] * coded[factor].shape[1]
+                block = (block[:, :, None] * coded[factor][:, None, :]).reshape(len(settings), width)
+            blocks.append(block)
+            spans.append(slice(end, end + block.shape[1]))
+            end += block.shape[1]
+        return np.hstack(blocks), spans
+
+
+def design_matrix(settings: Settings, terms: Sequence[Term]) -> DesignMatrix:
+    """Learn the contrasts from training rows."""
+    contrasts = {
+        factor: _contrasts(settings.column(factor), len(levels))
+        for factor, levels in zip(settings.factors, settings.levels, strict=True)
+    }
+    return DesignMatrix(tuple(terms), contrasts)

@@ -1,0 +1,58 @@
+"""The one small interface of all models, and the table of them: a new model is a module and a line here."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self
+
+from knobscope.errors import UserError
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.explained import ExplainedTerm
+from knobscope.statistics.models.anova import Anova
+from knobscope.statistics.models.boosting import LightGbm
+from knobscope.statistics.models.forest import ExtraTrees, RandomForest
+from knobscope.statistics.models.mlp import Mlp
+from knobscope.statistics.models.stepwise import StepwiseAnova
+
+__all__ = ["MODELS", "Model", "make_models"]
+
+
+class Model(Protocol):
+    """What a model of the response over configurations has to do."""
+
+    name: str
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Choose the model's form and fit it to a response per row."""
+
+    def fresh(self) -> Self:
+        """Return a model of the same kind that has not been fitted, so that its form is chosen anew."""
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model of the chosen form, fitted on other rows."""
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row."""
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Return the model's own importance of each factor, not negative; settings are the training rows."""
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the response's variance that each term explains; arguments are the training rows."""
+
+
+#: Name -> models to try, simplest first; a function of the seed.
+MODELS: dict[str, Callable[[int], Sequence[Model]]] = {
+    "anova": lambda seed: [Anova(1), Anova(2)],
+    "lightgbm": lambda seed: [LightGbm(seed)],
+    "random_forest": lambda seed: [RandomForest(seed)],
+    "extra_trees": lambda seed: [ExtraTrees(seed)],
+    "auto": lambda seed: [Anova(1), StepwiseAnova(), LightGbm(seed)],
+    "mlp": lambda seed: [Mlp(seed)],
+}
+
+
+def make_models(name: str, seed: int) -> Sequence[Model]:
+    """Return the models that a name stands for, simplest first. UserError: unknown name."""
+    if name not in MODELS:
+        raise UserError(f"no model {name!r}; expected one of {', '.join(MODELS)}")
+    return MODELS[name](seed)

@@ -1,0 +1,63 @@
+"""Forests of decision trees (scikit-learn): random forest, and extremely randomised trees."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+
+__all__ = ["ExtraTrees", "RandomForest"]
+
+
+class RandomForest:
+    """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split."""
+
+    name = "random_forest"
+
+    def __init__(self, seed: int = 0) -> None:
+        """`seed` fixes every random choice."""
+        self.seed = seed
+        self._model: Any = None
+
+    def _make(self) -> Any:
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(100, random_state=self.seed, n_jobs=1)
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Fit to a response per row."""
+        self._model = self._make().fit(settings.values(), response)
+        return self
+
+    def fresh(self) -> Self:
+        """Return a model that has not been fitted, with the same seed."""
+        return type(self)(self.seed)
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model of the same kind, fitted on other rows."""
+        return self.fresh().fit(settings, response)
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row."""
+        return np.asarray(self._model.predict(settings.values()), float)
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
+        return explain_by_dependence(self, settings, response)
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Share of the variance reduction that splits on each factor brought (mean decrease in impurity)."""
+        return dict(zip(settings.factors, self._model.feature_importances_.tolist(), strict=True))
+
+
+class ExtraTrees(RandomForest):
+    """Extremely randomised trees (Geurts et al. 2006): cut points are drawn, which smooths what few runs can show."""
+
+    name = "extra_trees"
+
+    def _make(self) -> Any:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        return ExtraTreesRegressor(100, min_samples_leaf=2, random_state=self.seed, n_jobs=1)

@@ -1,0 +1,86 @@
+"""A small neural network (scikit-learn's multi-layer perceptron)."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+
+__all__ = ["Mlp"]
+
+
+class Mlp:
+    """The net of Hui et al. (SIGMOD 2024): hidden layers of 10, 10 and 5 units, L-BFGS, standardised inputs.
+
+    Beyond it, words are one-hot, numbers count as ranks, and the response is standardised, or L-BFGS stops at once.
+    """
+
+    name = "mlp"
+
+    def __init__(self, seed: int = 0) -> None:
+        """`seed` fixes the initial weights."""
+        self.seed = seed
+        self._model: Any = None
+        self._centre = self._scale = np.zeros(0)
+        self._mean, self._spread = 0.0, 1.0
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Fit to a response per row."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.neural_network import MLPRegressor
+
+        inputs = _inputs(settings)
+        self._centre, self._scale = inputs.mean(axis=0), np.where(inputs.std(axis=0) > 0, inputs.std(axis=0), 1.0)
+        self._mean, self._spread = float(response.mean()), float(response.std()) or 1.0
+        self._model = MLPRegressor(
+            hidden_layer_sizes=(10, 10, 5),
+            solver="lbfgs",
+            max_iter=10_000,
+            max_fun=100_000,
+            random_state=self.seed,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self._model.fit((inputs - self._centre) / self._scale, (response - self._mean) / self._spread)
+        return self
+
+    def fresh(self) -> Self:
+        """Return a model that has not been fitted, with the same seed."""
+        return type(self)(self.seed)
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model of the same kind, fitted on other rows."""
+        return self.fresh().fit(settings, response)
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row."""
+        inputs = (_inputs(settings) - self._centre) / self._scale
+        return np.asarray(self._model.predict(inputs) * self._spread + self._mean, float)
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
+        return explain_by_dependence(self, settings, response)
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Share of the error that shuffling each factor causes on the given rows: a net has no splits to count."""
+        rng, plain = np.random.default_rng(self.seed), self.predict(settings)
+        losses = []
+        for column in range(len(settings.factors)):
+            codes = settings.codes.copy()
+            codes[:, column] = rng.permutation(codes[:, column])
+            shuffled = Settings(settings.factors, settings.levels, codes)
+            losses.append(float(np.mean((self.predict(shuffled) - plain) ** 2)))
+        total = sum(losses) or 1.0
+        return {factor: loss / total for factor, loss in zip(settings.factors, losses, strict=True)}
+
+
+def _inputs(settings: Settings) -> Floats:
+    """Words one-hot; numbers as their rank among the levels, which no range of values can blow up."""
+    blocks = []
+    for column, factor in enumerate(settings.factors):
+        codes, count = settings.codes[:, column], len(settings.levels[column])
+        blocks.append(codes[:, None].astype(float) if settings.numbers(factor) else np.eye(count)[codes])
+    return np.hstack(blocks)

@@ -1,0 +1,188 @@
+"""Which knobs matter, how sure that is, and whether the ranking may be trusted at all.
+
+Every subsample of the configurations gives a fit, and its permutation importance on the configurations that were left
+out (Breiman 2001): the loss of R2 when one knob's column is shuffled. Split counts or impurity favour knobs with
+many values; held-out permutation does not, but it is coarse where few rows are held out. The order goes by both: the
+score of a knob is the mean of its share of all held-out importance and of its share of the model's own importance above
+that of noise columns. Those are shuffled copies of real columns and show what chance reaches (the shadow attributes of
+Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.models import Model
+from knobscope.statistics.models.anova import InsufficientSamplesError
+from knobscope.statistics.stopping import MIN_TEST_ROWS, Runs, r_squared
+
+__all__ = ["KnobRank", "Ranking", "rank_knobs"]
+
+MOST_NOISE_COLUMNS = 5
+#: Every noise column costs an analysis of variance some columns: so many configurations for each.
+ROWS_PER_NOISE_COLUMN = 12
+SUBSAMPLE = 0.632
+#: Share of the subsamples in which a knob has to beat the best noise column.
+ABOVE_NOISE = 0.9
+#: Below this held-out R2 a model explains too little for its ranking to mean anything.
+MIN_R2 = 0.5
+#: With fewer configurations the R2 of some held-out ones is chance.
+MIN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class KnobRank:
+    """One knob: rank with 90 % interval, the model's own importance, held-out permutation importance (R2 lost)."""
+
+    knob: str
+    rank: int
+    importance: float
+    permutation: float
+    rank_low: int
+    rank_high: int
+    above_noise: bool
+    score: float  # what the order goes by; the scores of all knobs add up to 1
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All knobs, most important first, and whether to believe it."""
+
+    knobs: list[KnobRank]
+    holdout_r2: float | None
+    trustworthy: bool
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, knobs as a list."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    permutation: Floats  # per knob and noise column
+    importance: Floats
+    r2: float
+
+
+def rank_knobs(
+    runs: Runs, model: Model, seed: int, samples: int = 20, tell: Callable[[int, int], None] | None = None
+) -> Ranking:
+    """Rank the factors of the runs by held-out permutation importance over many subsamples.
+
+    A subsample holds 63 % of the configurations, each once: what a bootstrap sample holds, without the repeated rows
+    that make every F test look significant. `model` has been fitted to all runs. `tell` is called after every subsample
+    with its number and how many there are.
+    """
+    drawn = []
+    for number in range(samples):
+        drawn.append(_judge_sample(runs, model, np.random.default_rng([seed, number])))
+        if tell is not None:
+            tell(number + 1, samples)
+    found = [sample for sample in drawn if sample is not None]
+    if len(found) < samples / 2:
+        return _rank_unjudged(runs, model)
+    return _summarise(runs.settings.factors, found, len(runs.response))
+
+
+def _rank_unjudged(runs: Runs, model: Model) -> Ranking:
+    """Order the knobs by the model's own importance, where the runs are too few to hold any out."""
+    own = model.importance(runs.settings)
+    order, total = sorted(own, key=lambda knob: -own[knob]), sum(own.values()) or 1.0
+    knobs = [
+        KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False, own[knob] / total)
+        for rank, knob in enumerate(order, start=1)
+    ]
+    reason = f"insufficient samples: {len(runs.response)} configurations, none held out; the order is the model's"
+    return Ranking(knobs, None, False, reason)
+
+
+def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample | None:
+    """Fit one subsample and judge it on the configurations that it left out; None where that is impossible."""
+    order = rng.permutation(len(runs.response))
+    drawn, left = np.split(order, [round(SUBSAMPLE * len(order))])
+    settings = runs.settings.with_noise_columns(
+        min(MOST_NOISE_COLUMNS, max(1, len(order) // ROWS_PER_NOISE_COLUMN)), rng
+    )
+    held, actual = settings.take(left), runs.response[left]
+    if len(left) < MIN_TEST_ROWS or np.ptp(actual) == 0:
+        return None
+    try:
+        fitted = model.refit(settings.take(drawn), runs.response[drawn])
+    except InsufficientSamplesError:
+        return None
+    plain = r_squared(actual, fitted.predict(held))
+    own = fitted.importance(settings.take(drawn))
+    importance = np.array([own[factor] for factor in settings.factors])
+    return _Sample(_permutation(fitted, held, actual, plain, rng), importance, plain)
+
+
+def _permutation(model: Model, held: Settings, actual: Floats, plain: float, rng: np.random.Generator) -> Floats:
+    """Loss of R2 per column when it is shuffled; all shuffles in one call, because forests are slow to start."""
+    columns, repeats = len(held.factors), max(1, min(10, 400 // len(actual)))
+    codes = np.tile(held.codes, (columns, repeats, 1, 1))
+    for column in range(columns):
+        for repeat in range(repeats):
+            codes[column, repeat, :, column] = rng.permutation(held.codes[:, column])
+    predicted = model.predict(held.with_codes(codes.reshape(-1, columns))).reshape(columns, repeats, -1)
+    squares = ((predicted - actual) ** 2).sum(axis=2).mean(axis=1)
+    return np.asarray(plain - (1 - squares / ((actual - actual.mean()) ** 2).sum()))
+
+
+def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ranking:
+    """Average over the samples; intervals and the comparison with the noise columns are over the samples."""
+    permutation = np.array([sample.permutation for sample in samples])
+    own = np.array([sample.importance for sample in samples])
+    real, floor = permutation[:, : len(knobs)], permutation[:, len(knobs) :].max(axis=1)
+    above = ((real > floor[:, None]).mean(axis=0) >= ABOVE_NOISE) & (real.mean(axis=0) > floor.mean())
+    importance = own.mean(axis=0)[: len(knobs)]
+    own_above_noise = own[:, : len(knobs)] - own[:, len(knobs) :].mean(axis=1, keepdims=True)
+    ranks = np.argsort(-_score(real, own_above_noise), axis=1, kind="stable").argsort(axis=1) + 1
+    low, high = np.quantile(ranks, [0.05, 0.95], axis=0, method="nearest")
+    score = _score(real.mean(axis=0), own_above_noise.mean(axis=0))
+    order = np.lexsort((-importance, -real.mean(axis=0), -score))
+    ranked = [
+        KnobRank(
+            knobs[i],
+            position,
+            float(importance[i]),
+            float(real[:, i].mean()),
+            min(int(low[i]), position),
+            max(int(high[i]), position),
+            bool(above[i]),
+            float(score[i]),
+        )
+        for position, i in enumerate(order, start=1)
+    ]
+    r2 = float(np.median([sample.r2 for sample in samples]))
+    return Ranking(ranked, r2, *_judge(r2, int(above.sum()), rows))
+
+
+def _score(permutation: Floats, own: Floats) -> Floats:
+    """Mean of a knob's shares of both kinds of importance."""
+    return (_shares(permutation) + _shares(own)) / 2
+
+
+def _shares(importance: Floats) -> Floats:
+    """Each knob's share of what is positive (last axis); zeros where nothing is."""
+    positive = np.maximum(importance, 0)
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.asarray(positive / np.where(total > 0, total, 1))
+
+
+def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:
+    """Whether to trust a ranking, and why."""
+    if rows < MIN_ROWS:
+        return False, f"insufficient samples: {rows} configurations, {MIN_ROWS} are the least for a ranking"
+    if r2 < MIN_R2:
+        return (
+            False,
+            f"held-out R2 is {r2:.2f}, below {MIN_R2:g}: the model explains too little, however stable its ranks",
+        )
+    if not above:
+        return False, f"no knob is above what noise columns reach (held-out R2 {r2:.2f}, {rows} configurations)"
+    return True, f"held-out R2 is {r2:.2f} and {above} knobs are above noise ({rows} configurations)"

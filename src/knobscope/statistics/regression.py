@@ -1,0 +1,137 @@
+"""Least squares for blocks: the effect of every configuration against the sentinel, with nuisance terms absorbed.
+
+The model is that of the randomised complete block design (R. A. Fisher): response = block + configuration + noise.
+There may be thousands of configurations and tens of thousands of runs, so their dummy variables are never built: the
+Frisch-Waugh-Lovell theorem lets the few nuisance columns be fitted on deviations from the configuration means, and
+gives the same numbers as the full regression.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.variances import moderate_variances
+
+__all__ = ["BlockFit", "adjust_for_fdr", "fit_blocks", "t_interval", "t_probability", "unequal_errors"]
+
+
+#: Beside the size of the response, what is smaller than this is rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class BlockFit:
+    """Effects of configurations 1, 2, ... against 0, shape (configurations - 1,), and of the nuisance terms."""
+
+    estimates: Floats
+    errors: Floats
+    nuisance: Floats
+    nuisance_errors: Floats
+    noise: float  # residual standard deviation, of a single run
+    degrees: int
+    own_squares: Floats  # residual sum of squares of each configuration, 0 included, and its degrees of freedom
+    own_degrees: Floats
+    levels: Floats  # 1 / runs of each configuration, the part of the leverage that is its own
+    shared: Floats  # the rest of the leverage of each estimate: what the nuisance terms add
+
+
+def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configurations: int) -> BlockFit:
+    """Regress response (n,) on configuration codes (n,), 0 being the sentinel, and on nuisance columns (n, q).
+
+    The nuisance columns hold no intercept. Configurations without a run get NaN; so do errors without residual degrees
+    of freedom.
+    """
+    counts = np.bincount(configuration, minlength=configurations).astype(float)
+    counts[counts == 0] = np.nan
+    means = _group_means(response[:, None], configuration, counts)[:, 0]
+    nuisance_means = _group_means(nuisance, configuration, counts)
+    within = nuisance - nuisance_means[configuration]
+    deviation = response - means[configuration]
+    gram = within.T @ within
+    inverse = np.linalg.pinv(gram, hermitian=True)
+    slopes = inverse @ (within.T @ deviation)
+    residuals = deviation - within @ slopes
+    present = int(np.isfinite(counts).sum())
+    degrees = len(response) - present - (int(np.linalg.matrix_rank(gram, hermitian=True)) if gram.size else 0)
+    size = float(np.abs(response).max(initial=0.0)) * _ROUNDING
+    noise = float(np.sqrt(residuals @ residuals / degrees)) if degrees > 0 else float("nan")
+    noise = 0.0 if noise < size else noise
+    levels = means - nuisance_means @ slopes
+    shift = nuisance_means[1:] - nuisance_means[0]
+    shared = np.einsum("ij,jk,ik->i", shift, inverse, shift)
+    leverage = 1 / counts[1:] + 1 / counts[0] + shared
+    of_runs = 1 - 1 / counts[configuration] - np.einsum("ij,jk,ik->i", within, inverse, within)
+    estimates = levels[1:] - levels[0]
+    estimates[np.abs(estimates) < size] = 0.0
+    squares = np.where(np.abs(residuals) < size, 0.0, residuals) ** 2
+    return BlockFit(
+        estimates,
+        noise * np.sqrt(leverage),
+        slopes,
+        noise * np.sqrt(np.diag(inverse)),
+        noise,
+        degrees,
+        np.bincount(configuration, squares, minlength=configurations).astype(np.float64),
+        np.bincount(configuration, of_runs, minlength=configurations).astype(np.float64),
+        1 / counts,
+        shared,
+    )
+
+
+def unequal_errors(fit: BlockFit) -> tuple[Floats, Floats]:
+    """Return standard errors and degrees of freedom of the estimates when configurations differ in noise.
+
+    Each configuration has a variance of its own, moderated by that of the others; degrees of freedom of a difference
+    are Welch and Satterthwaite's. Shapes are (configurations - 1,).
+    """
+    variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
+    parts = np.vstack(
+        [
+            variances[1:] * fit.levels[1:],
+            np.full(len(fit.estimates), variances[0] * fit.levels[0]),
+            fit.noise**2 * fit.shared,
+        ]
+    )
+    of_parts = np.vstack(
+        [degrees[1:], np.full(len(fit.estimates), degrees[0]), np.full(len(fit.estimates), fit.degrees)]
+    )
+    total = parts.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        joint = total**2 / (parts**2 / np.maximum(of_parts, 1e-9)).sum(axis=0)
+    return np.sqrt(total), np.where(total > 0, np.minimum(joint, fit.degrees), fit.degrees)
+
+
+def _group_means(columns: Floats, group: Ints, counts: Floats) -> Floats:
+    sums = [np.bincount(group, column, minlength=len(counts)) for column in columns.T]
+    return np.column_stack(sums) / counts[:, None] if sums else np.zeros((len(counts), 0))
+
+
+def t_probability(estimates: Floats, errors: Floats, degrees: Floats | int) -> Floats:
+    """Return the two-sided p values; an effect of exactly 0 has 1, a missing one NaN."""
+    from scipy.stats import t
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * t.sf(np.abs(estimates) / errors, degrees)
+    return np.where((estimates == 0) & np.isfinite(errors), 1.0, p)
+
+
+def t_interval(
+    estimates: Floats, errors: Floats, degrees: Floats | int, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Return lower and upper ends of the confidence intervals."""
+    from scipy.stats import t
+
+    half = t.ppf((1 + confidence) / 2, degrees) * errors
+    return estimates - half, estimates + half
+
+
+def adjust_for_fdr(p_values: Floats) -> Floats:
+    """Return q values (Benjamini and Hochberg, 1995) over all p values that are there; NaN stays NaN."""
+    from scipy.stats import false_discovery_control
+
+    known = np.isfinite(p_values)
+    q_values = np.full(len(p_values), np.nan)
+    if known.any():
+        q_values[known] = false_discovery_control(p_values[known])
+    return q_values

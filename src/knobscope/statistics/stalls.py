@@ -1,0 +1,43 @@
+"""Runs in which the system stalled: many times slower than everything else says they should have been."""
+
+import numpy as np
+
+from knobscope.statistics.arrays import Bools, Floats, Ints
+
+__all__ = ["find_stalls"]
+
+#: A run is stalled when it is so many times slower than the median of its kind ...
+_TIMES_SLOWER = 3.0
+#: ... and so many robust standard deviations below it: where noise is that large, it is no stall.
+_DEVIATIONS = 6.0
+#: Of two runs nobody can say which one stalled.
+_LEAST_RUNS = 3
+#: Median polish has settled after a few rounds (Tukey, Exploratory Data Analysis, 1977, chapter 11).
+_ROUNDS = 5
+_MAD_TO_SD = 1.4826
+
+
+def find_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Bools:
+    """Return which runs stalled, beside the median of their configuration and of their group (median polish).
+
+    All are of shape (runs,); NaN (a run that failed) is no stall. A configuration that is slow in most of its runs is
+    slow, not stalled.
+    """
+    known = np.isfinite(log_throughput)
+    residual = np.where(known, log_throughput, np.nan)
+    for _ in range(_ROUNDS):
+        for label in (group, configuration):
+            residual = residual - _group_medians(residual, label)[label]
+    spread = _MAD_TO_SD * float(np.nanmedian(np.abs(residual))) if known.any() else 0.0
+    runs = np.bincount(configuration[known], minlength=int(configuration.max(initial=-1)) + 1)
+    is_far = residual < -max(np.log(_TIMES_SLOWER), _DEVIATIONS * spread)
+    stalled: Bools = known & is_far & (runs[configuration] >= _LEAST_RUNS)
+    return stalled
+
+
+def _group_medians(values: Floats, group: Ints) -> Floats:
+    """Median of the known values per group, shape (groups,); NaN where none is known."""
+    import pandas as pd
+
+    medians = pd.Series(values).groupby(group).median()
+    return np.asarray(medians.reindex(range(int(group.max(initial=-1)) + 1)).to_numpy(float))

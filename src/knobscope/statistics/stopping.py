@@ -1,0 +1,271 @@
+"""When to stop measuring: Algorithm 1 of "On the Feasibility and Benefits of Extensive Evaluation" (SIGMOD 2024).
+
+A model is fitted to the runs so far; when it predicts the held-out fifth of ten random splits with an R2 of at least
+the threshold on ALL of them, more runs would not change what it says. More is asked for than in the paper, each time
+because real tables stopped falsely without it: every level, and every cell that may matter, has been seen, and a large
+one not just once or twice; there are more training rows than columns; every configuration is held out equally often;
+runs of the same configuration never sit on both sides of a split. Where some configurations were chosen by what was
+known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.design import Settings, Space, Term, pairwise_terms
+from knobscope.statistics.models import Model, make_models
+from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
+
+__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look", "r_squared"]
+
+
+FOLDS = 5
+#: A held-out fifth needs a few rows before an R2 over it means anything.
+MIN_TEST_ROWS = 3
+#: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
+LEAST_TO_STOP = 30
+#: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
+#: too rare to ask for.
+LARGE_CELL = {2: 0.05, 3: 0.1}
+#: A cell needs this part of the runs that it would have in a random sample, less one: when a quarter of all settings
+#: holds one run in a hundred, cross-validation says nothing about that quarter.
+FAIR_PART = 0.25
+#: The chance of a stop by luck, over all looks together.
+FALSE_STOP = 0.05
+#: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
+FAR = 0.5
+MOST_PREDICTED = 5000
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Distinct configurations with their mean response, and what replicates say about noise."""
+
+    settings: Settings
+    response: Floats
+    counts: Ints
+    is_random: Bools  # drawn without regard to any response, so that they stand for all settings
+    noise_variance: float  # of a single run; NaN without replicates
+    noise_degrees: int
+
+    @classmethod
+    def of(cls, settings: Settings, response: Floats, is_random: Bools | None = None) -> "Runs":
+        """Average the runs of each configuration. `is_random` has a value per run; None: all are."""
+        group = settings.groups()
+        _, first, counts = np.unique(group, return_index=True, return_counts=True)
+        means = np.bincount(group, response) / counts
+        degrees = len(response) - len(counts)
+        squares = float(((response - means[group]) ** 2).sum())
+        drawn = np.ones(len(counts), bool) if is_random is None else is_random[first]
+        return cls(settings.take(first), means, counts, drawn, squares / degrees if degrees else float("nan"), degrees)
+
+    def noise_share(self, confidence: float | None = None) -> float:
+        """Return the share of the variance between configuration means that is noise; NaN without replicates.
+
+        With `confidence`, its lower confidence bound (chi squared): few replicates prove nothing.
+        """
+        from scipy.stats import chi2
+
+        variance = self.noise_variance
+        if confidence is not None and self.noise_degrees:
+            variance *= self.noise_degrees / float(chi2.ppf(confidence, self.noise_degrees))
+        total = float(np.var(self.response, ddof=1)) if len(self.response) > 1 else float("nan")
+        noise = variance * float(np.mean(1 / self.counts))
+        return min(1.0, noise / total) if total > 0 else (1.0 if noise > 0 else float("nan"))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The decision, the best model so far (None: none could be fitted) and its R2 on the splits."""
+
+    stopped: bool
+    reason: str
+    model: Model | None
+    r2_splits: list[float]
+
+
+def r_squared(actual: Floats, predicted: Floats) -> float:
+    """Return 1 - residual / total sum of squares; minus infinity where there is nothing to explain."""
+    total = float(((actual - actual.mean()) ** 2).sum())
+    return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
+
+
+def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> tuple[list[float], Floats]:
+    """R2 on the held-out fifth of random splits, and the mean squared error of each row when held out (NaN: never was).
+
+    The model's form (which terms it has) is chosen anew from the rows that are not held out: terms that were chosen
+    with the held-out rows in view have already seen them. Each five splits share one permutation, so that no
+    configuration escapes: with independent splits one in nine is never held out in ten of them, and a stop then
+    depends on whether the odd one is among those.
+    """
+    count = len(runs.response)
+    if count < FOLDS * MIN_TEST_ROWS:
+        raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
+    scores: list[float] = []
+    squares, times = np.zeros(count), np.zeros(count)
+    while len(scores) < splits:
+        order = rng.permutation(count)
+        for fold in range(min(FOLDS, splits - len(scores))):
+            test = order[fold::FOLDS]
+            train = np.setdiff1d(order, test)
+            fitted = model.fresh().fit(runs.settings.take(train), runs.response[train])
+            predicted = fitted.predict(runs.settings.take(test))
+            scores.append(r_squared(runs.response[test], predicted))
+            squares[test] += (runs.response[test] - predicted) ** 2
+            times[test] += 1
+    return scores, np.divide(squares, times, out=np.full(count, np.nan), where=times > 0)
+
+
+def errors_at_look(look: int) -> float:
+    """Return how many standard errors R2 has to lie above the threshold at the first, second, ... look.
+
+    Who looks after every round and stops at the first success will once be lucky. Of the chance of 5 % that is allowed
+    over all looks, however many there will be, look k gets 1 / (k (k + 1)): the shares add up to one (alpha spending
+    after Lan and DeMets, Biometrika 70, 1983).
+    """
+    from scipy.stats import norm
+
+    return float(norm.isf(FALSE_STOP / (look * (look + 1))))
+
+
+def _fails_random(runs: Runs, squares: Floats, threshold: float, look: int) -> str | None:
+    """Say so when the random runs are predicted less well than the threshold; None when every run is random.
+
+    Chosen runs crowd where the model already looked; only the others say how well it does elsewhere. A few that are far
+    off may decide: so the jackknife's standard error (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+    section 11) is taken off, as often as this look asks for.
+    """
+    rows = runs.is_random & np.isfinite(squares)
+    count = int(rows.sum())
+    if runs.is_random.all():
+        return None
+    if count < MIN_TEST_ROWS:
+        return f"{count} random configurations to check with, {MIN_TEST_ROWS} are the least"
+    errors, actual = squares[rows], runs.response[rows]
+    total = float(((actual - actual.mean()) ** 2).sum())
+    # Without row i the sum of squares about the new mean is smaller by this much.
+    without = total - (actual - actual.mean()) ** 2 * count / (count - 1)
+    if total <= 0 or without.min() <= 0:
+        return f"{count} random configurations differ too little to check with"
+    r2, left_out = 1 - errors.sum() / total, 1 - (errors.sum() - errors) / without
+    error = float(np.sqrt((count - 1) * np.var(left_out)))
+    if r2 - errors_at_look(look) * error >= threshold:
+        return None
+    return f"R2 is {r2:.3f} on the {count} configurations that were drawn at random (standard error {error:.3f})"
+
+
+def _few(runs: Runs) -> str | None:
+    count = len(runs.response)
+    return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
+
+
+def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
+    """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
+    for term, wanted in _needed_cells(model, seen, possible):
+        found = seen.cells(term)
+        what = "levels" if len(term.factors) == 1 else "cells"
+        if missing := wanted.keys() - found.keys():
+            return f"{len(missing)} {what} of {term.name} not seen yet, such as {seen.describe(term, min(missing))}"
+        if rare := [cell for cell, share in wanted.items() if found[cell] < FAIR_PART * share - 1 / len(seen)]:
+            which = f"{seen.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
+            return f"{len(rare)} {what} of {term.name} hardly seen, such as {which}"
+    return None
+
+
+def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tuple[Term, dict[tuple[int, ...], float]]]:
+    """Yield the cells that have to be seen before a stop, with the share of all settings they hold, by term.
+
+    Every level. Every cell of a kept interaction. And, because an interaction hides best where nobody has looked, every
+    cell of two or three factors (at least one of them in the model) that holds a large part of all settings.
+    """
+    active = {factor for factor, share in model.importance(seen).items() if share > 0}
+    kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
+    triples = [Term(factors) for factors in combinations(seen.factors, 3)]
+    for term in [*pairwise_terms(seen.factors), *triples]:
+        is_whole = len(term.factors) == 1 or term in kept
+        if not is_whole and active.isdisjoint(term.factors):
+            continue
+        cells = possible.cells(term).items()
+        yield term, {cell: share for cell, share in cells if is_whole or share >= LARGE_CELL[len(term.factors)]}
+
+
+def _runs_wild(model: Model, runs: Runs, possible: Space, rng: np.random.Generator) -> str | None:
+    """Say so when the model predicts something far beyond all that was measured.
+
+    Where nobody has looked, several interactions of the same factors together can add up to anything.
+    """
+    predicted = model.predict(possible.some(MOST_PREDICTED, rng))
+    low, high = float(runs.response.min()), float(runs.response.max())
+    if low - predicted.min() <= FAR * (high - low) and predicted.max() - high <= FAR * (high - low):
+        return None
+    return f"predictions of {predicted.min():.3g} to {predicted.max():.3g}, measured were {low:.3g} to {high:.3g}"
+
+
+def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
+    """Say so when more runs would not help: replicates show too much noise, or all that a rich fit leaves is noise."""
+    if runs.noise_degrees and runs.noise_share(confidence=0.95) > 1 - threshold:
+        share = 100 * runs.noise_share()
+        return f"not predictable: noise explains {share:.0f} % of the variation between configurations (replicates)"
+    if best.model is None or not isinstance(best.model, Anova):
+        return None
+    columns = best.model.columns
+    if len(runs.response) < 4 * columns or np.ptp(runs.response) == 0:
+        return None
+    fitted = r_squared(runs.response, best.model.predict(runs.settings))
+    explained = 1 - (1 - fitted) * (len(runs.response) - 1) / (len(runs.response) - columns)
+    if explained >= threshold:
+        return None
+    if runs.noise_degrees:
+        rest = f"{100 * runs.noise_share():.0f} % is noise by the replicates, the remainder has no known reason"
+    else:
+        rest = "what is left may be noise or interactions of more knobs; replicates would tell which"
+    return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {rest}"
+
+
+def decide_stop(
+    runs: Runs, name: str, possible: Space, threshold: float, splits: int, seed: int, look: int = 1
+) -> Stop:
+    """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
+
+    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
+    that this was asked while runs were added, from 1.
+    """
+    best = Stop(False, "", None, [])
+    insufficient: list[str] = []
+    doubt: str | None = None
+    for position, model in enumerate(make_models(name, seed)):
+        rng = np.random.default_rng([seed, position, len(runs.response)])
+        try:
+            fitted = model.fit(runs.settings, runs.response)
+            scores, squares = _hold_out(fitted, runs, splits, rng)
+        except InsufficientSamplesError as reason:
+            insufficient.append(str(reason))
+            continue
+        if min(scores) >= threshold:
+            doubt = (
+                _few(runs)
+                or _unseen(fitted, runs.settings, possible)
+                or _fails_random(runs, squares, threshold, look)
+                or _runs_wild(fitted, runs, possible, rng)
+            )
+            if doubt is None:
+                return Stop(True, f"R2 is at least {min(scores):.3f} on all {splits} splits", fitted, scores)
+        if best.model is None or np.median(scores) > np.median(best.r2_splits):
+            best = Stop(False, "", fitted, scores)
+    return Stop(False, _reason(runs, best, insufficient, doubt, threshold, splits), best.model, best.r2_splits)
+
+
+def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:
+    """Tell in one sentence why it is too early to stop: the first obstacle in the order in which to remove them."""
+    if limit := _limit_verdict(runs, best, threshold):
+        return limit
+    if doubt:
+        return doubt
+    if best.model is None:
+        return f"insufficient samples: {insufficient[0]}"
+    reached = sum(score >= threshold for score in best.r2_splits)
+    text = f"R2 reaches {threshold:g} on {reached} of {splits} splits (smallest {min(best.r2_splits):.3f})"
+    return f"{text}; insufficient samples for interactions: {insufficient[0]}" if insufficient else text

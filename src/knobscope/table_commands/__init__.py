@@ -1,0 +1,1 @@
+"""Commands on a CSV table that somebody measured, with knobscope or without: `rank`, `replay` and `trend`."""

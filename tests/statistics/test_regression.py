@@ -1,0 +1,64 @@
+"""The absorbed regression against the full one, and the probabilities built on it."""
+
+import numpy as np
+import pytest
+
+from knobscope.statistics.regression import adjust_for_fdr, fit_blocks, t_interval, t_probability
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_equals_ordinary_least_squares(seed: int) -> None:
+    """Estimates, errors, noise, p values and intervals of an unbalanced design are those of statsmodels."""
+    import pandas as pd
+    import statsmodels.formula.api as smf
+
+    rng = np.random.default_rng(seed)
+    n = 80
+    frame = pd.DataFrame({"block": rng.integers(0, 4, n), "setting": rng.integers(0, 9, n), "position": rng.random(n)})
+    frame["line"] = np.where(frame["block"] == 2, frame["position"], 0.0)
+    frame["y"] = 5 + 0.3 * frame["block"] + 0.1 * frame["setting"] + 0.8 * frame["line"] + rng.normal(0, 0.2, n)
+    full = smf.ols("y ~ C(block) + C(setting, Treatment(0)) + line", frame).fit()
+    names = [f"C(setting, Treatment(0))[T.{code}]" for code in range(1, 9)]
+    dummies = [frame["block"] == block for block in (1, 2, 3)]
+    nuisance = np.column_stack([*dummies, frame["line"]]).astype(float)
+    fit = fit_blocks(frame["y"].to_numpy(), frame["setting"].to_numpy(), nuisance, 9)
+    low, high = t_interval(fit.estimates, fit.errors, fit.degrees)
+    expected = full.conf_int().loc[names].to_numpy().T
+    assert fit.degrees == full.df_resid
+    assert fit.noise == pytest.approx(np.sqrt(full.mse_resid), abs=1e-10)
+    np.testing.assert_allclose(fit.estimates, full.params[names], atol=1e-8)
+    np.testing.assert_allclose(fit.errors, full.bse[names], atol=1e-8)
+    np.testing.assert_allclose(t_probability(fit.estimates, fit.errors, fit.degrees), full.pvalues[names], atol=1e-8)
+    np.testing.assert_allclose([low, high], expected, atol=1e-8)
+    np.testing.assert_allclose(fit.nuisance[-1], full.params["line"], atol=1e-8)
+    np.testing.assert_allclose(fit.nuisance_errors[-1], full.bse["line"], atol=1e-8)
+
+
+def test_configuration_without_runs_is_unknown_and_leaves_others_alone() -> None:
+    response = np.array([1.0, 1.1, 2.0, 2.1, 1.2, 2.2])
+    setting = np.array([0, 0, 2, 2, 0, 2])
+    fit = fit_blocks(response, setting, np.zeros((6, 0)), 3)
+    assert np.isnan(fit.estimates[0])
+    assert np.isnan(fit.errors[0])
+    assert fit.estimates[1] == pytest.approx(1.0)
+    assert fit.degrees == 4
+
+
+def test_responses_that_never_change_show_no_effect() -> None:
+    """All writes aligned in every run: no noise, no effect, and no division by zero into significance."""
+    block = np.repeat([0.0, 1.0, 0.0], 4)[:, None]
+    fit = fit_blocks(np.full(12, 0.1), np.tile([0, 0, 1, 2], 3), block, 3)
+    assert fit.noise == 0
+    assert t_probability(fit.estimates, fit.errors, fit.degrees).tolist() == [1.0, 1.0]
+
+
+def test_effects_without_noise_are_certain() -> None:
+    setting = np.tile([0, 0, 1, 2], 3)
+    fit = fit_blocks(np.array([0.0, 0.0, 1.0])[setting], setting, np.zeros((12, 0)), 3)
+    assert t_probability(fit.estimates, fit.errors, fit.degrees).tolist() == [1.0, 0.0]
+
+
+def test_fdr_ignores_what_is_unknown() -> None:
+    q_values = adjust_for_fdr(np.array([0.01, np.nan, 0.04, 0.03]))
+    assert np.isnan(q_values[1])
+    np.testing.assert_allclose(q_values[[0, 2, 3]], [0.03, 0.04, 0.04])
