@@ -1,4 +1,4 @@
-# Stage 2: what the device likes, measured by fio: preferred write size, fsync rate, queue depth, random/sequential gap.
+# Stage 2: what the device likes, measured by fio: write unit, flush, queue depth, random/sequential gap.
 
 
 rule characterise:
@@ -12,4 +12,4 @@ rule characterise:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.device_spec(wildcards.device),
     shell:
-        "knobscope characterise --study {params.study} --device {wildcards.device} --out {output} 2>&1 | tee {log}"
+        "knobscope characterise --study {params.study:q} --device {wildcards.device:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -9,14 +9,12 @@ rule detect:
         devices=[f"{RESULTS}/devices/{device}.json" for device in PIPELINE.devices],
         rules=PIPELINE.rule_files,
     output:
-        database=f"{RESULTS}/study.duckdb",
-        findings=f"{RESULTS}/findings.parquet",
+        temp(f"{RESULTS}/detected.duckdb"),
     log:
         f"{RESULTS}/logs/detect.log",
     params:
         study=PIPELINE.study_file,
-        rules=lambda wildcards, input: input.rules[0].rpartition("/")[0],
         spec=PIPELINE.detect_spec,
     shell:
-        "knobscope detect --study {params.study} --runs {input.runs} --plans {input.plans} --fits {input.fits}"
-        " --devices {input.devices} --rules {params.rules} --database {output.database} --out {output.findings} 2>&1 | tee {log}"
+        "knobscope detect --study {params.study:q} --runs {input.runs:q} --plans {input.plans:q} --fits {input.fits:q}"
+        " --devices {input.devices:q} --out {output:q} 2>&1 | tee {log:q}"

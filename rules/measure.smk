@@ -6,7 +6,7 @@ rule measure:
     input:
         plan=f"{RESULTS}/{{case}}/plan/{{phase}}-{{round}}.parquet",
         prepared=f"{RESULTS}/{{case}}/prepared/{{phase}}-{{round}}.json",
-        profile=lambda wildcards: f"{RESULTS}/devices/{wildcards.case.split('/')[1]}.json",
+        profiles=lambda wildcards: PIPELINE.profiles(wildcards.case),
     output:
         directory(f"{RESULTS}/{{case}}/runs/{{phase}}-{{round}}-{{block}}"),
     log:
@@ -17,8 +17,8 @@ rule measure:
     params:
         study=PIPELINE.study_file,
         store=f"{RESULTS}/store",
-        spec=lambda wildcards: PIPELINE.case_spec(wildcards.case),
+        spec=lambda wildcards: PIPELINE.run_spec(wildcards.case, wildcards.phase),
     shell:
-        "knobscope measure --study {params.study} --case {wildcards.case} --plan {input.plan}"
-        " --block {wildcards.phase}-{wildcards.round}-{wildcards.block} --profile {input.profile}"
-        " --store {params.store} --out {output} 2>&1 | tee {log}"
+        "knobscope measure --study {params.study:q} --case {wildcards.case:q} --plan {input.plan:q}"
+        " --block {wildcards.phase:q}-{wildcards.round:q}-{wildcards.block:q} --profile {input.profiles[0]:q}"
+        " --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"

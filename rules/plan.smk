@@ -17,9 +17,9 @@ rule plan_screening:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
     shell:
-        "knobscope plan --study {params.study} --case {wildcards.case} --phase screen --round {wildcards.round}"
-        " --plans {input.plans} --runs {input.runs}"
-        " --out {output} 2>&1 | tee {log}"
+        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase screen --round {wildcards.round:q}"
+        " --plans {input.plans:q} --runs {input.runs:q}"
+        " --out {output:q} 2>&1 | tee {log:q}"
 
 
 rule plan_sweep:
@@ -35,5 +35,5 @@ rule plan_sweep:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
     shell:
-        "knobscope plan --study {params.study} --case {wildcards.case} --phase sweep --fits {input}"
-        " --out {output} 2>&1 | tee {log}"
+        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --fits {input:q}"
+        " --out {output:q} 2>&1 | tee {log:q}"

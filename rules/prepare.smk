@@ -13,6 +13,6 @@ rule prepare:
         machine=1,
     params:
         study=PIPELINE.study_file,
-        spec=lambda wildcards: PIPELINE.case_spec(wildcards.case),
+        spec=lambda wildcards: PIPELINE.data_spec(wildcards.case),
     shell:
-        "knobscope prepare --study {params.study} --case {wildcards.case} --plan {input} --out {output} 2>&1 | tee {log}"
+        "knobscope prepare --study {params.study:q} --case {wildcards.case:q} --plan {input:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -3,8 +3,7 @@
 
 rule report:
     input:
-        database=f"{RESULTS}/study.duckdb",
-        findings=f"{RESULTS}/confirmed.parquet",
+        f"{RESULTS}/study.duckdb",
     output:
         report(
             f"{RESULTS}/report.html", caption="captions/report.rst", category="Result"
@@ -14,5 +13,4 @@ rule report:
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope report --study {params.study} --database {input.database} --findings {input.findings}"
-        " --out {output} 2>&1 | tee {log}"
+        "knobscope report --study {params.study:q} --database {input:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -4,7 +4,7 @@
 rule tune:
     input:
         fit=lambda wildcards: PIPELINE.last_fit(checkpoints, wildcards.case),
-        profile=lambda wildcards: f"{RESULTS}/devices/{wildcards.case.split('/')[1]}.json",
+        profiles=lambda wildcards: PIPELINE.profiles(wildcards.case),
     output:
         runs=directory(f"{RESULTS}/{{case}}/runs/tune"),
         plan=f"{RESULTS}/{{case}}/plan/tune.parquet",
@@ -18,5 +18,5 @@ rule tune:
         store=f"{RESULTS}/store",
         spec=lambda wildcards: PIPELINE.tune_spec(wildcards.case),
     shell:
-        "knobscope tune --study {params.study} --case {wildcards.case} --fit {input.fit} --profile {input.profile}"
-        " --store {params.store} --plan-out {output.plan} --out {output.runs} 2>&1 | tee {log}"
+        "knobscope tune --study {params.study:q} --case {wildcards.case:q} --fit {input.fit:q} --profile {input.profiles[0]:q}"
+        " --store {params.store:q} --plan-out {output.plan:q} --out {output.runs:q} 2>&1 | tee {log:q}"

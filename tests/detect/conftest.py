@@ -13,18 +13,26 @@ from knobscope.detect import METRICS, build_database
 
 @pytest.fixture(scope="session")
 def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
-    """Return a function that makes a study from the fields of StudyMaker; the same fields give the same study again."""
+    """Return a function that makes a study from the fields of StudyMaker; equal fields give the same study again.
+
+    A function among the fields is equal to no other one, so a study with one is made anew.
+    """
     made: dict[str, Study] = {}
 
+    def make_anew(fields: dict[str, Any]) -> Study:
+        root = tmp_path_factory.mktemp("study")
+        maker = StudyMaker(root, **fields)
+        specs = maker.specs()
+        files, database = maker.files(specs), root / "study.duckdb"
+        build_database(files, specs, database)
+        return Study(specs, files, database)
+
     def make(**fields: Any) -> Study:
-        key = repr(fields)
+        if any(callable(value) for value in fields.values()):
+            return make_anew(fields)
+        key = repr(sorted(fields.items()))
         if key not in made:
-            root = tmp_path_factory.mktemp("study")
-            maker = StudyMaker(root, **fields)
-            specs = maker.specs()
-            files, database = maker.files(specs), root / "study.duckdb"
-            build_database(files, specs, database)
-            made[key] = Study(specs, files, database)
+            made[key] = make_anew(fields)
         return made[key]
 
     return make

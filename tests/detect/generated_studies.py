@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import duckdb
 import numpy as np
@@ -15,9 +16,12 @@ import yaml
 from knobscope.detect import StudyFiles, run_rules, value_text
 from knobscope.plan import plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
-from knobscope.tables import write_table
+from knobscope.storage import write_sealed
+from knobscope.tables import TABLES, write_tables
 
-RULES_DIR = Path(__file__).parents[2] / "rules" / "mismatch"
+Tables = dict[str, list[dict[str, Any]]]
+_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access")
+
 SOURCE = "https://example.org/knobs"
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
@@ -41,6 +45,7 @@ KNOBS: dict[str, dict[str, Any]] = {
         "expect": "none",
         "mechanism": "other",
     },
+    "limit": {"type": "integer", "range": [1, 100], "default": 50, "expect": "faster", "mechanism": "throttle"},
 }
 CHOICES: dict[str, dict[str, Any] | None] = {
     "page": {"values": [1, 4, 16]},
@@ -48,6 +53,7 @@ CHOICES: dict[str, dict[str, Any] | None] = {
     "sync": None,
     "ahead": None,
     "pause": {"values": [0, 10, 100]},
+    "limit": {"values": [5, 100]},
 }
 
 
@@ -62,6 +68,7 @@ class Truth:
     write_run: float = 0.0
     read_run: float = 0.0
     depth_one: float = 0.0
+    flushes: float = 0.0  # per operation
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,19 @@ class StudyMaker:
     noise: float = 0.02
     dedicated: bool = True
     profiles: bool = True
+    preferred: int | None = 16384
+    saturating_depth: float | None = 16.0
+    write_iops: float = 3000.0
+    device_gain: float = 9.0  # random reads at the best depth, against depth one
     depth_one: float = 0.5  # share of the busy time, at the sentinel
     busy: float = 0.8
+    flushes: float = 0.2  # per operation, at the sentinel
+    flush_us: float = 1000.0  # of the devices
     queue_loads: Sequence[float] = (1.0,)
+    queue_one: float | None = None  # share of each hardware queue's busy time with one request; as all, if not named
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
     tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
-    knobs: Sequence[str] = tuple(KNOBS)
+    knobs: Sequence[str] = tuple(name for name in KNOBS if name != "limit")
     dbms: Sequence[str] = ("simdb",)
     unswept: Sequence[str] = ()  # knobs that all DBMSs but the first have, and the study does not vary there
     uses: Sequence[Use] = USES
@@ -128,7 +142,7 @@ class StudyMaker:
                     "version_sql": "select version()",
                     "writing": {"restart": {"sql": "set {knob} = {value}"}},
                     "readback": {"each": "show {knob}"},
-                    "connection": {"binding": "knobscope.JdbcBinding", "properties": {"db.url": "jdbc:sim"}},
+                    "connection": {"binding": "knobscope.JdbcBinding", "properties": {"jdbc.url": "jdbc:sim"}},
                     "loading": {"tables": ["create table t (a int)"]},
                     "knobs": knobs,
                 },
@@ -162,40 +176,41 @@ class StudyMaker:
     def files(self, specs: StudySpecs) -> StudyFiles:
         """Write plans, runs and device profiles of all cases."""
         results, rng = self.root / "results" / "sim", np.random.default_rng(self.seed)
-        runs, plans, devices = [], [], []
+        tables: Tables = {name: [] for name in ("plan", "runs", *_OF_RUNS)}
         for case in specs.cases:
             rows = plan_sweep(specs, case, self.knobs_of(case.dbms))
-            plans.append(results / str(case) / "plan" / "sweep-0.parquet")
-            write_table(plans[-1], "plan", rows)
+            tables["plan"] += rows
             for block_id in dict.fromkeys(row["block_id"] for row in rows):
-                block = results / str(case) / "runs" / block_id.rsplit("/", 1)[1]
-                self._write_block(block, case, [row for row in rows if row["block_id"] == block_id], rng)
-                runs.append(block)
+                self._measure(tables, case, [row for row in rows if row["block_id"] == block_id], rng)
+        write_tables(results, tables)
+        devices = []
         for device in self.devices if self.profiles else []:
             devices.append(results / "devices" / f"{device}.json")
             devices[-1].parent.mkdir(exist_ok=True)
-            devices[-1].write_text(json.dumps(self._profile(device)))
-        return StudyFiles(runs, plans, [], devices)
+            write_sealed(devices[-1], self._profile(device))
+        return StudyFiles([results], [results / "plan.parquet"], [], devices)
 
     def _profile(self, device: str) -> dict[str, Any]:
         tier, rank = TIERS[device]
         point = {"curve": "queue_depth", "pattern": "randread", "block_bytes": 4096, "queue_depth": 1, "iops": 5000.0}
+        writes = [{**point, "pattern": "randwrite", "iops": self.write_iops, "bytes_per_s": 4096 * self.write_iops}]
         return {
             "device": device,
             "tier": tier,
             "tier_rank": rank,
-            "preferred_write_bytes": 16384,
+            "preferred_write_bytes": self.preferred,
+            "write_unit_bytes": self.preferred,
+            "saturating_depth": self.saturating_depth,
+            "fsync_p50_us": self.flush_us,
             "random_read_iops_qd1": 5000.0,
-            "random_read_iops_best": 45000.0,
+            "random_read_iops_best": 5000.0 * self.device_gain,
             "best_queue_depth": 32,
-            "curves": [point],
+            "curves": [point, {**point, "iops": 5000.0 * self.device_gain, "bytes_per_s": 1.8e8}, *writes],
         }
 
-    def _write_block(self, block: Path, case: Case, plan: list[dict[str, Any]], rng: np.random.Generator) -> None:
+    def _measure(self, tables: Tables, case: Case, plan: list[dict[str, Any]], rng: np.random.Generator) -> None:
+        """Add the runs of a block."""
         sentinel = json.loads(next(row["configuration"] for row in plan if row["is_sentinel"]))
-        tables: dict[str, list[dict[str, Any]]] = {
-            name: [] for name in ("runs", "io_profile", "queue_depth", "io_series", "files", "file_access")
-        }
         level = rng.normal(0, 0.1)  # blocks differ, and no effect may come from it
         for row in plan:
             values = json.loads(row["configuration"]).items()
@@ -210,8 +225,6 @@ class StudyMaker:
             tables["runs"].append(run)
             if run["status"] == "ok":
                 self._watch(run, truth, tables, rng)
-        for table, rows in tables.items():
-            write_table(block / f"{table}.parquet", table, rows)
 
     def _run(
         self, row: dict[str, Any], case: Case, truth: Truth, level: float, rng: np.random.Generator
@@ -234,7 +247,7 @@ class StudyMaker:
             "throughput_ops": throughput,
             "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
             "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "cpu_s": operations * 1e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
+            "cpu_s": operations * 8e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
             "monitor": "bpf",
             "lost_events": 0,
             "unattributed_share": 0.0,
@@ -244,7 +257,7 @@ class StudyMaker:
         self,
         run: dict[str, Any],
         truth: Truth,
-        tables: dict[str, list[dict[str, Any]]],
+        tables: Tables,
         rng: np.random.Generator,
     ) -> None:
         """Add what the monitor saw; procfs records totals only."""
@@ -267,12 +280,18 @@ class StudyMaker:
             )
         if not is_bpf:
             return
+        noise = np.random.default_rng(crc32(run_id.encode())).normal(0, self.noise)
+        flushes = int(run["operations"] * max(0.0, self.flushes + truth.flushes) * np.exp(noise))
+        tables["io_profile"].append({"run_id": run_id, "op": "flush", "requests": flushes, "bytes": 0})
         one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))
         depths = {0: 1 - self.busy, 1: self.busy * one, 4: self.busy * (1 - one)}
         for depth, part in ((depth, part) for depth, part in depths.items() if part > 0):  # as the monitor does
             tables["queue_depth"].append({"run_id": run_id, "queue": -1, "depth": depth, "time_ns": int(part * 1e10)})
         for queue, load in enumerate(self.queue_loads):
-            tables["queue_depth"].append({"run_id": run_id, "queue": queue, "depth": 1, "time_ns": int(load * 1e9)})
+            single = one if self.queue_one is None else self.queue_one
+            for depth, part in ((1, single), (4, (1 - single) / 4)):
+                row = {"run_id": run_id, "queue": queue, "depth": depth, "time_ns": int(load * part * 1e9)}
+                tables["queue_depth"].append(row)
         if run["is_sentinel"]:  # nobody asks for those of others
             tables["io_series"] += self._series(run, rng)
         for use in self.uses:
@@ -298,7 +317,7 @@ class StudyMaker:
         use: Use,
         op: str,
         requests: int,
-        tables: dict[str, list[dict[str, Any]]],
+        tables: Tables,
         rng: np.random.Generator,
     ) -> None:
         file = use.file + (run["run_id"] if use.role == "log" else "")
@@ -326,6 +345,7 @@ class Study:
 
     def judge(self, rule: str, *before: str) -> pd.DataFrame:
         """Return the findings of one rule, after others whose findings it may ask for."""
+        rules = {name: self.specs.rules[name] for name in (*before, rule)}
         with duckdb.connect(str(self.database), read_only=True) as connection:
-            found = run_rules(connection, RULES_DIR, self.specs.study.thresholds, [*before, rule])
-        return found[found["rule"] == rule]
+            found = run_rules(connection, replace(self.specs, rules=rules))
+        return pd.DataFrame([row for row in found if row["rule"] == rule], columns=list(TABLES["findings"]))

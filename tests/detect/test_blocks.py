@@ -18,10 +18,10 @@ def judge(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def scale(runs: pd.DataFrame, block: str, factor: Callable[[pd.Series], pd.Series]) -> None:
-    """Multiply the throughput of a block by a function of the place in it, from 0 to 1."""
+    """Multiply the throughput of a block by a function of the position in it, from 0 to 1."""
     rows = runs["block_id"] == block
-    place = runs.loc[rows, "position"] / runs.loc[rows, "position"].max()
-    runs.loc[rows, "throughput_ops"] *= factor(place)
+    position = runs.loc[rows, "position"] / runs.loc[rows, "position"].max()
+    runs.loc[rows, "throughput_ops"] *= factor(position)
 
 
 def test_steady_blocks_are_left_as_they_are(draw_sweep: Draw) -> None:
@@ -35,7 +35,7 @@ def test_a_drifting_block_gets_a_line_and_comparisons_stay_right(draw_sweep: Dra
     """A block that loses half its speed from first to last run; value 7 really is 20 % faster."""
     runs = draw_sweep(np.random.default_rng(4), 3, 20)
     runs.loc[runs["value"] == "7", "throughput_ops"] *= 1.2
-    scale(runs, "b1", lambda place: 0.5**place)
+    scale(runs, "b1", lambda position: 0.5**position)
     effects, blocks = judge(runs)
     assert blocks["treatment"].tolist() == ["none", "position", "none"]
     drifted = blocks.loc[("b1", "one")]
@@ -51,7 +51,7 @@ def test_a_drifting_block_gets_a_line_and_comparisons_stay_right(draw_sweep: Dra
 
 def test_a_bending_block_is_dropped(draw_sweep: Draw) -> None:
     runs = draw_sweep(np.random.default_rng(5), 3, 20)
-    scale(runs, "b2", lambda place: 1 - 1.6 * (place - 0.5) ** 2)
+    scale(runs, "b2", lambda position: 1 - 1.6 * (position - 0.5) ** 2)
     effects, blocks = judge(runs)
     assert blocks["treatment"].tolist() == ["none", "none", "dropped"]
     assert "bends" in blocks.loc[("b2", "one"), "reason"]
@@ -75,13 +75,13 @@ def test_a_resumed_block_is_compared_within_its_sessions_only(draw_sweep: Draw) 
 
 def test_a_session_without_a_sentinel_is_dropped(draw_sweep: Draw) -> None:
     runs = draw_sweep(np.random.default_rng(7), 3, 20)
-    places = runs.index[(runs["block_id"] == "b1") & (runs["position"].between(3, 6))]
-    assert not runs.loc[places, "is_sentinel"].any()
-    runs.loc[places, "session"] = "two"
+    changed = runs.index[(runs["block_id"] == "b1") & (runs["position"].between(3, 6))]
+    assert not runs.loc[changed, "is_sentinel"].any()
+    runs.loc[changed, "session"] = "two"
     effects, blocks = judge(runs)
     assert blocks.loc[("b1", "two"), "treatment"] == "dropped"
     assert "no successful run of the default configuration" in blocks.loc[("b1", "two"), "reason"]
-    values = runs.loc[places, "value"]
+    values = runs.loc[changed, "value"]
     assert effects.loc[values, "runs"].tolist() == [2] * 4
     assert effects.drop(values)["runs"].unique().tolist() == [3]
 

@@ -1,6 +1,5 @@
 """The study's database: every table is there, filled from the files that were named, whole or not at all."""
 
-import json
 import math
 import shutil
 from collections.abc import Callable
@@ -11,8 +10,9 @@ import duckdb
 import pytest
 from generated_studies import Study
 
-from knobscope.detect import VIEWS, StudyFiles, add_table, build_database
+from knobscope.detect import VIEWS, StudyFiles, build_database, write_findings
 from knobscope.errors import UserError
+from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_table
 
 Make = Callable[..., Study]
@@ -76,7 +76,7 @@ def test_devices_and_cases(make_study: Make) -> None:
     study = make_study(devices=("hdd", "nvme"))
     profiles = study.query("FROM device_profile ORDER BY device")
     assert profiles[["device", "tier_rank"]].to_numpy().tolist() == [["hdd", 1], ["nvme", 3]]
-    assert study.query("SELECT count(*) AS n FROM device_curve WHERE pattern = 'randread'")["n"][0] == 2
+    assert study.query("SELECT count(*) AS n FROM device_curve WHERE pattern = 'randwrite'")["n"][0] == 2
     cases = study.query("FROM cases ORDER BY device")
     assert cases["device"].tolist() == ["hdd", "nvme"]
     assert cases["dedicated"].tolist() == [True, True]
@@ -89,7 +89,7 @@ def test_fits_keep_all_rounds_and_the_last_ranking(make_study: Make, tmp_path: P
     folder.mkdir(parents=True)
     for round_ in (0, 1, 10):
         fit = {**FIT, "stopped": round_ == 10, "importance": [{**FIT["importance"][0], "importance": round_ / 10}]}
-        (folder / f"{round_}.json").write_text(json.dumps(fit))
+        write_sealed(folder / f"{round_}.json", fit)
     fits = [folder / f"{round_}.json" for round_ in (10, 0, 1)]
     build_database(replace(study.files, fits=fits), study.specs, study.database)
     rows = study.query("FROM fits ORDER BY round")
@@ -106,7 +106,7 @@ def test_a_fit_without_finite_r2_has_none(make_study: Make, tmp_path: Path, scor
     study = in_own_file(make_study(), tmp_path)
     path = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit/0.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({**FIT, "r2_splits": scores, "importance": [], "points": [], "model": None}))
+    write_sealed(path, {**FIT, "r2_splits": scores, "importance": [], "points": [], "model": None})
     build_database(replace(study.files, fits=[path]), study.specs, study.database)
     assert study.query("SELECT r2_min IS NULL AND r2_median IS NULL AS empty FROM fits")["empty"].tolist() == [True]
 
@@ -122,8 +122,9 @@ def test_a_block_without_runs_is_named_and_nothing_is_left(make_study: Make, tmp
 def test_building_again_replaces_the_database(make_study: Make, tmp_path: Path) -> None:
     study = in_own_file(make_study(), tmp_path)
     assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 24
-    build_database(replace(study.files, runs=study.files.runs[:1]), study.specs, study.database)
-    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 12
+    write_table(tmp_path / "block/runs.parquet", "runs", [{"run_id": "one more"}])
+    build_database(replace(study.files, runs=[*study.files.runs, tmp_path / "block"]), study.specs, study.database)
+    assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 25
     assert [path.name for path in study.database.parent.glob("study.duckdb*")] == ["study.duckdb"]
 
 
@@ -135,19 +136,11 @@ def test_a_study_without_a_sweep_has_empty_effects(make_study: Make) -> None:
     assert study.judge("tier").empty
 
 
-def test_add_table_replaces_rows(make_study: Make, tmp_path: Path) -> None:
-    study, parquet = in_own_file(make_study(), tmp_path), tmp_path / "findings.parquet"
+def test_findings_are_replaced_all_or_none(make_study: Make, tmp_path: Path) -> None:
+    study = in_own_file(make_study(), tmp_path)
     for count in (2, 1):
-        write_table(parquet, "findings", [{"rule": "tier", "verdict": "none"}] * count)
-        add_table(study.database, "findings", parquet)
+        write_findings(study.database, [{"rule": "tier", "verdict": "none"}] * count)
         assert len(study.query("FROM findings")) == count
-
-
-def test_add_table_refuses_what_it_does_not_know(make_study: Make, tmp_path: Path) -> None:
-    study, parquet = in_own_file(make_study(), tmp_path), tmp_path / "findings.parquet"
-    write_table(parquet, "findings", [{"rule": "tier"}])
-    with pytest.raises(UserError, match="no table 'findngs'"):
-        add_table(study.database, "findngs", parquet)
     with pytest.raises(duckdb.Error):
-        add_table(study.database, "fits", parquet)
-    assert len(study.query("FROM fits")) == 0
+        write_findings(study.database, [{"rule": "tier"}, {"penalty": "no number"}])
+    assert study.query("SELECT verdict FROM findings")["verdict"].tolist() == ["none"]

@@ -1,6 +1,7 @@
 """Effects of single knobs: truth is found, noise is not, and what is missing stays unknown."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import pandas as pd
 import pytest
 from generated_studies import Study, Truth
 
-from knobscope.detect import METRICS, adjust_for_fdr, effects_of_case, steps_from
+from knobscope.detect import METRICS, effects_of_case, steps_from
 from knobscope.specs import Knob
+from knobscope.statistics.regression import adjust_for_fdr
 
 Draw = Callable[..., pd.DataFrame]
 Make = Callable[..., Study]
@@ -44,9 +46,10 @@ def test_true_effects_lie_in_their_intervals(draw_sweep: Draw) -> None:
 
 
 def test_equals_ordinary_least_squares_with_blocks(draw_sweep: Draw) -> None:
+    """With few values, whose variances nobody can tell apart."""
     import statsmodels.formula.api as smf
 
-    runs = draw_sweep(np.random.default_rng(13), 3, 12)
+    runs = draw_sweep(np.random.default_rng(13), 3, 6)
     effects, blocks = effects_of_case(runs, 0.05)
     assert blocks["treatment"].unique().tolist() == ["none"]
     full = smf.ols("np.log(throughput_ops) ~ C(block_id) + C(setting, Treatment(0))", runs).fit()
@@ -84,7 +87,7 @@ def test_sixty_thousand_runs(draw_sweep: Draw) -> None:
 
 def test_all_metrics_find_their_truth(make_study: Make) -> None:
     truth = Truth(throughput=-0.3, cpu=0.4, writes=0.5, unaligned=0.2, write_run=0.3, read_run=-0.2, depth_one=-0.4)
-    study = make_study(truth={("page", "16"): truth})
+    study = make_study(truth={("page", "16"): replace(truth, flushes=0.5)})
     rows = study.query("FROM effects WHERE knob = 'page' AND value = '16'").set_index("metric")
     assert set(rows.index) == set(METRICS)
     close = {"abs": 0.06}
@@ -94,7 +97,7 @@ def test_all_metrics_find_their_truth(make_study: Make) -> None:
     assert rows.loc["cpu_s_per_op", "estimate"] == pytest.approx(0.4, **close)
     assert rows.loc["writes_per_op", "estimate"] == pytest.approx(0.5, **close)
     assert rows.loc["write_bytes_per_op", "estimate"] == pytest.approx(0.5, **close)
-    assert rows.loc["flushes_per_op", "estimate"] == 0
+    assert rows.loc["flushes_per_op", "estimate"] == pytest.approx(0.5, **close)
     assert rows.loc["unaligned_write_share", "estimate"] == pytest.approx(0.2, **close)
     assert rows.loc["unaligned_writes_per_op", "estimate"] == pytest.approx(2 * (np.exp(0.5) * 0.4 - 0.2), abs=0.1)
     assert rows.loc["write_sequential_share", "estimate"] == pytest.approx(0.3, **close)
@@ -164,3 +167,111 @@ def test_steps_from_a_special_baseline_are_unknown() -> None:
         source="https://example.org",
     )  # fmt: skip
     assert steps_from(knob, "-1.0", ["2.0", "5.0"]) == {"2.0": None, "5.0": None}
+
+
+def throughput(runs: pd.DataFrame) -> pd.DataFrame:
+    effects, _ = effects_of_case(runs, 0.05)
+    return effects[effects["metric"] == "throughput_ops"].set_index("value")
+
+
+def test_a_stalled_run_decides_no_effect(draw_sweep: Draw) -> None:
+    """One run of value 7 and one of the default take ten times as long: a mean over three runs would be half of it."""
+    runs = draw_sweep(np.random.default_rng(21), 3, 20)
+    for stalled in (runs.index[runs["value"] == "7"][1], runs.index[runs["is_sentinel"]][4]):
+        runs.loc[stalled, "throughput_ops"] /= 10
+    one = throughput(runs)
+    assert one["estimate"].abs().max() < 0.15
+    assert (one["high"] - one["low"]).max() < 0.3
+    assert one["stalled"].to_dict() == {value: int(value == "7") for value in one.index}
+    assert one.loc["7", ["runs", "blocks"]].tolist() == [2, 2]
+
+
+def test_a_value_that_is_always_slow_is_no_stall(draw_sweep: Draw) -> None:
+    runs = draw_sweep(np.random.default_rng(22), 3, 20)
+    runs.loc[runs["value"] == "7", "throughput_ops"] /= 10
+    one = throughput(runs)
+    assert one.loc["7", "stalled"] == 0
+    assert one.loc["7", "estimate"] == pytest.approx(-np.log(10), abs=0.1)
+    assert one.loc["7", "p_value"] < 1e-6
+
+
+def test_a_noisy_value_has_a_wide_interval_and_no_finding(draw_sweep: Draw) -> None:
+    """Value 7 is ten times as noisy as the others: with one common variance it was called an effect in most studies."""
+    rng, found, widths = np.random.default_rng(23), 0, []
+    for _ in range(60):
+        runs = draw_sweep(rng, 3, 20)
+        noisy = runs["value"] == "7"
+        runs.loc[noisy, "throughput_ops"] *= np.exp(rng.normal(0, 0.3, int(noisy.sum())))
+        one = throughput(runs)
+        found += adjust_for_fdr(one["p_value"].to_numpy())[one.index.get_loc("7")] <= 0.05
+        widths.append((one.loc["7", "high"] - one.loc["7", "low"]) / (one["high"] - one["low"]).median())
+    assert found <= 6
+    assert np.median(widths) > 3
+
+
+def test_repeats_on_one_server_instance_are_one_measurement(draw_sweep: Draw) -> None:
+    """Each value three times in a row; the server instances differ by 10 %, repeats on one of them by 1 %."""
+    rng, covered, found = np.random.default_rng(24), [], 0
+    for _ in range(40):
+        runs = draw_sweep(rng, 3, 12, noise=0.1)
+        runs = runs.loc[runs.index.repeat(3)].reset_index(drop=True)
+        runs["position"] = runs.groupby("block_id").cumcount()
+        runs["throughput_ops"] *= np.exp(rng.normal(0, 0.01, len(runs)))
+        one = throughput(runs)
+        covered += list((one["low"] <= 0) & (one["high"] >= 0))
+        found += (adjust_for_fdr(one["p_value"].to_numpy()) <= 0.05).any()
+        assert set(one["runs"]) <= {6, 9}  # 6: one of three blocks bends by chance
+    assert 0.92 < np.mean(covered) < 0.98
+    assert found <= 6
+
+
+def test_a_change_that_removes_all_writes_has_an_effect(draw_sweep: Draw) -> None:
+    rng = np.random.default_rng(25)
+    runs = draw_sweep(rng, 3, 20)
+    runs["writes_per_op"] = 2 * np.exp(rng.normal(0, 0.03, len(runs)))
+    runs.loc[runs["value"] == "7", "writes_per_op"] = 0.0
+    effects, _ = effects_of_case(runs, 0.05)
+    writes = effects[effects["metric"] == "writes_per_op"].set_index("value")
+    assert writes.loc["7", "estimate"] < -0.9 * np.log(2)
+    assert writes.loc["7", "p_value"] < 1e-4
+    assert writes["estimate"].drop("7").abs().max() < 0.15
+
+
+def test_nothing_outside_of_what_was_measured_gets_an_interval() -> None:
+    """Two blocks whose lines are extrapolated: all runs lie within 3 %, so no effect can be larger."""
+    rng = np.random.default_rng(26)
+    rows = [(block, setting) for block in ("b0", "b1") for setting in (0, 1, 1, 2, 2, 3, 3)]
+    runs = pd.DataFrame(rows, columns=["block_id", "setting"])
+    runs["position"] = runs.groupby("block_id").cumcount()
+    runs["throughput_ops"] = 1000 * np.exp(-0.005 * runs["position"] + rng.normal(0, 1e-4, len(runs)))
+    one = throughput(as_case(runs))
+    assert one[["low", "high", "p_value"]].isna().all(axis=None)
+
+
+def as_case(runs: pd.DataFrame) -> pd.DataFrame:
+    """Add the columns of view `sweep_metrics` to block_id, setting, position and throughput_ops."""
+    is_sentinel = runs["setting"] == 0
+    named = {"knob": "k", "value": runs["setting"].astype(str), "baseline": "0"}
+    missing = {name: np.nan for name in METRICS if name != "throughput_ops"}
+    about = {"session": "one", "dbms": "d", "device": "v", "workload": "w", "is_sentinel": is_sentinel}
+    return runs.assign(**missing, **about, **{key: np.where(is_sentinel, None, text) for key, text in named.items()})
+
+
+def test_an_order_that_goes_with_the_configurations_is_refused() -> None:
+    """Default first, three repeats in a row, all equal, and one device loses 3 % a run: nothing may come out of it."""
+    rng = np.random.default_rng(27)
+    rows = [(f"b{block}", setting) for block in range(3) for setting in np.repeat(range(11), 3)]
+    runs = pd.DataFrame(rows, columns=["block_id", "setting"])
+    runs["position"] = runs.groupby("block_id").cumcount()
+    runs["throughput_ops"] = 1000 * np.exp(-0.03 * runs["position"] + rng.normal(0, 0.01, len(runs)))
+    effects, blocks = effects_of_case(as_case(runs), 0.05)
+    assert blocks["treatment"].tolist() == ["dropped"] * 3
+    assert blocks["reason"].str.contains("configurations and their order go together").all()
+    assert effects["p_value"].isna().all()
+    assert blocks["runs"].tolist() == [33] * 3
+    # The same runs in random order: the drift is a term of the model, and nothing is found.
+    shuffled = runs.groupby("block_id")["setting"].transform(rng.permutation)
+    effects, blocks = effects_of_case(as_case(runs.assign(setting=shuffled)), 0.05)
+    one = effects[effects["metric"] == "throughput_ops"]
+    assert blocks["treatment"].tolist() == ["position"] * 3
+    assert (adjust_for_fdr(one["p_value"].to_numpy()) > 0.05).all()

@@ -1,62 +1,100 @@
-"""Rules as files: thresholds reach them, and a rule that does not keep to the interface is refused."""
+"""Rules as folders: thresholds reach them, and a rule that does not keep to the interface is refused."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
-from generated_studies import RULES_DIR, Study, Truth
+from generated_studies import Study, Truth
 
-from knobscope.detect import FINDING_COLUMNS, run_rules
+from knobscope.detect import create_schema, run_rules
 from knobscope.errors import UserError
-from knobscope.specs.study import RuleSettings
+from knobscope.specs import StudySpecs, read_rule
+from knobscope.specs.study import Thresholds
 
-GOOD = """
-SELECT 'mine' AS rule, 'd' AS dbms, 'v' AS device, 'w' AS workload, 'k' AS knob, '1' AS value, 'none' AS verdict,
-    getvariable('tier_gap') AS effect, NULL AS effect_low, NULL AS effect_high, NULL AS penalty,
-    '{}' AS evidence, 'Nothing.' AS sentence
+QUERY = """-- mine: a claim.
+-- Source: none.
+-- Needs: nothing.
+-- Insufficient: never.
+SELECT 'd' AS dbms, 'v' AS device, 'w' AS workload, 'none' AS verdict, getvariable('gap') AS effect,
+    {found: 7} AS evidence
+"""
+ABOUT = """name: mine
+title: Mine
+question: Is it?
+needs: [cases]
+thresholds:
+  gap: {default: 0.25, unit: ratio, meaning: a gap, source: a choice}
+"""
+SENTENCE = """{% macro if_mismatch() %}Yes.{% endmacro %}
+{% macro if_none() %}No: {{ evidence.found }}
+  and {{ effect | share }}.{% endmacro %}
+{% macro if_insufficient() %}Perhaps.{% endmacro %}
 """
 
+Make = Callable[..., Study]
 
-def run_mine(tmp_path: Path, sql: str) -> list[dict[str, object]]:
-    (tmp_path / "mine.sql").write_text(sql)
+
+def run_mine(
+    specs: StudySpecs, folder: Path, query: str = QUERY, about: str = ABOUT, sentence: str = SENTENCE
+) -> list[dict[str, object]]:
+    mine = folder / "mine"
+    mine.mkdir()
+    for name, text in (("rule.sql", query), ("rule.yaml", about), ("sentence.j2", sentence)):
+        (mine / name).write_text(text)
+    rule = read_rule(mine)
+    study = specs.study.model_copy(update={"thresholds": Thresholds()})
     with duckdb.connect() as connection:
-        rows: list[dict[str, object]] = run_rules(connection, tmp_path, RuleSettings(), ["mine"]).to_dict("records")
-    return rows
+        create_schema(connection)
+        return run_rules(connection, replace(specs, study=study, rules={"mine": rule}))
 
 
-def test_a_rule_is_one_file_and_sees_the_thresholds(tmp_path: Path) -> None:
-    rows = run_mine(tmp_path, GOOD)
-    assert list(rows[0]) == FINDING_COLUMNS
-    assert rows[0]["effect"] == RuleSettings().tier_gap
+def test_a_rule_is_one_folder_and_sees_its_thresholds(make_study: Make, tmp_path: Path) -> None:
+    (row,) = run_mine(make_study().specs, tmp_path)
+    assert (row["rule"], row["knob"], row["penalty"], row["effect"]) == ("mine", None, None, 0.25)
+    assert row["sentence"] == "No: 7 and 25 %."
+    assert json.loads(str(row["evidence"])) == {"found": 7}
+    assert row["confirmed"] == "not_tested"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("file", "old", "new", "said"),
     [
-        ("'w' AS workload,", "", "expected rule, dbms"),
-        ("'none' AS verdict", "'maybe' AS verdict", "verdict 'maybe'; expected one of mismatch, none, insufficient"),
-        ("'mine' AS rule", "'other' AS rule", "rule 'other'; expected 'mine'"),
-        ("'Nothing.'", "NULL", "without a sentence"),
-        ("SELECT", "SELEKT", "no valid query"),
+        ("query", "'w' AS workload,", "", "rule.sql returns no column 'workload'; expected at least dbms"),
+        ("query", "AS effect", "AS afect", "returns a column 'afect'; expected some of dbms"),
+        ("query", "'none' AS", "'maybe' AS", "verdict 'maybe'; expected one of mismatch, none, insufficient"),
+        ("query", "getvariable('gap')", "no_such()", "rule.sql is no valid query"),
+        ("query", "getvariable('gap')", "(SELECT count(*) FROM read_text('/etc/passwd'))", "no valid query.*disabled"),
+        ("query", "SELECT", "SELEKT", "mine/rule.sql:5: .*syntax error"),
+        ("query", "SELECT", "DELETE FROM runs; SELECT", "2 statements; expected one SELECT"),
+        ("query", "-- Source", "-- Sauce", "no 'source'; expected a line `-- Source: ...`"),
+        ("about", "[cases]", "[caises]", "rule.yaml: needs: found 'caises'; expected one of .*cases"),
+        ("about", "title: Mine", "titel: Mine", r"rule.yaml:2: titel: found an unknown key; expected title"),
+        ("about", "0.25", "-1", r"rule.yaml:6: thresholds.gap.default: found -1; expected a number from 0 up"),
+        ("about", "name: mine", "name: yours", "found 'yours'; expected the folder's name, 'mine'"),
+        ("sentence", "if_insufficient", "if_unsure", "sentence.j2:1: .*no macro `if_insufficient`"),
+        ("sentence", "evidence.found", "evidence.fond", r"sentence.j2:2: none: found .*'fond'"),
+        ("sentence", "evidence.found", "''.__class__.__mro__", r"sentence.j2:2: none: found .*unsafe"),
+        ("sentence", "| share }}", "| share }", r"sentence.j2:3: .*expected a Jinja template"),
     ],
 )
-def test_a_rule_that_breaks_the_interface_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
-    with pytest.raises(UserError, match=said) as caught:
-        run_mine(tmp_path, GOOD.replace(old, new))
-    assert "mine.sql" in str(caught.value)
+def test_a_rule_that_breaks_the_interface_is_refused(
+    make_study: Make, tmp_path: Path, file: str, old: str, new: str, said: str
+) -> None:
+    texts = {"query": QUERY, "about": ABOUT, "sentence": SENTENCE}
+    assert old in texts[file]
+    with pytest.raises(UserError, match=said):
+        run_mine(make_study().specs, tmp_path, **{**texts, file: texts[file].replace(old, new)})
 
 
-def test_a_missing_rule_is_named_with_those_that_exist() -> None:
-    with duckdb.connect() as connection, pytest.raises(UserError, match=r"no mismatch rule 'teer'.*io_size.*tier"):
-        run_rules(connection, RULES_DIR, RuleSettings(), ["teer"])
-
-
-def test_thresholds_decide(make_study: Callable[..., Study]) -> None:
+def test_thresholds_decide(make_study: Make) -> None:
     study = make_study(truth={("buffer", "32"): Truth(throughput=-0.2)})
     found = {}
     for min_effect in (0.05, 0.5):
-        with duckdb.connect(str(study.database), read_only=True) as connection:
-            findings = run_rules(connection, RULES_DIR, RuleSettings(min_effect=min_effect), ["intuition"])
+        thresholds = Thresholds(min_effect=min_effect)
+        specs = replace(study.specs, study=study.specs.study.model_copy(update={"thresholds": thresholds}))
+        findings = replace(study, specs=specs).judge("intuition")
         found[min_effect] = (findings["verdict"] == "mismatch").sum()
     assert found == {0.05: 1, 0.5: 0}

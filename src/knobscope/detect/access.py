@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from knobscope.detect.paired import mean_over_runs
-from knobscope.detect.regression import adjust_for_fdr
+from knobscope.statistics.paired import mean_over_runs
+from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,7 +17,9 @@ _BY_RUN = """
     WITH calls AS (
         SELECT run_id, group_of_files(file, role, table_name) AS file, role, op, sum(calls) AS calls,
             sum(bytes) / sum(calls) AS call_bytes, sum(calls * sequential_share) / sum(calls) AS logical_share,
-            sum(calls * strided_share) / sum(calls) AS logical_strided
+            sum(calls * coalesce(append_share, 0)) / sum(calls) AS logical_append,
+            sum(calls * strided_share) / sum(calls) AS logical_strided,
+            sum(calls * random_share) / sum(calls) AS logical_random
         FROM file_access
         WHERE calls > 0 AND sequential_share IS NOT NULL
         GROUP BY ALL
@@ -25,23 +27,27 @@ _BY_RUN = """
     requests AS (
         SELECT run_id, file_group AS file, role, op, sum(judged) AS requests,
             sum(bytes) / sum(requests) AS request_bytes, sum(judged * sequential_share) / sum(judged) AS device_share,
-            sum(judged * strided_share) / sum(judged) AS device_strided
+            sum(judged * coalesce(append_share, 0)) / sum(judged) AS device_append,
+            sum(judged * strided_share) / sum(judged) AS device_strided,
+            sum(judged * random_share) / sum(judged) AS device_random
         FROM run_files
         WHERE judged > 0 AND sequential_share IS NOT NULL
         GROUP BY ALL
     )
     SELECT dbms, device, workload, file, role, op, calls, requests, call_bytes, request_bytes,
-        logical_share, device_share, logical_strided, device_strided
+        logical_share, device_share, logical_append, device_append, logical_strided, device_strided,
+        logical_random, device_random
     FROM calls
     JOIN requests USING (run_id, file, role, op)
-    JOIN watched_runs USING (run_id)
-    WHERE is_sentinel AND phase = 'sweep'
+    JOIN (
+        SELECT run_id, dbms, device, workload FROM runs_behind WHERE knob IS NULL AND watched
+    ) USING (run_id)
 """
 
 _LABELLED = """
-    SELECT * EXCLUDE (logical_strided, device_strided),
-        pattern_of(calls / runs, logical_share, logical_strided) AS logical_pattern,
-        pattern_of(requests / runs, device_share, device_strided) AS device_pattern
+    SELECT * EXCLUDE (logical_append, device_append, logical_strided, device_strided, logical_random, device_random),
+        pattern_of(calls / runs, logical_share, logical_append, logical_strided, logical_random) AS logical_pattern,
+        pattern_of(requests / runs, device_share, device_append, device_strided, device_random) AS device_pattern
     FROM contrasts
 """
 
@@ -53,7 +59,11 @@ def contrast_access(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
     runs = connection.execute(_BY_RUN).df()
     rows = []
     for key, group in runs.groupby(_KEY, sort=True):
-        means = {name: group[name].mean() for name in group.columns if name.endswith(("_share", "_strided", "_bytes"))}
+        means = {
+            name: group[name].mean()
+            for name in group.columns
+            if name.endswith(("_share", "_append", "_strided", "_random", "_bytes"))
+        }
         sums = {"runs": len(group), "calls": int(group["calls"].sum()), "requests": int(group["requests"].sum())}
         difference = mean_over_runs(group["device_share"] - group["logical_share"])
         rows.append({**dict(zip(_KEY, key, strict=True)), **sums, **means, **difference})

@@ -5,6 +5,8 @@ crosses groups. Drift is looked for in throughput, with all runs of a group and 
 runs is random, so that configurations and position hardly overlap. Then
 
 - a group without a successful sentinel is dropped: there is nothing to compare with;
+- a group in which configuration and order go together (the default always first, repeats directly after each other) is
+  dropped: no drift could be told from an effect;
 - a group whose throughput moves along a straight line gets that line as a term of the model (treatment `position`);
 - a group that bends away from its line is dropped: no term of ours describes what happened to it.
 """
@@ -13,32 +15,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knobscope.detect.regression import BlockFit, Floats, Ints, fit_blocks, t_probability
+from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Groups", "judge_blocks"]
 
-Bools = NDArray[np.bool_]
 
 #: A drift must be this improbable as noise, and larger than the smallest effect worth a finding.
 _DRIFT_P = 0.01
+#: Where configurations leave less than both of a group's positions (sum of squares, share of it), they go together.
+_LEAST_LEFT = 0.25
+_LEAST_SHARE_LEFT = 0.1
 #: Fewer residual degrees of freedom cannot tell drift from noise.
 _LEAST_DEGREES = 3
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Runs of a case with their group: `code` (runs,), `place` (runs,) from -0.5 (first run of the group) to 0.5.
+    """Runs of a case with their group: `code` (runs,), `position` (runs,) from -0.5 (first run of the group) to 0.5.
 
     `drifts` and `dropped` have an entry per group.
     """
 
     code: Ints
-    place: Floats
+    position: Floats
     is_sentinel: Bools
     drifts: Bools
     dropped: Bools
@@ -52,55 +56,89 @@ class Groups:
 
     def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
         """Return nuisance columns of the rows: a level per group but the first, lines and bends of marked groups."""
-        code, place = self.code[rows], self.place[rows]
+        code, position = self.code[rows], self.position[rows]
         lines = self.drifts if lines is None else lines
         columns = [code == group for group in np.unique(code)[1:]]
-        columns += [np.where(code == group, place, 0.0) for group in np.flatnonzero(lines)]
+        columns += [np.where(code == group, position, 0.0) for group in np.flatnonzero(lines)]
         if bends is not None:
-            columns += [np.where(code == group, 4 * place**2, 0.0) for group in np.flatnonzero(bends)]
+            columns += [np.where(code == group, 4 * position**2, 0.0) for group in np.flatnonzero(bends)]
         return np.column_stack(columns).astype(float) if columns else np.zeros((len(code), 0))
 
 
 def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.DataFrame"]:
     """Return the groups of one case, and its rows of table `blocks`.
 
-    `runs` has columns block_id, session, position, is_sentinel, setting (code of the configuration, 0 the sentinel) and
-    log_throughput (NaN for runs that failed).
+    `runs` has a row per measurement (`knobscope.detect.units`).
     """
     keys = runs.groupby(["block_id", "session"], dropna=False, sort=True)
     code = keys.ngroup().to_numpy(np.int64)
     ok = np.isfinite(runs["log_throughput"].to_numpy(float))
     is_sentinel = runs["is_sentinel"].to_numpy(bool)
     count = keys.ngroups
-    place = _places(runs["position"].to_numpy(float), code)
+    position = _scale_positions(runs["position"].to_numpy(float), code)
     sentinels = np.bincount(code[ok & is_sentinel], minlength=count)
-    bare = Groups(code, place, is_sentinel, np.zeros(count, bool), sentinels == 0)
+    bare = Groups(code, position, is_sentinel, np.zeros(count, bool), sentinels == 0)
     drift, drift_p, bend, bend_p = _find_drift(bare, runs, sentinels)
     smallest = np.log1p(min_effect)
     bent = (bend_p < _DRIFT_P) & (np.abs(bend) > smallest)
     drifts = (drift_p < _DRIFT_P) & (np.abs(drift) > smallest) & ~bent
-    groups = Groups(code, place, is_sentinel, drifts, bent | (sentinels == 0))
+    confounded = _find_confounded(bare, runs)
+    groups = Groups(code, position, is_sentinel, drifts & ~confounded, bent | confounded | (sentinels == 0))
     table = keys[["block_id", "session", "dbms", "device", "workload"]].first()
     table = table.reset_index(drop=True).assign(
-        runs=np.bincount(code[ok], minlength=count),
-        sentinels=sentinels,
+        runs=_sum_runs(runs, code, ok, count),
+        sentinels=_sum_runs(runs, code, ok & is_sentinel, count),
         sentinel_change=_sentinel_changes(runs[ok & is_sentinel], code[ok & is_sentinel], count),
         drift=drift,
         drift_p=drift_p,
         bend=bend,
         bend_p=bend_p,
         treatment=np.select([groups.dropped, drifts], ["dropped", "position"], "none"),
-        reason=[_reason(*one) for one in zip(sentinels, bent, drift, bend, drift_p, strict=True)],
+        reason=[_reason(*one) for one in zip(sentinels, confounded, bent, drift, bend, drift_p, strict=True)],
     )
     return groups, table.assign(sessions=table.groupby("block_id")["session"].transform("size"))
 
 
-def _places(position: Floats, code: Ints) -> Floats:
+def _scale_positions(position: Floats, code: Ints) -> Floats:
     low = np.full(code.max(initial=-1) + 1, np.inf)
     high = np.full(len(low), -np.inf)
     np.minimum.at(low, code, position)
     np.maximum.at(high, code, position)
     return np.asarray((position - low[code]) / np.maximum(high - low, 1)[code] - 0.5)
+
+
+def _sum_runs(runs: "pd.DataFrame", code: Ints, rows: Bools, count: int) -> Ints:
+    return np.bincount(code[rows], runs["runs"].to_numpy(float)[rows], minlength=count).astype(np.int64)
+
+
+def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
+    """Return in which groups hardly anything of the position is left beside the configurations.
+
+    What is left, a sum of squares in units of the group's length, says how well a drift could be seen: its standard
+    error is the noise divided by the root of it. Other groups help, where they have another order.
+    """
+    setting = runs["setting"].to_numpy(np.int64)
+    rows = groups.comparable(np.isfinite(runs["log_throughput"].to_numpy(float)))
+    count = len(groups.drifts)
+    columns = groups.nuisance(rows, np.ones(count, bool))
+    if not rows.any():
+        return np.zeros(count, bool)
+    means = np.zeros((int(setting.max()) + 1, columns.shape[1]))
+    np.add.at(means, setting[rows], columns)
+    means /= np.maximum(np.bincount(setting[rows], minlength=len(means)), 1)[:, None]
+    within = columns - means[setting[rows]]
+    gram, first = within.T @ within, columns.shape[1] - count
+    whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
+    left = np.array([_unexplained(gram, first + group) for group in range(count)])
+    confounded: Bools = (left < _LEAST_LEFT) & (left < _LEAST_SHARE_LEFT * whole) & (whole > 0)
+    return confounded
+
+
+def _unexplained(gram: Floats, column: int) -> float:
+    """Sum of squares of a column that the others leave, from the cross products of all."""
+    others = np.delete(np.arange(len(gram)), column)
+    inverse = np.linalg.pinv(gram[np.ix_(others, others)], hermitian=True)
+    return float(gram[column, column] - gram[column, others] @ inverse @ gram[others, column])
 
 
 def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
@@ -136,9 +174,11 @@ def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floa
     return np.asarray((ordered.last() - ordered.first()).reindex(range(count)).to_numpy(float))
 
 
-def _reason(sentinels: int, bent: bool, drift: float, bend: float, drift_p: float) -> str:
+def _reason(sentinels: int, confounded: bool, bent: bool, drift: float, bend: float, drift_p: float) -> str:
     if sentinels == 0:
         return "no successful run of the default configuration to compare with"
+    if confounded:
+        return "configurations and their order go together, so that drift cannot be told from an effect"
     if bent:
         return f"throughput bends by {100 * np.expm1(bend):+.0f} % between middle and ends, more than noise explains"
     if np.isnan(drift_p):

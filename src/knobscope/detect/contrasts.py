@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from knobscope.detect.regression import adjust_for_fdr, t_interval, t_probability
+from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,9 +1,9 @@
 """Builds a study's DuckDB file: all tables of the interface, filled from the files of earlier stages, and views."""
 
-import json
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,27 @@ from knobscope.detect.order import level_text
 from knobscope.detect.tuning import add_tuned
 from knobscope.detect.views import MACROS, VIEWS
 from knobscope.errors import UserError
-from knobscope.select.drift import rank_drift
+from knobscope.plan import list_left_out
 from knobscope.specs import StudySpecs
+from knobscope.statistics.drift import rank_drift
+from knobscope.storage import read_sealed, whole_file
 from knobscope.tables import TABLES
+from knobscope.tables.reference import define_tables
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["StudyFiles", "add_table", "build_database"]
+__all__ = [
+    "StudyFiles",
+    "build_database",
+    "create_schema",
+    "insert_rows",
+    "read_findings",
+    "whole_database",
+    "withdraw",
+    "write_findings",
+    "write_rows",
+]
 
 #: What a block directory may hold: everything that is known by run.
 _RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns]
@@ -33,8 +46,8 @@ _RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns
 class StudyFiles:
     """What earlier stages wrote.
 
-    Fits lie at `<dbms>/<device>/<workload>/fit/<round>.json`, which names their case; `prior.json` where a model took
-    the place of screening.
+    Fits lie at `<dbms>/<device>/<workload>/fit/<round>.json`, which names their case; `prior.json` where a prior
+    replaced screening.
     """
 
     runs: Sequence[Path]  # block directories
@@ -50,44 +63,75 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
     """
     import duckdb
 
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(out.name + ".part")
-    part.unlink(missing_ok=True)
-    with duckdb.connect(str(part)) as connection:
-        for table, columns in TABLES.items():
-            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-            connection.execute(f"CREATE TABLE {table} ({definition})")
+    with whole_database(out) as part, duckdb.connect(str(part)) as connection:
+        connection.begin()  # one transaction: else each of the hundreds of statements waits for the disk
+        create_schema(connection)
         _add_runs(connection, files.runs)
         _add_plans(connection, files.plans)
         _add_fits(connection, files.fits, specs)
         _add_devices(connection, files.devices)
-        _insert(connection, "cases", _case_rows(specs))
-        _insert(connection, "knobs", _knob_rows(specs))
-        for signature, body in MACROS.items():
-            connection.execute(f"CREATE MACRO {signature} AS ({body})")
-        for name, query in VIEWS.items():
-            connection.execute(f"CREATE VIEW {name} AS {query}")
+        insert_rows(connection, "cases", _case_rows(specs))
+        insert_rows(connection, "knobs", _knob_rows(specs))
+        for case in specs.cases:
+            insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
         add_effects(connection, specs)
         add_io_related(connection, specs.study.thresholds.fdr)
         add_tuned(connection)
         add_frame(connection, "interference", measure_interference(connection))
         add_frame(connection, "access_contrasts", contrast_access(connection))
-    part.replace(out)
+        connection.commit()
 
 
-def add_table(database: Path, table: str, parquet: Path) -> None:
-    """Replace the rows of one table of a study's database by those of a parquet file, all or none.
+@contextmanager
+def whole_database(out: Path) -> Iterator[Path]:
+    """Yield a path for a database, as `whole_file` does; a log that a killed process left is not replayed into it."""
+    with whole_file(out) as part:
+        for left in (part, part.with_name(f"{part.name}.wal")):
+            left.unlink(missing_ok=True)
+        yield part
 
-    Raises UserError for a table that the interface does not know.
-    """
+
+def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Create all tables, macros and views of a study's database, empty."""
+    for statement in define_tables():
+        connection.execute(statement)
+    for signature, body in MACROS.items():
+        connection.execute(f"CREATE MACRO {signature} AS ({body})")
+    for name, query in VIEWS.items():
+        connection.execute(f"CREATE VIEW {name} AS {query}")
+
+
+def write_findings(database: Path, findings: Iterable[dict[str, Any]]) -> None:
+    """Replace the findings of a study's database, all or none; rows have the columns of the table."""
     import duckdb
 
-    if table not in TABLES:
-        raise UserError(f"no table {table!r} in a study's database; expected one of {', '.join(TABLES)}")
     with duckdb.connect(str(database)) as connection:
         connection.begin()
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608
-        _add_parquet(connection, table, [parquet])
+        connection.execute("DELETE FROM findings")
+        insert_rows(connection, "findings", findings)
+        connection.commit()
+
+
+def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[dict[str, Any]]:
+    """Return the rows of table `findings`."""
+    cursor = connection.execute("FROM findings")
+    names = [column[0] for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def withdraw(sentence: str, reason: str) -> str:
+    """Return the sentence of a finding whose cause an experiment refuted: that comes first."""
+    return f"Withdrawn, since {reason}. What the rule saw: {sentence}"
+
+
+def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Add rows to tables of a study's database, all or none."""
+    import duckdb
+
+    with duckdb.connect(str(database)) as connection:
+        connection.begin()
+        for table, rows in tables.items():
+            insert_rows(connection, table, rows)
         connection.commit()
 
 
@@ -120,22 +164,22 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
     for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
         dbms, device, workload = path.resolve().parts[-5:-2]
         case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
-        fit: dict[str, Any] = json.loads(path.read_text())
+        fit = read_sealed(path)
         row = {**fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
-        _insert(connection, "fits", [_of_case(case, row)])
+        insert_rows(connection, "fits", [_of_case(case, row)])
         last[case] = round_, fit
     for case, (round_, fit) in last.items():
         common = {"round": round_, "model": fit["model"]}
-        _insert(connection, "importance", [_of_case(case, {**common, **row}) for row in fit["importance"]])
+        insert_rows(connection, "importance", [_of_case(case, {**common, **row}) for row in fit["importance"]])
         knobs = specs.dbms[case[0]].knobs
         points = [{**row, "value": level_text(knobs.get(row["knob"]), row["value"])} for row in fit["points"]]
-        _insert(connection, "important_points", [_of_case(case, row) for row in points])
+        insert_rows(connection, "important_points", [_of_case(case, row) for row in points])
     measured = {
         case: fit for case, (round_, fit) in last.items() if round_ is not None
     }  # a prior ranks all cases alike
     drift, overlap = rank_drift(measured)
-    _insert(connection, "rank_drift", drift)
-    _insert(connection, "rank_overlap", overlap)
+    insert_rows(connection, "rank_drift", drift)
+    insert_rows(connection, "rank_overlap", overlap)
 
 
 def _summarise_scores(scores: list[float | None]) -> dict[str, float | None]:
@@ -152,10 +196,11 @@ def _of_case(case: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
 
 def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Path]) -> None:
     for path in profiles:
-        profile: dict[str, Any] = json.loads(path.read_text())
-        _insert(connection, "device_profile", [profile])
+        profile = read_sealed(path)
+        insert_rows(connection, "device_profile", [profile])
         curves = [{"device": profile["device"], **point} for point in profile.get("curves", [])]
-        _insert(connection, "device_curve", curves)
+        insert_rows(connection, "device_curve", curves)
+        insert_rows(connection, "device_property", profile.get("properties", []))
 
 
 def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
@@ -180,7 +225,7 @@ def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     ]
 
 
-def _insert(connection: "duckdb.DuckDBPyConnection", table: str, rows: Iterable[dict[str, Any]]) -> None:
+def insert_rows(connection: "duckdb.DuckDBPyConnection", table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Insert the columns that the table has; what else a JSON file holds is not for the database."""
     columns = TABLES[table]
     values = [[row.get(column) for column in columns] for row in rows]

@@ -1,9 +1,11 @@
 """What one knob does: effects of single changes against the sentinel of the same block, with interval and q value.
 
-Each metric of each case (DBMS, device, workload) has its own fit of the sweep runs: response = group + configuration,
-a group being one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks). An effect that was
-measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
-one block cannot tell an effect from the luck of a place in the order.
+Each metric of each case (DBMS, device, workload) has its own fit of the sweep: response = group + configuration. A
+group is one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks), an observation is one
+measurement (`knobscope.detect.units`), and configurations may differ in noise. An effect that was measured in fewer
+than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one block cannot
+tell an effect from the luck of a position in the order. An effect larger than the whole range that the comparable runs
+of its case measured has no estimate either: the fit has too few runs for its terms.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,15 +16,16 @@ from knobscope.detect.blocks import Groups, judge_blocks
 from knobscope.detect.contrasts import contrast_tiers
 from knobscope.detect.metrics import METRICS
 from knobscope.detect.order import steps_from
-from knobscope.detect.regression import (
-    Floats,
-    Ints,
+from knobscope.detect.units import Units, make_units
+from knobscope.specs import Knob, StudySpecs
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.regression import (
     adjust_for_fdr,
     fit_blocks,
     t_interval,
     t_probability,
+    unequal_errors,
 )
-from knobscope.specs import Knob, StudySpecs
 from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ __all__ = ["add_effects", "add_frame", "effects_of_case"]
 
 _LEAST_DEGREES = 2
 _LEAST_BLOCKS = 2
+#: Rounding of the fit may carry an effect a little beyond the range of two runs.
+_RANGE_SLACK = 1 + 1e-9
 _CASE = ["dbms", "device", "workload"]
 
 
@@ -66,46 +71,47 @@ def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFr
     values = pd.MultiIndex.from_frame(changes)
     setting = values.get_indexer(pd.MultiIndex.from_frame(runs[changes.columns])) + 1
     setting[runs["is_sentinel"].to_numpy(bool)] = 0
-    log_throughput = METRICS["throughput_ops"].response(runs["throughput_ops"].to_numpy(float))
-    groups, blocks = judge_blocks(runs.assign(setting=setting, log_throughput=log_throughput), min_effect)
-    block = runs["block_id"].factorize()[0].astype(np.int64)
+    units = make_units(runs, setting, len(changes) + 1)
+    groups, blocks = judge_blocks(units.frame, min_effect)
     about = {name: changes[name].to_numpy() for name in changes}
     rows = []
     for name, metric in METRICS.items():
-        response = metric.response(runs[name].to_numpy(float))
-        columns = _fit_metric(response, setting, block, groups, len(changes) + 1)
+        columns = _fit_metric(units.responses[name], units, groups, len(changes) + 1)
         columns["reference"] = metric.on_own_scale(columns["reference"])
-        rows.append(pd.DataFrame({**about, "metric": name, **columns}))
+        rows.append(pd.DataFrame({**about, "metric": name, "stalled": units.stalled[1:], **columns}))
     effects = pd.concat(rows, ignore_index=True).assign(**runs[_CASE].iloc[0].to_dict())
     return effects, blocks
 
 
-def _fit_metric(response: Floats, setting: Ints, block: Ints, groups: Groups, settings: int) -> dict[str, Any]:
+def _fit_metric(response: Floats, units: Units, groups: Groups, settings: int) -> dict[str, Any]:
     """Return the statistical columns of `effects`; scalars or shape (settings - 1,)."""
+    setting, block = units.setting, units.frame["block_id"].factorize()[0]
     rows = groups.comparable(np.isfinite(response))
     sentinel = response[rows & (setting == 0)]
     seen = np.unique(np.column_stack([setting[rows], block[rows]]), axis=0)[:, 0]
     blocks = np.bincount(seen, minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
-    judged = (blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
-    errors = np.where(judged, fit.errors, np.nan)
-    low, high = t_interval(fit.estimates, errors, max(fit.degrees, 1))
+    measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
+    judged = measured & (blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
+    errors, degrees = unequal_errors(fit)
+    errors = np.where(judged, errors, np.nan)
+    low, high = t_interval(fit.estimates, errors, np.maximum(degrees, 1))
     return {
-        "estimate": fit.estimates,
+        "estimate": np.where(measured, fit.estimates, np.nan),
         "low": low,
         "high": high,
-        "p_value": t_probability(fit.estimates, errors, max(fit.degrees, 1)),
+        "p_value": t_probability(fit.estimates, errors, np.maximum(degrees, 1)),
         "standard_error": errors,
-        "degrees": fit.degrees,
+        "degrees": degrees,
         "noise": fit.noise,
         "reference": sentinel.mean() if len(sentinel) else np.nan,
-        "runs": np.bincount(setting[rows], minlength=settings)[1:],
+        "runs": np.bincount(setting[rows], units.runs[rows], minlength=settings)[1:].astype(np.int64),
         "blocks": blocks,
     }
 
 
 def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":
-    """Add what the specs say of the knob, and the step from baseline to value."""
+    """Add what the specs say of the knob, and the steps from the reference value to this one."""
     import pandas as pd
 
     rows = []

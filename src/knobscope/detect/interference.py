@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knobscope.detect.paired import mean_over_runs
-from knobscope.detect.regression import adjust_for_fdr
+from knobscope.statistics.paired import mean_over_runs
+from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,9 +50,11 @@ _BY_RUN = f"""
     SELECT dbms, device, workload, quiet_us, busy_us, waited_us - reads * quiet_us AS saved_us,
         window_s * 1e6 * greatest(threads, 1) AS available_us
     FROM runs_judged
-    JOIN watched_runs USING (run_id)
+    JOIN runs USING (run_id)
     JOIN cases USING (dbms, device, workload)
-    WHERE is_sentinel AND phase = 'sweep'
+    JOIN (
+        SELECT run_id FROM runs_behind WHERE knob IS NULL AND watched
+    ) USING (run_id)
 """  # noqa: S608 - a number of ours
 
 

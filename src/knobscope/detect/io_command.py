@@ -8,7 +8,7 @@ from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.errors import UserError
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_study_name, find_study
-from knobscope.tables import write_json
+from knobscope.storage import write_json
 
 __all__ = ["add_parser"]
 

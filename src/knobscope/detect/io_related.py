@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from knobscope.detect.effects import add_frame
-from knobscope.select.io_responses import Comparison, compare_with_marks, find_io_related
+from knobscope.statistics.io_responses import Comparison, compare_with_marks, find_io_related
 
 if TYPE_CHECKING:
     import duckdb

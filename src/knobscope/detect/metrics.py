@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knobscope.detect.regression import Floats
+from knobscope.statistics.arrays import Floats
 
 __all__ = ["METRICS", "Metric"]
 
@@ -15,11 +15,19 @@ class Metric:
 
     title: str
     is_ratio: bool  # effects are natural-log ratios; else differences, for shares and for counts that may be 0
+    may_be_none: bool = False  # a run may have none of it, which is no missing value
 
     def response(self, values: Floats) -> Floats:
-        """Return what is fitted; NaN where a run has no value, or none that a logarithm can take."""
+        """Return what is fitted; NaN where a run has no value, or none that a logarithm can take.
+
+        A run that has none of what others have counts as half of the least that any of them has: a change that removes
+        all writes has an effect, of at least that size.
+        """
         if not self.is_ratio:
             return values
+        positive = values[values > 0]
+        if self.may_be_none and len(positive):
+            values = np.where(values == 0, positive.min() / 2, values)
         return np.log(np.where(values > 0, values, np.nan))
 
     def on_own_scale(self, response: float) -> float:
@@ -32,8 +40,8 @@ METRICS: dict[str, Metric] = {
     "latency_p95_us": Metric("95th percentile of latency, microseconds", is_ratio=True),
     "latency_p99_us": Metric("99th percentile of latency, microseconds", is_ratio=True),
     "cpu_s_per_op": Metric("CPU seconds per operation", is_ratio=True),
-    "writes_per_op": Metric("write requests per operation", is_ratio=True),
-    "write_bytes_per_op": Metric("bytes written per operation", is_ratio=True),
+    "writes_per_op": Metric("write requests per operation", is_ratio=True, may_be_none=True),
+    "write_bytes_per_op": Metric("bytes written per operation", is_ratio=True, may_be_none=True),
     "flushes_per_op": Metric("flushes per operation", is_ratio=False),
     "unaligned_write_share": Metric("share of writes off the preferred size", is_ratio=False),
     "unaligned_writes_per_op": Metric("writes off the preferred size per operation", is_ratio=False),

@@ -19,22 +19,22 @@ def level_text(knob: Knob | None, level: Value) -> str:
     return value_text(int(level) if is_whole else level)
 
 
-def steps_from(knob: Knob | None, baseline: str | None, values: Sequence[str]) -> dict[str, int | None]:
-    """Return for each value how many places it is above (+) or below (-) the baseline among all of them.
+def steps_from(knob: Knob | None, reference: str | None, values: Sequence[str]) -> dict[str, int | None]:
+    """Return for each value how many steps it lies above (+) or below (-) the reference value.
 
-    Special values (0 = off, -1 = automatic) have no place: a smaller number need not mean less there. Without a spec
+    Special values (0 = off, -1 = automatic) have no position: a smaller number need not mean less there. Without a spec
     (`knob` None) numbers are in their order and words have none.
     """
-    places = {value: _place(knob, value) for value in values}
-    start = None if baseline is None else _place(knob, baseline)
-    order = sorted({place for place in (*places.values(), start) if place is not None})
+    positions = {value: _position(knob, value) for value in values}
+    start = None if reference is None else _position(knob, reference)
+    order = sorted({position for position in (*positions.values(), start) if position is not None})
     return {
-        value: None if place is None or start is None else order.index(place) - order.index(start)
-        for value, place in places.items()
+        value: None if position is None or start is None else order.index(position) - order.index(start)
+        for value, position in positions.items()
     }
 
 
-def _place(knob: Knob | None, value: str) -> float | None:
+def _position(knob: Knob | None, value: str) -> float | None:
     if knob is not None and any(_same(value, special) for special in knob.special):
         return None
     if knob is not None and knob.range is None:

@@ -1,78 +1,123 @@
-"""Runs mismatch rules: one SQL file each, one query, whose rows are findings.
+"""Runs mismatch rules: one query each, whose rows become findings with a sentence.
 
-A rule reads the study's database and the thresholds of the study as variables: getvariable('fdr'), 'min_effect',
-'busy_share' and 'tier_gap'. What the rules before it found is its table `earlier_findings`. It returns the columns of
-table `findings` without confirmed and confirmation.
+A query reads the study's database and the thresholds of the study as variables: getvariable('fdr'), 'min_effect', and
+those that rules have of their own. It returns dbms, device, workload and verdict, and where it can: knob, value, effect
+(with effect_low and effect_high, relative changes), penalty and evidence (a struct). It cannot write, and reads no
+files.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+import json
+import math
+from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
-from knobscope.specs.study import RuleSettings
+from knobscope.sentences import Sentences
+from knobscope.specs import VERDICTS, Rule, StudySpecs
+from knobscope.specs.source import show_path
 from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
 
-__all__ = ["FINDING_COLUMNS", "VERDICTS", "run_rules"]
+__all__ = ["RULE_COLUMNS", "run_rules"]
 
-VERDICTS = ("mismatch", "none", "insufficient")
-_ABOUT_OTHERS = ("cross_check",)
-#: What a rule returns.
-FINDING_COLUMNS = [name for name in TABLES["findings"] if name not in ("confirmed", "confirmation")]
+Row = dict[str, Any]
+
+#: What the query of a rule returns, in any order.
+RULE_COLUMNS = {
+    name: kind
+    for name, kind in TABLES["findings"].items()
+    if name not in ("rule", "sentence", "confirmed", "confirmation")
+}
+_REQUIRED = ("dbms", "device", "workload", "verdict")
+#: What a finding has before anybody tests its cause.
+_UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
 
 
-def run_rules(
-    connection: "duckdb.DuckDBPyConnection", rules_dir: Path, settings: RuleSettings, names: Sequence[str]
-) -> "pd.DataFrame":
-    """Return the findings of the named rules, in this order; mismatches of a rule come first, the costliest on top.
+def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> list[Row]:
+    """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
 
-    A rule about the findings of others (`cross_check`) is run after them, whatever its place.
-    Raises UserError for a rule that is missing, is no valid query, or returns something else than findings.
+    Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose.
+
+    Rules that judge what others found run after those, whatever their order. The connection can reach no files
+    afterwards. Raises UserError for a rule that needs a table that is not there, is no valid query, or returns
+    something else than findings.
     """
-    import pandas as pd
-
-    for name, value in settings.model_dump().items():
+    connection.execute("SET enable_external_access = false")
+    for name, value in specs.thresholds.items():
         connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
-    columns = ", ".join(f'"{name}" {TABLES["findings"][name]}' for name in FINDING_COLUMNS)
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in TABLES["findings"].items())
     connection.execute(f"CREATE OR REPLACE TEMP TABLE earlier_findings ({columns})")
-    findings = {}
-    for name in sorted(names, key=lambda name: name in _ABOUT_OTHERS):
-        findings[name] = _run_rule(connection, rules_dir, name)
-        connection.register("found", findings[name])
-        connection.execute("INSERT INTO earlier_findings BY NAME FROM found")
-        connection.unregister("found")
-    ordered = [findings[name] for name in names]
-    return pd.concat(ordered, ignore_index=True) if ordered else pd.DataFrame(columns=FINDING_COLUMNS)
+    sentences = Sentences(specs.dbms)
+    findings: dict[str, list[Row]] = {}
+    for rule in sorted(specs.rules.values(), key=lambda rule: rule.about.reads_findings):
+        findings[rule.name] = rows = sorted(_run_rule(connection, rule), key=_order)
+        for row in rows:
+            sentence = sentences.say(rule, row)
+            if _is_throttle(specs, row) and row["verdict"] == "mismatch":
+                row.update(verdict="none", penalty=None)
+                sentence = f"{row['knob']} is there to hold I/O back, so that it does is no mismatch. {sentence}"
+            row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), sentence=sentence, **_UNCONFIRMED)
+        for row in rows:
+            marks = ", ".join("?" * len(TABLES["findings"]))
+            values = [row[name] for name in TABLES["findings"]]
+            connection.execute(f"INSERT INTO earlier_findings VALUES ({marks})", values)  # noqa: S608
+    return [row for name in specs.rules for row in findings[name]]
 
 
-def _run_rule(connection: "duckdb.DuckDBPyConnection", rules_dir: Path, name: str) -> "pd.DataFrame":
+def _is_throttle(specs: StudySpecs, row: Row) -> bool:
+    """Whether a finding is about a knob that limits I/O on purpose: nine false positives of the PVLDB 2023 study."""
+    dbms = specs.dbms.get(row["dbms"])
+    knob = dbms.knobs.get(row["knob"] or "") if dbms is not None else None
+    return knob is not None and knob.mechanism == "throttle"
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    """Mismatches first, the costliest on top; then by case, knob and value."""
+    names = (row["dbms"], row["device"], row["workload"], row["knob"] or "", row["value"] or "")
+    penalty = -row["penalty"] if row["penalty"] is not None else math.inf
+    return (VERDICTS.index(row["verdict"]), penalty, *names)
+
+
+def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule) -> list[Row]:
+    """Return what the query of a rule returns, with all columns and the evidence decoded."""
     import duckdb
 
-    path = rules_dir / f"{name}.sql"
-    if not path.is_file():
-        have = ", ".join(sorted(other.stem for other in rules_dir.glob("*.sql"))) or "none"
-        raise UserError(f"no mismatch rule {name!r} in {rules_dir}; there are: {have}")
+    _check_needs(connection, rule)
+    path = show_path(rule.query_file)
     try:
-        rows = connection.execute(path.read_text(encoding="utf-8")).df()
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {rule.query_file.read_text(encoding='utf-8')}")
     except duckdb.Error as error:
         raise UserError(f"{path} is no valid query: {error}") from error
-    _check(path, name, rows)
-    order = rows.assign(verdict=rows["verdict"].map(VERDICTS.index), penalty=-rows["penalty"].astype(float))
-    keys = ["verdict", "penalty", "dbms", "device", "workload", "knob", "value"]
-    return rows.loc[order.sort_values(keys, kind="stable").index, FINDING_COLUMNS]
+    returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
+    if unknown := [name for name in returned if name not in RULE_COLUMNS]:
+        raise UserError(f"{path} returns a column {unknown[0]!r}; expected some of {', '.join(RULE_COLUMNS)}")
+    if missing := [name for name in _REQUIRED if name not in returned]:
+        raise UserError(f"{path} returns no column {missing[0]!r}; expected at least {', '.join(_REQUIRED)}")
+    columns = ", ".join(_cast(name, kind) for name, kind in RULE_COLUMNS.items() if name in returned)
+    cursor = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
+    names = [column[0] for column in cursor.description or []]
+    empty = dict.fromkeys(RULE_COLUMNS)
+    rows = [{**empty, **dict(zip(names, map(_known, values), strict=True))} for values in cursor.fetchall()]
+    for row in rows:
+        row["evidence"] = json.loads(row["evidence"] or "{}")
+        if row["verdict"] not in VERDICTS:
+            raise UserError(f"{path} returns verdict {row['verdict']!r}; expected one of {', '.join(VERDICTS)}")
+    return rows
 
 
-def _check(path: Path, name: str, rows: "pd.DataFrame") -> None:
-    if set(rows.columns) != set(FINDING_COLUMNS):
-        raise UserError(f"{path} returns columns {', '.join(rows.columns)}; expected {', '.join(FINDING_COLUMNS)}")
-    wrong = [verdict for verdict in rows["verdict"].unique() if verdict not in VERDICTS]
-    if wrong:
-        raise UserError(f"{path} returns verdict {wrong[0]!r}; expected one of {', '.join(VERDICTS)}")
-    if (rows["rule"] != name).any():
-        raise UserError(f"{path} returns findings of rule {rows['rule'].iloc[0]!r}; expected {name!r}, its file's name")
-    if rows["sentence"].isna().any():
-        raise UserError(f"{path} returns a finding without a sentence; a NULL in it makes the whole sentence NULL")
+def _cast(name: str, kind: str) -> str:
+    return 'to_json("evidence")::VARCHAR AS evidence' if name == "evidence" else f'"{name}"::{kind} AS "{name}"'
+
+
+def _known(value: Any) -> Any:
+    """Return None for a number that is none, or not finite: nothing of the kind was measured."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _check_needs(connection: "duckdb.DuckDBPyConnection", rule: Rule) -> None:
+    have = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    for name in rule.about.needs:
+        if name not in have:
+            expected = ", ".join(sorted(have - {"returned"}))
+            raise UserError(f"{show_path(rule.about_file)}: needs: found {name!r}; expected one of {expected}")

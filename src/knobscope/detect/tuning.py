@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knobscope.detect.effects import add_frame
-from knobscope.detect.regression import Floats, fit_blocks, t_interval
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.regression import fit_blocks, t_interval
 
 if TYPE_CHECKING:
     import duckdb

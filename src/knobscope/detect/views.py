@@ -49,25 +49,30 @@ VIEWS: dict[str, str] = {
         FROM queue_depth JOIN watched_runs USING (run_id)
         GROUP BY run_id
     """,
-    # Load of the most loaded hardware queue, as a share of the load of all (load = requests in flight x time).
+    # Load of the most loaded hardware queue, as a share of the load of all (load = requests in flight x time); and the
+    # share of the queues' busy time, all taken together, in which a queue has one request in flight.
     "run_queues": """
         WITH loads AS (
-            SELECT run_id, queue, sum(time_ns::DOUBLE * depth) AS load
+            SELECT run_id, queue, sum(time_ns::DOUBLE * depth) AS load,
+                coalesce(sum(time_ns::DOUBLE) FILTER (depth = 1), 0) AS one_ns,
+                coalesce(sum(time_ns::DOUBLE) FILTER (depth > 0), 0) AS busy_ns
             FROM queue_depth JOIN watched_runs USING (run_id)
             WHERE queue >= 0
             GROUP BY run_id, queue
         )
-        SELECT run_id, count(*) AS queues, max(load) / nullif(sum(load), 0) AS top_queue_share
+        SELECT run_id, count(*) AS queues, max(load) / nullif(sum(load), 0) AS top_queue_share,
+            sum(one_ns) / nullif(sum(busy_ns), 0) AS queue_one_share
         FROM loads
         GROUP BY run_id
     """,
-    # One row per ok run; an operation that BPF did not see at all was not issued. Shares of nothing are NULL.
+    # One row per ok run; writes that BPF did not see at all were not issued. Shares of nothing are NULL, as are flushes
+    # where no row tells of them: our monitor writes one also for none, a table of others may not know.
     "run_metrics": """
         WITH requests AS (
             SELECT w.run_id,
                 coalesce(sum(p.requests) FILTER (op = 'write'), 0)::DOUBLE AS writes,
                 coalesce(sum(p.bytes) FILTER (op = 'write'), 0)::DOUBLE AS write_bytes,
-                coalesce(sum(p.requests) FILTER (op = 'flush'), 0)::DOUBLE AS flushes,
+                (sum(p.requests) FILTER (op = 'flush'))::DOUBLE AS flushes,
                 (sum(p.requests - p.aligned_requests) FILTER (op = 'write'))::DOUBLE AS unaligned,
                 any_value(p.sequential_requests / p.requests) FILTER (op = 'write' AND p.requests > 0) AS write_run,
                 any_value(p.sequential_requests / p.requests) FILTER (op = 'read' AND p.requests > 0) AS read_run
@@ -113,7 +118,31 @@ VIEWS: dict[str, str] = {
             PARTITION BY dbms, device, workload, space, seed ORDER BY trial), 1)) AS best_ratio
         FROM judged
     """,
-    # What the block layer can tell of a case: `obstacle` says why nothing, `caveat` what is missing; else NULL.
+    # The runs behind a finding, successful ones of the sweep: those with the value of a knob (side `value`) and those
+    # of the default configuration in the same blocks (side `default`). A finding without a knob is about all of the
+    # latter. Blocks that are left out of the effects are left out here, too.
+    "runs_behind": """
+        WITH compared AS (
+            SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
+            FROM sweep_runs r
+            WHERE status = 'ok' AND NOT EXISTS (
+                FROM blocks b
+                WHERE b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session AND treatment = 'dropped'
+            )
+        ), changed AS (
+            SELECT DISTINCT dbms, device, workload, knob, value, block_id, session FROM compared WHERE NOT is_sentinel
+        )
+        SELECT dbms, device, workload, knob, value, 'value' AS side, run_id, watched FROM compared WHERE NOT is_sentinel
+        UNION ALL
+        SELECT c.dbms, c.device, c.workload, c.knob, c.value, 'default', r.run_id, r.watched
+        FROM changed c JOIN compared r ON r.block_id = c.block_id AND r.session IS NOT DISTINCT FROM c.session
+        WHERE r.is_sentinel
+        UNION ALL
+        SELECT dbms, device, workload, NULL, NULL, 'default', run_id, watched FROM compared WHERE is_sentinel
+    """,
+    # What the block layer can tell of a case. `obstacle`: a code for why nothing can be concluded from it, else NULL;
+    # `watched`: how many runs there are, were watched, lost events, and which share of a shared device's I/O is of
+    # unknown origin (NULL where that is too little to be mentioned).
     "visibility": """
         WITH counted AS (
             SELECT c.*, count(r.run_id) AS runs,
@@ -123,89 +152,57 @@ VIEWS: dict[str, str] = {
             FROM cases c LEFT JOIN (SELECT * FROM ok_runs WHERE phase = 'sweep') r USING (dbms, device, workload)
             GROUP BY ALL
         )
-        SELECT *,
+        SELECT * EXCLUDE (runs, bpf_runs, lossy_runs, unattributed),
             CASE
-                WHEN runs = 0 THEN 'no run of the one-at-a-time round succeeded'
-                WHEN bpf_runs = 0 THEN 'the block layer was not watched (the monitor was not bpf)'
-                WHEN lossy_runs = bpf_runs THEN 'the monitor lost events in every run'
-                WHEN NOT dedicated AND unattributed > 0.5 THEN
-                    as_percent(unattributed) || ' of the I/O on this shared device could not be attributed'
+                WHEN runs = 0 THEN 'no_sweep'
+                WHEN bpf_runs = 0 THEN 'not_watched'
+                WHEN lossy_runs = bpf_runs THEN 'all_lossy'
+                WHEN NOT dedicated AND unattributed > most_unattributed() THEN 'foreign'
             END AS obstacle,
-            nullif(concat_ws('; ',
-                CASE WHEN lossy_runs > 0 THEN
-                    format('{} of {} runs lost events and are left out', lossy_runs, bpf_runs) END,
-                CASE WHEN bpf_runs < runs THEN
-                    format('{} of {} runs were not watched by bpf', runs - bpf_runs, runs) END,
-                CASE WHEN NOT dedicated AND unattributed > 0.05 THEN
-                    as_percent(unattributed) || ' of the I/O could not be attributed' END
-            ), '') AS caveat
+            {
+                runs: runs, bpf: bpf_runs, lossy: lossy_runs,
+                foreign_share: CASE WHEN NOT dedicated AND unattributed > told_unattributed() THEN unattributed END
+            } AS watched
         FROM counted
     """,
 }
 
-#: Wording and thresholds that rules share. Estimates are natural-log ratios unless the name says share.
+#: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
 MACROS: dict[str, str] = {
-    "as_percent(x)": """
-        CASE WHEN abs(x) >= 0.00995 OR x = 0 THEN format('{:,.0f} %', round(100 * x) + 0.0)
-             ELSE format('{:.1f} %', round(100 * x, 1) + 0.0) END
-    """,
     "is_significant(estimate, q)": """
         q <= getvariable('fdr') AND abs(exp(estimate) - 1) >= getvariable('min_effect')
     """,
     "is_significant_share(estimate, q)": """
         q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
     """,
+    # Whether an interval rules out a loss, a gain, or any effect that matters.
+    "rules_out_loss(low)": "low > ln(1 - least(getvariable('min_effect'), 0.999))",
+    "rules_out_gain(high)": "high < ln(1 + getvariable('min_effect'))",
+    "rules_out_effect(low, high)": "rules_out_loss(low) AND rules_out_gain(high)",
+    # The smallest change (0.1: 10 %) that runs with such an interval could have told from none, and that matters.
+    "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
+    # A fitted share, which noise may carry out of its range.
+    "as_share(x)": "greatest(0, least(1, x))",
     # A table by its name, logs and temporary files (whose names change from run to run) together, other files apart.
     "group_of_files(file, role, table_name)": """
         CASE WHEN table_name IS NOT NULL THEN table_name
              WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END
     """,
-    # The definition of the probes: a share of 0.8 or more gives its name, fewer than ten requests tell nothing.
-    "pattern_of(requests, sequential, strided)": """
-        CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN strided >= 0.8 THEN 'strided'
-             WHEN 1 - sequential - strided >= 0.8 THEN 'random' ELSE 'mixed' END
+    # The definition of the probes: a share of 0.8 or more gives the pattern its name; fewer than ten requests are too
+    # few to have one.
+    "pattern_of(requests, sequential, append, strided, random)": """
+        CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
+             WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
     """,
-    "is_large(estimate)": "abs(estimate) >= ln(1.5)",  # percents of more than that mislead
-    "as_fold(estimate)": """
-        CASE WHEN estimate >= ln(10) THEN format('{:.0f}x', exp(estimate))
-             WHEN estimate >= 0 THEN format('{:.1f}x', exp(estimate))
-             ELSE format('{:.2f}x', exp(estimate)) END
-    """,
-    "faster_or_slower(estimate)": """
-        CASE WHEN is_large(estimate) THEN as_fold(estimate) || ' as fast'
-             WHEN estimate >= 0 THEN as_percent(exp(estimate) - 1) || ' faster'
-             ELSE as_percent(1 - exp(estimate)) || ' slower' END
-    """,
-    "interval_in_words(estimate, low, high)": """
-        CASE WHEN is_large(estimate)
-             THEN format('(95 % interval {} to {})', as_fold(low), as_fold(high))
-             WHEN estimate >= 0
-             THEN format('(95 % interval {} to {})', as_percent(exp(low) - 1), as_percent(exp(high) - 1))
-             ELSE format('(95 % interval {} to {})', as_percent(1 - exp(high)), as_percent(1 - exp(low))) END
-    """,
-    "with_unit(value, unit)": """
-        CASE WHEN unit IS NULL OR try_cast(value AS DOUBLE) IS NULL THEN value
-             WHEN regexp_matches(unit, '^[0-9]') THEN value || ' x ' || unit
-             ELSE value || ' ' || unit END
-    """,
-    "change_in_words(knob, baseline, value, unit, step)": """
-        CASE WHEN step IS NULL OR try_cast(value AS DOUBLE) IS NULL THEN 'Changing '
-             WHEN step > 0 THEN 'Raising ' ELSE 'Lowering ' END
-        || knob || coalesce(' from ' || baseline, '') || ' to ' || with_unit(value, unit)
-    """,
-    "effect_in_words(workload, device, estimate, low, high)": """
-        format('makes {} on {} {} {}', workload, device, faster_or_slower(estimate),
-               interval_in_words(estimate, low, high))
-    """,
-    # Names as a person lists them, the first few of many.
-    "in_words(names)": """
-        CASE WHEN len(names) = 1 THEN names[1]
-             WHEN len(names) <= 4 THEN array_to_string(names[:-2], ', ') || ' and ' || names[-1]
-             ELSE array_to_string(names[:3], ', ') || format(' and {} more', len(names) - 3) END
-    """,
-    "too_little(runs, blocks)": """
-        CASE WHEN runs = 0 THEN 'it has no comparable run'
-             WHEN blocks < 2 THEN 'it was compared in one block only, and two are the least'
-             ELSE 'there are too few runs to tell an effect from noise' END
+    # Share of a shared device's I/O of unknown origin, above which nothing is concluded about the DBMS from the block
+    # layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
+    # read_write_interference for files.
+    "most_unattributed()": "0.5",
+    # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.
+    "told_unattributed()": "0.05",
+    # A code for why an effect has no interval.
+    "lack_of_runs(runs, blocks, estimate)": """
+        CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'
+             WHEN estimate IS NULL THEN 'outside' ELSE 'few_runs' END
     """,
 }

@@ -1,13 +1,15 @@
 -- cross_check: a mechanism that another rule found guilty in one DBMS exists in another DBMS of the study, and was not
 --        tested or not flagged there.
--- Source: the mechanisms of the specs; "When Database Meets New Storage Devices" (PVLDB 2023) found the same mechanism
+-- Source: the mechanisms of the specs; He et al. (PVLDB 16(7), 2023) found the same mechanism
 --        (double writes, page sizes, flushing) at fault in several DBMSs.
--- Needs: earlier_findings (what the rules before this one returned), knobs (all that the specs name), effects, cases.
--- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
---        any of its knobs here.
+-- Needs: earlier_findings (what the other rules of the study returned), knobs (all that the specs name), effects, cases.
 -- Mismatch: on the same device and workload, none of its knobs here was swept (not tested), or some were, and none was
 --        flagged by a rule that blames the mechanism elsewhere (not flagged). It says where to look: it is no proof.
+-- None: no mechanism was found guilty elsewhere, or it was flagged here as well.
+-- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
+--        any of its knobs here.
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
+-- Cannot see: mechanisms that no spec names (`mechanism: other`).
 WITH judged AS (
     SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.verdict, f.penalty, k.mechanism
     FROM earlier_findings f
@@ -26,7 +28,7 @@ guilty AS (
 -- For every case: the mechanisms guilty in another DBMS on the same device with the same workload.
 suspected AS (
     SELECT c.dbms, c.device, c.workload, g.mechanism,
-        list(DISTINCT g.dbms || '''s ' || g.knob ORDER BY g.dbms || '''s ' || g.knob) AS elsewhere,
+        list_sort(list(DISTINCT {dbms: g.dbms, knob: g.knob})) AS elsewhere,
         list(DISTINCT g.rule ORDER BY g.rule) AS rules,
         max(g.penalty) AS elsewhere_penalty
     FROM cases c
@@ -67,53 +69,26 @@ verdicts AS (
     SELECT c.dbms, c.device, c.workload, h.* EXCLUDE (dbms, device, workload),
         CASE
             WHEN (SELECT count(DISTINCT dbms) FROM cases) = 1 THEN 'alone'
-            WHEN h.mechanism IS NULL THEN 'nothing guilty'
-            WHEN swept IS NULL THEN 'not tested'
+            WHEN h.mechanism IS NULL THEN 'nothing_guilty'
+            WHEN swept IS NULL THEN 'not_tested'
             WHEN list_contains(verdicts_here, 'mismatch') THEN 'flagged'
-            WHEN list_contains(verdicts_here, 'none') THEN 'not flagged'
-            ELSE 'not judged'
+            WHEN list_contains(verdicts_here, 'none') THEN 'not_flagged'
+            ELSE 'not_judged'
         END AS state
     FROM cases c
     LEFT JOIN here h USING (dbms, device, workload)
 )
 
 SELECT
-    'cross_check' AS rule, dbms, device, workload, NULL AS knob, NULL AS value,
+    dbms, device, workload,
     CASE
-        WHEN state IN ('alone', 'not judged') THEN 'insufficient'
-        WHEN state IN ('not tested', 'not flagged') THEN 'mismatch'
+        WHEN state IN ('alone', 'not_judged') THEN 'insufficient'
+        WHEN state IN ('not_tested', 'not_flagged') THEN 'mismatch'
         ELSE 'none'
     END AS verdict,
-    NULL::DOUBLE AS effect,
-    NULL::DOUBLE AS effect_low,
-    NULL::DOUBLE AS effect_high,
-    NULL::DOUBLE AS penalty,
-    to_json({
-        state: state, mechanism: mechanism, guilty_elsewhere: in_words(elsewhere), by_rules: in_words(rules),
-        penalty_elsewhere: elsewhere_penalty, knobs_here: in_words(knobs), swept_here: in_words(swept)
-    })::VARCHAR AS evidence,
-    CASE state
-        WHEN 'alone' THEN format(
-            'What {} shows on {} with {} cannot be checked against another system: the study has one DBMS only',
-            dbms, device, workload
-        )
-        WHEN 'nothing guilty' THEN format(
-            'No mechanism that {} has was found guilty in another DBMS on {} with {}', dbms, device, workload
-        )
-        ELSE format(
-            'The mechanism {} was found guilty on {} with {} ({}, rule {}); {} has it too, ',
-            mechanism, device, workload, in_words(elsewhere), in_words(rules), dbms
-        ) || CASE state
-            WHEN 'not tested' THEN format('and none of its knobs was tested here: try {}', in_words(unswept))
-            WHEN 'not flagged' THEN format(
-                'and {} {} not flagged{}', in_words(swept), CASE WHEN len(swept) = 1 THEN 'was' ELSE 'were' END,
-                CASE WHEN unswept IS NULL THEN ': see what it does differently'
-                     ELSE format('; {} {} not been tested', in_words(unswept),
-                        CASE WHEN len(unswept) = 1 THEN 'has' ELSE 'have' END) END
-            )
-            WHEN 'flagged' THEN 'and was flagged as well'
-            ELSE format('and {} could not be judged', in_words(swept))
-        END
-    END || '.' AS sentence
+    {
+        state: state, mechanism: mechanism, guilty_elsewhere: elsewhere, by_rules: rules,
+        penalty_elsewhere: elsewhere_penalty, knobs_here: knobs, swept_here: swept, unswept_here: unswept
+    } AS evidence
 FROM verdicts
 ORDER BY ALL

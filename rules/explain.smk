@@ -1,0 +1,22 @@
+# After stage 6, in a study that asks for it: the DBMS runs again on what-if devices, which differ from a modelled device in one
+# property. The cause of a mismatch is the property whose change removes its effect. Runs lie in the store, like all.
+
+
+rule explain:
+    input:
+        database=f"{RESULTS}/detected.duckdb",
+        devices=[f"{RESULTS}/devices/{device}.json" for device in PIPELINE.devices],
+    output:
+        temp(f"{RESULTS}/explained.duckdb"),
+    log:
+        f"{RESULTS}/logs/explain.log",
+    resources:
+        **PIPELINE.all_devices,
+        machine=1,
+    params:
+        study=PIPELINE.study_file,
+        store=f"{RESULTS}/store",
+        spec=PIPELINE.explain_spec,
+    shell:
+        "knobscope explain --study {params.study:q} --database {input.database:q} --devices {input.devices:q}"
+        " --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"

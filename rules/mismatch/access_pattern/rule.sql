@@ -1,0 +1,59 @@
+-- access_pattern: a file that is asked for in order is read or written at random on the device, or the reverse.
+-- Source: He et al. (PVLDB 16(7), 2023) watches system calls; IOscope (Saif, Nussbaum and Song, 2018)
+--        found that their order and that of the device differ by file. Fragmentation, many writers, and writing back by
+--        the kernel turn sequential into random; caching and merging turn random into sequential.
+-- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility.
+-- Mismatch: one side is sequential, the other random (labels of all such runs together), and the shares of what is
+--        sequential differ significantly (false discovery rate over all files). One row per file and direction.
+--        Calls that reach the device in requests at least merge_factor times as large have kept their order inside
+--        these: no loss.
+-- None: the order of a file is kept, or changed to neither extreme.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin; the system calls were not watched; no file is known with enough calls and requests in three runs of the
+--        default configuration. Each is said once per case.
+-- Penalty: only where order is lost: how many times more sequential than random reads the device does, an upper bound.
+-- Cannot see: files that are mapped into memory, which are read and written without calls.
+WITH judged AS (
+    SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, a.* EXCLUDE (dbms, device, workload),
+        random_sequential_ratio,
+        request_bytes >= getvariable('merge_factor') * call_bytes AS merged,
+        logical_pattern = 'sequential' AND device_pattern = 'random' AND NOT merged AS loses_order,
+        logical_pattern = 'random' AND device_pattern = 'sequential' AS gains_order
+    FROM visibility v
+    LEFT JOIN (
+        FROM access_contrasts WHERE q_value IS NOT NULL AND 'few' NOT IN (logical_pattern, device_pattern)
+    ) a
+        ON v.obstacle IS NULL AND (a.dbms, a.device, a.workload) = (v.dbms, v.device, v.workload)
+    LEFT JOIN device_profile d ON d.device = v.device
+),
+
+lacking AS (
+    SELECT *,
+        CASE
+            WHEN blind IS NOT NULL THEN blind
+            WHEN file IS NULL AND NOT EXISTS (
+                FROM file_access JOIN runs r USING (run_id)
+                WHERE (r.dbms, r.device, r.workload) = (judged.dbms, judged.device, judged.workload)
+            ) THEN 'no_calls'
+            WHEN file IS NULL THEN 'few_calls'
+        END AS obstacle
+    FROM judged
+)
+
+SELECT
+    dbms, device, workload,
+    CASE
+        WHEN obstacle IS NOT NULL THEN 'insufficient'
+        WHEN (loses_order OR gains_order) AND is_significant_share(estimate, q_value) THEN 'mismatch'
+        ELSE 'none'
+    END AS verdict,
+    CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(random_sequential_ratio, 0), 1) END AS penalty,
+    {
+        file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,
+        logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
+        device: {pattern: device_pattern, sequential_share: device_share, bytes: request_bytes},
+        difference: estimate, difference_low: low, difference_high: high, q_value: q_value, merged: merged,
+        loses_order: loses_order, random_sequential_ratio: random_sequential_ratio, obstacle: obstacle, watched: watched
+    } AS evidence
+FROM lacking
+ORDER BY ALL

@@ -1,0 +1,88 @@
+-- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
+-- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
+-- Needs: runs_behind, ok_runs, io_profile, run_depths of the default configuration, device_profile and device_curve,
+--        visibility.
+-- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
+--        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
+--        (reads and writes added). Held back by flushes, where these alone take held_share of the time or more; by depth,
+--        where it is below half of the depth at which the device saturates; else by the kind of requests. One row per
+--        case, without a knob.
+-- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
+--        device back, and one client thread asked for no more at a time.
+-- Penalty: none: what the DBMS would gain is not known from one profile.
+-- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
+WITH ability AS (
+    SELECT device,
+        max(iops) FILTER (pattern IN ('randread', 'read')) AS read_iops,
+        max(bytes_per_s) FILTER (pattern IN ('randread', 'read')) AS read_bytes,
+        max(iops) FILTER (pattern IN ('randwrite', 'write')) AS write_iops,
+        max(bytes_per_s) FILTER (pattern IN ('randwrite', 'write')) AS write_bytes
+    FROM device_curve
+    GROUP BY device
+),
+
+counted AS (
+    SELECT b.dbms, b.device, b.workload, run_id, busy_share, busy_depth,
+        coalesce(sum(requests) FILTER (op = 'read'), 0) / any_value(window_s) AS reads,
+        coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
+        coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
+        coalesce(sum(bytes) FILTER (op = 'write'), 0) / any_value(window_s) AS write_bytes,
+        coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes
+    FROM runs_behind b
+    JOIN ok_runs USING (run_id)
+    JOIN run_depths USING (run_id)
+    LEFT JOIN io_profile USING (run_id)
+    WHERE side = 'default' AND b.knob IS NULL
+    GROUP BY ALL
+),
+
+defaults AS (
+    SELECT dbms, device, workload, count(*) AS runs,
+        median(busy_share) AS busy, median(busy_depth) AS depth,
+        median(reads) AS reads, median(read_bytes) AS read_bytes,
+        median(writes) AS writes, median(write_bytes) AS write_bytes, median(flushes) AS flushes
+    FROM counted
+    GROUP BY ALL
+),
+
+judged AS (
+    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), saturating_depth,
+        coalesce(d.flush_p50_us, fsync_p50_us) AS us_per_flush,
+        -- What nothing is known of counts as not used.
+        coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0) AS reading,
+        coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0) AS writing,
+        reading + writing AS used,
+        coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
+        busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
+        CASE
+            WHEN flushing >= getvariable('held_share') THEN 'flush'
+            WHEN depth < saturating_depth / 2 THEN 'depth'
+            ELSE 'requests'
+        END AS held_by,
+        CASE
+            WHEN v.obstacle IS NOT NULL THEN v.obstacle
+            WHEN c.runs IS NULL THEN 'no_depths'
+            WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
+            WHEN is_mismatch AND held_by = 'depth' AND threads <= 1 THEN 'one_client'
+        END AS obstacle
+    FROM visibility v
+    LEFT JOIN defaults c USING (dbms, device, workload)
+    LEFT JOIN device_profile d USING (device)
+    LEFT JOIN ability a USING (device)
+)
+
+SELECT
+    dbms, device, workload,
+    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    {
+        busy_share: busy, busy_depth: depth, saturating_depth: saturating_depth, used_share: used,
+        reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush,
+        reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
+        read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
+        held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
+        runs: runs, obstacle: obstacle, watched: watched
+    } AS evidence
+FROM judged
+ORDER BY ALL

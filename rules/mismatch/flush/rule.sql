@@ -1,0 +1,90 @@
+-- flush: commits wait for the device's flush: the setting that flushes more is slower, by about what its flushes take.
+-- Source: He et al. (PVLDB 16(7), 2023) count this among mismatches of I/O size; here the cost of flushing is told from
+--        that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
+-- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), device_profile (flush_p50_us, or else fsync_p50_us),
+--        visibility.
+-- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and the flushes that it
+--        has more, each as long as one after 4 KiB takes here, make up flush_share or more of the time per operation
+--        that it takes more.
+-- None: the intervals rule out an effect on throughput that matters, or that flushes make up flush_share of it.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin, or the time of a flush is unknown (each said once per case); no interval, or too wide a one.
+-- Penalty: throughput of the better value / that of the worse.
+-- Cannot see: writes that force their own data to storage (FUA), which are no flushes; waiting for a flush of somebody
+--        else; flushes that are slower than that of 4 KiB for what they store.
+WITH compared AS (
+    SELECT v.dbms, v.device, v.workload, v.watched, t.* EXCLUDE (dbms, device, workload),
+        CASE WHEN v.obstacle IS NULL AND coalesce(flush_p50_us, fsync_p50_us) IS NULL THEN 'no_profile' ELSE v.obstacle END AS blind,
+        coalesce(flush_p50_us, fsync_p50_us) AS flush_us,
+        1e6 / t.reference AS us_before,
+        1e6 / t.reference * exp(-t.estimate) AS us_after,
+        f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
+        b.estimate AS written, b.low AS written_low, b.high AS written_high
+    FROM visibility v
+    LEFT JOIN device_profile d USING (device)
+    LEFT JOIN effects t
+        ON t.metric = 'throughput_ops' AND v.obstacle IS NULL AND coalesce(flush_p50_us, fsync_p50_us) IS NOT NULL
+        AND (t.dbms, t.device, t.workload) = (v.dbms, v.device, v.workload)
+    LEFT JOIN effects f
+        ON f.metric = 'flushes_per_op'
+        AND (f.dbms, f.device, f.workload, f.knob, f.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    LEFT JOIN effects b
+        ON b.metric = 'write_bytes_per_op'
+        AND (b.dbms, b.device, b.workload, b.knob, b.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+),
+
+-- Everything from the side of the slower setting: `slow_us` is the time per operation that it takes more.
+sided AS (
+    SELECT *,
+        abs(us_after - us_before) AS slow_us,
+        -sign(estimate) * more AS slow_more,
+        CASE WHEN estimate < 0 THEN more_high ELSE -more_low END AS slow_more_high
+    FROM compared
+),
+
+judged AS (
+    SELECT *,
+        is_significant(estimate, q_value) AS matters,
+        slow_more * flush_us / nullif(slow_us, 0) AS share,
+        coalesce(more_q <= getvariable('fdr') AND slow_more > 0 AND share >= getvariable('flush_share'), false)
+            AS by_flushes,
+        slow_more_high * flush_us / nullif(slow_us, 0) < getvariable('flush_share') AS flushes_ruled_out
+    FROM sided
+),
+
+verdicts AS (
+    SELECT *,
+        coalesce(matters AND by_flushes, false) AS is_mismatch,
+        CASE
+            WHEN blind IS NOT NULL THEN blind
+            WHEN knob IS NULL THEN 'no_knob'
+            WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
+            WHEN more_q IS NULL THEN 'few_watched'
+            WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
+            WHEN matters THEN 'noise_of_flushes'
+            ELSE 'noise'
+        END AS obstacle
+    FROM judged
+)
+
+SELECT
+    dbms, device, workload, knob, value,
+    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    exp(estimate) - 1 AS effect,
+    exp(low) - 1 AS effect_low,
+    exp(high) - 1 AS effect_high,
+    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    {
+        baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
+        q_value: q_value, flush_us: flush_us,
+        flushes_per_op: {
+            before: greatest(flushes_before, 0), after: greatest(flushes_before + more, 0), q_value: more_q
+        },
+        us_per_op: {before: us_before, after: us_after},
+        flush_us_per_op: slow_more * flush_us, flush_share: share,
+        written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
+        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
+        obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+    } AS evidence
+FROM verdicts
+ORDER BY ALL

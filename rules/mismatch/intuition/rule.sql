@@ -1,0 +1,51 @@
+-- intuition: changing the knob moves throughput against what is expected of raising it.
+-- Source: CP-Detector (He et al., ASE 2020), which checks performance properties of options; kept as the baseline of the
+--        other rules.
+-- Needs: effects (throughput_ops) and the knob's `expect`; knobs without it are not judged, nor are special values,
+--        of which the intuition says nothing (unless it expects no effect at all).
+-- Mismatch: the effect is significant, and against the expectation.
+-- None: the interval rules out an effect against the expectation that matters.
+-- Insufficient: the effect has no interval, or one that does not rule that out.
+-- Penalty: throughput of the faster of the two values / that of the slower one.
+-- Cannot see: an expectation that holds for another workload; the spec has one word per knob.
+WITH judged AS (
+    SELECT *,
+        CASE WHEN step < 0 THEN -estimate ELSE estimate END AS raised,
+        CASE WHEN step < 0 THEN -high ELSE low END AS raised_low,
+        CASE WHEN step < 0 THEN -low ELSE high END AS raised_high
+    FROM effects
+    WHERE metric = 'throughput_ops' AND expect IS NOT NULL AND (step IS NOT NULL OR expect = 'none')
+),
+
+verdicts AS (
+    SELECT *,
+        is_significant(estimate, q_value) AS matters,
+        CASE
+            WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
+            WHEN NOT matters AND NOT (
+                (expect = 'faster' OR rules_out_gain(raised_high)) AND (expect = 'slower' OR rules_out_loss(raised_low))
+            ) THEN 'noise'
+        END AS obstacle
+    FROM judged
+)
+
+SELECT
+    dbms, device, workload, knob, value,
+    CASE
+        WHEN obstacle IS NOT NULL THEN 'insufficient'
+        WHEN matters AND (
+            expect = 'none' OR (expect = 'faster' AND raised < 0) OR (expect = 'slower' AND raised > 0)
+        ) THEN 'mismatch'
+        ELSE 'none'
+    END AS verdict,
+    exp(estimate) - 1 AS effect,
+    exp(low) - 1 AS effect_low,
+    exp(high) - 1 AS effect_high,
+    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    {
+        baseline: baseline, step: step, expect: expect, mechanism: mechanism, throughput_ratio: exp(estimate),
+        q_value: q_value, noise: noise, reference_ops: reference, runs: runs, blocks: blocks,
+        obstacle: obstacle, smallest: smallest_effect(low, high)
+    } AS evidence
+FROM verdicts
+ORDER BY ALL

@@ -1,0 +1,98 @@
+-- io_parallelism: the device waits for one request at a time, or one hardware queue carries most, whatever the knobs say.
+-- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O parallelism.
+-- Needs: queue_depth (views run_depths, run_queues), runs_behind, effects, visibility, device_profile (saturating_depth).
+--        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
+--        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
+--        together (by min_effect); and its mean depth, while the device is busy, is below used_share of the depth at which
+--        this device saturates, where that is known.
+-- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth. One
+--        row per case, without a knob.
+-- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin; one client thread, which waits for each of its operations and so asks for no parallelism; the device is
+--        busy for less than least_busy of the time; no value of a knob was measured beside the default.
+-- Penalty: how many times more random reads the device does at its best depth than at depth one: an upper bound.
+-- Cannot see: what the DBMS would do with more clients than the workload has.
+WITH configurations AS (
+    SELECT dbms, device, workload, knob, value, count(*) AS runs,
+        median(busy_share) AS busy,
+        median(depth_one_share) AS depth_one, min(depth_one_share) AS depth_one_low, max(depth_one_share) AS depth_one_high,
+        median(busy_depth) AS depth,
+        max(queues) AS queues,
+        median(queue_one_share) AS queue_one,
+        median(top_queue_share) AS top_queue
+    FROM runs_behind
+    JOIN run_depths USING (run_id)
+    LEFT JOIN run_queues USING (run_id)
+    WHERE side = 'value' OR knob IS NULL
+    GROUP BY ALL
+),
+
+judged AS (
+    SELECT c.*, saturating_depth,
+        coalesce(CASE WHEN queues > 1 THEN queue_one ELSE depth_one END >= getvariable('busy_share'), false)
+            AS single_file,
+        coalesce(queues > 1 AND top_queue >= (1 + getvariable('min_effect')) * (1 - top_queue), false) AS one_queue,
+        coalesce(depth >= getvariable('used_share') * saturating_depth, false) AS fills_device,
+        (single_file OR one_queue) AND NOT fills_device AS confined
+    FROM configurations c LEFT JOIN device_profile USING (device)
+),
+
+-- Values that free the I/O, and the one that gains most throughput by it. An idle device shows nothing.
+tried AS (
+    SELECT j.dbms, j.device, j.workload,
+        count(*) AS configurations,
+        count(DISTINCT j.knob) AS knobs,
+        count(*) FILTER (NOT confined) AS freed,
+        arg_max(
+            {
+                knob: j.knob, value: j.value, depth: depth, depth_one_share: depth_one, top_queue_share: top_queue,
+                throughput: exp(estimate) - 1, throughput_low: exp(low) - 1, throughput_high: exp(high) - 1
+            },
+            coalesce(estimate, '-infinity'::DOUBLE)
+        ) FILTER (NOT confined) AS best
+    FROM judged j
+    LEFT JOIN effects e
+        ON e.metric = 'throughput_ops'
+        AND (e.dbms, e.device, e.workload, e.knob, e.value) = (j.dbms, j.device, j.workload, j.knob, j.value)
+    WHERE j.knob IS NOT NULL AND busy >= getvariable('least_busy')
+    GROUP BY ALL
+),
+
+cases_judged AS (
+    SELECT v.* EXCLUDE (obstacle), s.* EXCLUDE (dbms, device, workload, knob, value, runs), s.runs AS sentinels,
+        coalesce(configurations, 0) AS configurations, knobs, coalesce(freed, 0) AS freed, best,
+        random_read_iops_best / nullif(random_read_iops_qd1, 0) AS device_gain, best_queue_depth,
+        device_gain < 1 + getvariable('min_effect') AS does_no_more,
+        CASE
+            WHEN obstacle IS NOT NULL THEN obstacle
+            WHEN threads <= 1 THEN 'one_client'
+            WHEN s.runs IS NULL THEN 'no_depths'
+            WHEN busy < getvariable('least_busy') THEN 'idle'
+            WHEN confined AND coalesce(configurations, 0) = 0 THEN 'untried'
+        END AS obstacle
+    FROM visibility v
+    LEFT JOIN (FROM judged WHERE knob IS NULL) s USING (dbms, device, workload)
+    LEFT JOIN tried USING (dbms, device, workload)
+    LEFT JOIN device_profile USING (device)
+)
+
+SELECT
+    dbms, device, workload,
+    CASE
+        WHEN obstacle IS NOT NULL THEN 'insufficient'
+        WHEN confined AND freed = 0 AND NOT coalesce(does_no_more, false) THEN 'mismatch'
+        ELSE 'none'
+    END AS verdict,
+    CASE WHEN verdict = 'mismatch' THEN device_gain END AS penalty,
+    {
+        busy_share: busy, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
+        busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
+        queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
+        confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads,
+        confined: confined, configurations: configurations, knobs: knobs, freed: freed, freed_by: best,
+        device_gain: device_gain, best_queue_depth: best_queue_depth,
+        obstacle: obstacle, watched: watched
+    } AS evidence
+FROM cases_judged
+ORDER BY ALL

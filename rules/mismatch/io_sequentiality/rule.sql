@@ -1,0 +1,113 @@
+-- io_sequentiality: a value of a knob makes I/O more sequential and costs CPU for it, and throughput drops here.
+-- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
+--        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
+-- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
+--        writes_per_op), device_profile, visibility.
+-- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
+--        each change is significant. The CPU time makes up cpu_share or more of the time per operation that it takes more, and
+--        it neither flushes more per operation nor writes more often, both of which take time and CPU of their own.
+-- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
+--        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin (each said once per case); no interval, or too wide a one, for throughput, CPU or both shares.
+-- Penalty: throughput of the better one / that of the worse.
+-- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
+WITH compared AS (
+    SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, t.* EXCLUDE (dbms, device, workload),
+        d.random_sequential_ratio,
+        c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
+        w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
+        w.reference AS write_before,
+        r.estimate AS read_share, r.low AS read_low, r.high AS read_high, r.q_value AS read_q,
+        r.reference AS read_before,
+        f.estimate AS flushes, f.q_value AS flushes_q,
+        n.estimate AS writes, n.q_value AS writes_q,
+        -- Microseconds per operation, of the slower side beyond the faster one.
+        1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
+        1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us
+    FROM visibility v
+    LEFT JOIN device_profile d USING (device)
+    LEFT JOIN effects t
+        ON t.metric = 'throughput_ops' AND v.obstacle IS NULL
+        AND (t.dbms, t.device, t.workload) = (v.dbms, v.device, v.workload)
+    LEFT JOIN effects c
+        ON c.metric = 'cpu_s_per_op'
+        AND (c.dbms, c.device, c.workload, c.knob, c.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    LEFT JOIN effects w
+        ON w.metric = 'write_sequential_share'
+        AND (w.dbms, w.device, w.workload, w.knob, w.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    LEFT JOIN effects r
+        ON r.metric = 'read_sequential_share'
+        AND (r.dbms, r.device, r.workload, r.knob, r.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    LEFT JOIN effects f
+        ON f.metric = 'flushes_per_op'
+        AND (f.dbms, f.device, f.workload, f.knob, f.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    LEFT JOIN effects n
+        ON n.metric = 'writes_per_op'
+        AND (n.dbms, n.device, n.workload, n.knob, n.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+),
+
+judged AS (
+    SELECT *,
+        is_significant(estimate, q_value) AND is_significant(cpu, cpu_q) AS both_matter,
+        both_matter AND sign(cpu) = -sign(estimate) AS costs,
+        coalesce(is_significant_share(write_share, write_q) AND sign(write_share) = sign(cpu), false) AS by_writes,
+        coalesce(is_significant_share(read_share, read_q) AND sign(read_share) = sign(cpu), false) AS by_reads,
+        CASE
+            WHEN flushes_q <= getvariable('fdr') AND sign(flushes) = -sign(estimate) THEN 'flushes'
+            WHEN is_significant(writes, writes_q) AND sign(writes) = -sign(estimate) THEN 'writes'
+            WHEN coalesce(cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+        END AS explained_by,
+        -- The side of a share's change that would matter is that of CPU, once that is known.
+        coalesce(
+            (write_high < getvariable('min_effect') OR (costs AND cpu < 0))
+                AND (write_low > -getvariable('min_effect') OR (costs AND cpu > 0)), true
+        ) AND coalesce(
+            (read_high < getvariable('min_effect') OR (costs AND cpu < 0))
+                AND (read_low > -getvariable('min_effect') OR (costs AND cpu > 0)), true
+        ) AS order_ruled_out
+    FROM compared
+),
+
+verdicts AS (
+    SELECT *,
+        costs AND (by_writes OR by_reads) AND explained_by IS NULL AS is_mismatch,
+        CASE
+            WHEN blind IS NOT NULL THEN blind
+            WHEN knob IS NULL THEN 'no_knob'
+            WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
+            WHEN cpu_q IS NULL THEN 'few_cpu_times'
+            WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
+            WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
+                OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN costs THEN 'noise_of_order'
+            WHEN is_significant(estimate, q_value) THEN 'noise_of_cpu'
+            ELSE 'noise'
+        END AS obstacle
+    FROM judged
+)
+
+SELECT
+    dbms, device, workload, knob, value,
+    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    exp(estimate) - 1 AS effect,
+    exp(low) - 1 AS effect_low,
+    exp(high) - 1 AS effect_high,
+    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    {
+        baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
+        cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
+        random_sequential_ratio: random_sequential_ratio,
+        cpu_us_per_op: cpu_us, us_per_op: slow_us,
+        explained_by: CASE WHEN costs AND (by_writes OR by_reads) THEN explained_by END,
+        write_share: {
+            before: as_share(write_before), after: as_share(write_before + write_share), q_value: write_q, counts: by_writes
+        },
+        read_share: {
+            before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
+        },
+        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
+        obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+    } AS evidence
+FROM verdicts
+ORDER BY ALL

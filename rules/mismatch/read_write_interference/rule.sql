@@ -1,0 +1,90 @@
+-- read_write_interference: files that are (nearly) only read share the device with files that are written to, and reads
+--        are slower while the device writes. Suggests to separate them.
+-- Source: He et al. (PVLDB 16(7), 2023), interference of reads and writes; on flash, writes and
+--        the erasing behind them block reads.
+-- Needs: files (view run_files), runs_behind, interference (from io_series), visibility.
+--        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
+--        reads; written to: least_part of all writes.
+-- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
+--        throughput would gain min_effect or more if they were not.
+-- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
+--        origin; no requests of the default configuration are known by file; such files exist, and there are not three
+--        runs of the default configuration with moments in which nothing was written, to compare with.
+-- Penalty: that gain, a factor. An upper bound: it takes away all that reads wait longer for, and moments with writes may
+--        differ in more than the writes. One row per case, without a knob.
+-- Cannot see: reads and writes of one file, which no second device would keep apart.
+WITH usage AS (
+    SELECT dbms, device, workload, file_group AS file, role,
+        coalesce(sum(requests) FILTER (op = 'read'), 0) AS reads,
+        coalesce(sum(requests) FILTER (op = 'write'), 0) AS writes
+    FROM run_files
+    JOIN (
+        SELECT run_id, dbms, device, workload FROM runs_behind WHERE knob IS NULL AND watched
+    ) USING (run_id)
+    GROUP BY ALL
+),
+
+shares AS (
+    SELECT *,
+        reads / nullif(sum(reads) OVER (PARTITION BY dbms, device, workload), 0) AS read_part,
+        writes / nullif(sum(writes) OVER (PARTITION BY dbms, device, workload), 0) AS write_part,
+        coalesce(writes / nullif(reads + writes, 0), 0) AS write_share
+    FROM usage
+),
+
+kinds AS (
+    SELECT *,
+        role NOT IN ('journal', 'metadata', 'unknown') AND read_part >= getvariable('least_part')
+            AND write_share <= getvariable('hardly_written') AS read_mostly,
+        role <> 'unknown' AND write_part >= getvariable('least_part')
+            AND write_share > getvariable('hardly_written') AS written
+    FROM shares
+),
+
+used AS (
+    SELECT dbms, device, workload, sum(k.reads) AS reads, sum(k.writes) AS writes,
+        sum(k.reads + k.writes) FILTER (role = 'unknown') / sum(k.reads + k.writes) AS unknown_part,
+        list(file ORDER BY k.reads DESC, file) FILTER (read_mostly) AS quiet_files,
+        list(file ORDER BY k.writes DESC, file) FILTER (written) AS written_files,
+        sum(read_part) FILTER (read_mostly) AS quiet_read_part,
+        sum(k.writes) FILTER (read_mostly) / sum(k.reads + k.writes) FILTER (read_mostly) AS quiet_write_share,
+        sum(write_part) FILTER (written) AS written_part
+    FROM kinds k
+    GROUP BY ALL
+),
+
+cases_judged AS (
+    SELECT v.dbms, v.device, v.workload, v.watched, u.* EXCLUDE (dbms, device, workload),
+        i.* EXCLUDE (dbms, device, workload),
+        quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
+        CASE
+            WHEN obstacle IS NOT NULL THEN obstacle
+            WHEN reads IS NULL THEN 'no_files'
+            WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
+            WHEN shared AND q_value IS NULL THEN 'no_pauses'
+        END AS obstacle
+    FROM visibility v
+    LEFT JOIN used u USING (dbms, device, workload)
+    LEFT JOIN interference i USING (dbms, device, workload)
+)
+
+SELECT
+    dbms, device, workload,
+    CASE
+        WHEN obstacle IS NOT NULL THEN 'insufficient'
+        WHEN shared AND estimate > 0 AND is_significant(estimate, q_value)
+            AND exp(gain) - 1 >= getvariable('min_effect') THEN 'mismatch'
+        ELSE 'none'
+    END AS verdict,
+    CASE WHEN verdict = 'mismatch' THEN exp(gain) END AS penalty,
+    {
+        read_mostly: coalesce(quiet_files, []), share_of_reads: quiet_read_part, share_written: quiet_write_share,
+        written: coalesce(written_files, []), share_of_writes: written_part, unknown_share: unknown_part,
+        reads: reads, writes: writes, read_us_without_writes: quiet_us, read_us_with_writes: busy_us,
+        slowdown: exp(estimate) - 1, slowdown_low: exp(low) - 1, slowdown_high: exp(high) - 1, q_value: q_value,
+        gain: exp(gain) - 1, gain_low: exp(gain_low) - 1, gain_high: exp(gain_high) - 1, runs: runs,
+        obstacle: obstacle, watched: watched
+    } AS evidence
+FROM cases_judged
+ORDER BY ALL

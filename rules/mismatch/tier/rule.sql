@@ -1,0 +1,84 @@
+-- tier: the same change of a knob moves a higher-tier device against a lower-tier one, or much less or more than it.
+-- Source: He et al. (PVLDB 16(7), 2023): a faster tier must not turn a good setting bad.
+-- Needs: effects and tier_contrasts (throughput of both devices), tier_rank of the device profiles.
+-- Mismatch: the effects differ (false discovery rate over all contrasts) and are opposite, both significant; or their
+--        ratio differs from 1 by more than tier_gap.
+-- None: the interval of the ratio rules out a gap of that size.
+-- Insufficient: no second device of another tier in the study (said once per case), no interval for the effect on one of
+--        the two, or an interval of the ratio that holds both a gap that matters and one that does not.
+-- Penalty: the ratio of the ratios, as a factor above 1.
+-- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives.
+WITH throughput AS (
+    SELECT * FROM effects WHERE metric = 'throughput_ops'
+),
+
+pairs AS (
+    SELECT low.dbms, low.workload, low.device AS lower_device, high.device AS higher_device
+    FROM (SELECT * FROM cases JOIN device_tiers USING (device)) low
+    JOIN (SELECT * FROM cases JOIN device_tiers USING (device)) high USING (dbms, workload)
+    WHERE high.tier_rank > low.tier_rank
+),
+
+comparisons AS (
+    SELECT p.*, higher_device AS device, v.knob, v.value, v.baseline, v.step, v.mechanism,
+        c.estimate, c.low, c.high, c.q_value,
+        {effect: exp(l.estimate) - 1, low: exp(l.low) - 1, high: exp(l.high) - 1} AS lower,
+        {effect: exp(h.estimate) - 1, low: exp(h.low) - 1, high: exp(h.high) - 1} AS higher,
+        coalesce(
+            is_significant(l.estimate, l.q_value) AND is_significant(h.estimate, h.q_value)
+                AND sign(l.estimate) <> sign(h.estimate), false
+        ) AS opposite,
+        CASE WHEN l.low IS NULL THEN lower_device ELSE higher_device END AS unknown_device,
+        CASE
+            WHEN c.q_value IS NOT NULL THEN NULL
+            WHEN l.low IS NULL THEN lack_of_runs(l.runs, l.blocks, l.estimate)
+            ELSE lack_of_runs(h.runs, h.blocks, h.estimate)
+        END AS lacking
+    FROM pairs p
+    JOIN (
+        SELECT DISTINCT dbms, workload, knob, value, baseline, step, mechanism FROM throughput
+    ) v USING (dbms, workload)
+    LEFT JOIN tier_contrasts c USING (dbms, workload, knob, value, baseline, lower_device, higher_device)
+    LEFT JOIN throughput l
+        ON l.device = lower_device
+        AND (l.dbms, l.workload, l.knob, l.value) = (p.dbms, p.workload, v.knob, v.value)
+    LEFT JOIN throughput h
+        ON h.device = higher_device
+        AND (h.dbms, h.workload, h.knob, h.value) = (p.dbms, p.workload, v.knob, v.value)
+),
+
+-- A case whose device has no other tier beside it.
+alone AS (
+    SELECT DISTINCT e.dbms, e.device, e.workload, 'no_tier' AS lacking
+    FROM throughput e
+    WHERE NOT EXISTS (
+        FROM pairs p
+        WHERE p.dbms = e.dbms AND p.workload = e.workload AND e.device IN (p.lower_device, p.higher_device)
+    )
+),
+
+judged AS (
+    SELECT *,
+        q_value <= getvariable('fdr') AND (opposite OR exp(abs(estimate)) - 1 > getvariable('tier_gap')) AS differs,
+        CASE
+            WHEN lacking IS NOT NULL THEN lacking
+            WHEN NOT differs AND greatest(abs(low), abs(high)) > ln(1 + getvariable('tier_gap')) THEN 'noise'
+        END AS obstacle
+    FROM (FROM comparisons UNION ALL BY NAME FROM alone)
+)
+
+SELECT
+    dbms, device, workload, knob, value,
+    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN differs THEN 'mismatch' ELSE 'none' END AS verdict,
+    exp(estimate) - 1 AS effect,
+    exp(low) - 1 AS effect_low,
+    exp(high) - 1 AS effect_high,
+    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    {
+        baseline: baseline, step: step, mechanism: mechanism, lower_device: lower_device, higher_device: higher_device,
+        lower: lower, higher: higher, ratio_of_ratios: exp(estimate), q_value: q_value, opposite: opposite,
+        obstacle: obstacle, unknown_device: unknown_device,
+        smallest: greatest(exp((high - low) / 2) - 1, getvariable('tier_gap'))
+    } AS evidence
+FROM judged
+ORDER BY ALL

@@ -1,0 +1,37 @@
+"""The runs behind a finding, as view `runs_behind` defines them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["RunsBehind", "find_runs_behind"]
+
+_QUERY = """
+    SELECT side, run_id, watched FROM runs_behind
+    WHERE dbms = $dbms AND device = $device AND workload = $workload
+        AND knob IS NOT DISTINCT FROM $knob AND value IS NOT DISTINCT FROM $value
+    ORDER BY run_id
+"""
+
+
+@dataclass(frozen=True)
+class RunsBehind:
+    """Ids of the runs behind a finding: with its value (none where it has no knob), and of the default configuration.
+
+    `watched` are those among them whose facts of the block layer are whole.
+    """
+
+    value: list[str]
+    default: list[str]
+    watched: frozenset[str]
+
+
+def find_runs_behind(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> RunsBehind:
+    """Return the runs behind a finding, which is told by its case, knob and value."""
+    asked = {name: finding[name] for name in ("dbms", "device", "workload", "knob", "value")}
+    rows = connection.execute(_QUERY, asked).fetchall()
+    sides = {side: [run for where, run, _ in rows if where == side] for side in ("value", "default")}
+    return RunsBehind(sides["value"], sides["default"], frozenset(run for _, run, watched in rows if watched))

@@ -1,0 +1,154 @@
+"""Renders `sentence.j2` of a rule for a finding.
+
+A template sees the columns of the finding, its evidence (`evidence`), what is done to the knob (`change`), what comes
+of it (`effect_words`, and `outcome` with the case in it), the functions below and the macros of `phrases.j2`. It runs
+in Jinja's sandbox: a rule may come from somebody else.
+"""
+
+import math
+import re
+import traceback
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from knobscope.errors import UserError
+from knobscope.formats import (
+    describe_effect,
+    describe_move,
+    describe_setting,
+    format_count,
+    format_fold,
+    format_micros,
+    format_number,
+    format_seconds,
+    format_share,
+    format_size,
+    format_value,
+    list_names,
+    loosen_units,
+    plural,
+)
+from knobscope.specs import Dbms, Rule
+from knobscope.specs.source import show_path
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["Sentences"]
+
+_VALUE = float | None
+
+
+def _effect(change: float, low: _VALUE = None, high: _VALUE = None, more: str = "faster", less: str = "slower") -> str:
+    """Say a relative change (-0.5: half) with its interval."""
+    return describe_effect(_log(change), _known_log(low), _known_log(high), more, less)
+
+
+def _log(change: float) -> float:
+    return math.log1p(change) if change > -1 else -math.inf
+
+
+def _known_log(change: _VALUE) -> _VALUE:
+    return None if change is None else _log(change)
+
+
+def _fold(ratio: _VALUE) -> str:
+    """Return a ratio as a factor: 3.1x."""
+    return format_fold(None if ratio is None else math.log(ratio) if ratio > 0 else -math.inf)
+
+
+#: Filters of a template, which are also there as functions.
+_FORMATS = {
+    "count": format_count,
+    "effect_of": _effect,
+    "fold": _fold,
+    "micros": format_micros,
+    "moves": describe_move,
+    "names": list_names,
+    "number": format_number,
+    "plural": plural,
+    "seconds": format_seconds,
+    "share": format_share,
+    "size": format_size,
+}
+
+
+class Sentences:
+    """Says the findings of a study's rules in words; `dbms` are the specs of its DBMSs, for the units of values."""
+
+    def __init__(self, dbms: Mapping[str, Dbms]) -> None:
+        self._dbms = dbms
+
+    def say(self, rule: Rule, finding: Mapping[str, Any]) -> str:
+        """Return the sentence of a finding, with plain spaces; `evidence` of the finding is decoded, no text.
+
+        UserError: the template fails, or says nothing.
+        """
+        import jinja2
+
+        file, template = show_path(rule.sentence_file), None
+        try:
+            template = _compile(rule.sentence_file.read_text(encoding="utf-8"))
+            module = template.make_module({**finding, **self._words(rule, finding)})
+            text = str(getattr(module, f"if_{finding['verdict']}")())
+        except (jinja2.TemplateError, TypeError, ValueError) as error:
+            where = f"{file}:{_line_of(error, template)}: {finding['verdict']}"
+            raise UserError(f"{where}: found {error}; expected words for the finding {dict(finding)}") from error
+        sentence = re.sub(r"\s+", " ", loosen_units(text)).strip()
+        if not sentence:
+            raise UserError(f"{file}:1: {finding['verdict']}: found an empty text; expected a sentence")
+        return sentence
+
+    def _words(self, rule: Rule, finding: Mapping[str, Any]) -> dict[str, Any]:
+        dbms, knob, value = self._dbms.get(str(finding["dbms"])), finding["knob"], finding["value"]
+        evidence = finding["evidence"]
+        words: dict[str, Any] = {"setting": lambda name, one: format_value(dbms, name, one)}
+        if knob is not None and value is not None:
+            words["change"] = describe_setting(dbms, knob, evidence.get("baseline"), value, evidence.get("step"))
+        if finding["effect"] is not None:
+            ends = finding["effect_low"], finding["effect_high"]
+            effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less)
+            words |= {
+                "effect_words": effect,
+                "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),
+            }
+        return words
+
+
+@cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        loader=jinja2.PackageLoader("knobscope.sentences", ""),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(_FORMATS)
+    environment.globals.update(_FORMATS)
+    phrases = environment.get_template("phrases.j2").module
+    environment.globals.update({name: getattr(phrases, name) for name in ("caveat", "obstacle")})
+    return environment
+
+
+@lru_cache(maxsize=64)  # a template takes 20 ms to compile, and a rule says its findings with one
+def _compile(template: str) -> "jinja2.Template":
+    return _environment().from_string(template)
+
+
+def _outcome(effect: str, case: str) -> str:
+    """Return what a change does to a case, as the rest of a sentence: makes ycsb-a on nvme 18 % slower."""
+    if effect.startswith("no clear effect"):
+        return f"has {effect} on {case}"
+    return f"leaves {case} {effect}" if effect.startswith("unchanged") else f"makes {case} {effect}"
+
+
+def _line_of(error: BaseException, template: "jinja2.Template | None") -> int:
+    """Return the line of a template in which an error arose; 1 where that is not known."""
+    if template is None:
+        return getattr(error, "lineno", 1)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+    return template.get_corresponding_lineno(frames[-1].lineno or 1) if frames else 1
