@@ -1,25 +1,30 @@
-"""A small emulated device, open."""
+"""A modelled device, open, and a study of one of each."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from emulated import require_models
 
 from knobscope.devices import OpenDevice, open_device, take_down
-from knobscope.specs import Device, Emulation
+from knobscope.specs import Device
+from knobscope.specs.transport import Transport, write_transport
 
 
-@pytest.fixture(scope="module")
-def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDevice]:
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
-    images = tmp_path_factory.mktemp("images")
-    emulation = Emulation(image_directory=str(images), size_mib=192)
-    device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
-    with open_device(device, images, "study") as opened:
+@pytest.fixture
+def modelled(
+    open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[OpenDevice]:
+    """A device that stores each write at once, with what the parameter says; slow enough to be seen anywhere."""
+    require_models()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    write_transport(Transport(0, 0, 0, 1e9, 1e9, 1e12, 1e12))  # what the way to the device costs does not matter here
+    model = {"kind": "flash", "channels": 4, "read": "100us", "write": "100us", "cache": "0B", "drain": "500MB/s"}
+    emulate = {"image_directory": str(open_directory), "size": "192MiB", "model": {**model, **request.param}}
+    device = Device.model_validate({"name": "loop", "description": "x", "tier": "auto", "emulate": emulate})
+    with open_device(device, open_directory, "study") as opened:
         yield opened
-    take_down(device, images)
+    take_down(device, open_directory)
 
 
 _SPECS = {

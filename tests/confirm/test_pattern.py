@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from knobscope.characterise.fio import Engine, FioFile
-from knobscope.confirm.pattern import Pattern, change_parallelism, change_sequentiality, change_size
+from knobscope.confirm.pattern import (
+    Pattern,
+    change_alignment,
+    change_parallelism,
+    change_sequentiality,
+    take_flushes,
+    take_sizes,
+)
 from knobscope.confirm.replica import describe_replica, write_bssplit
 
 PATTERN = Pattern(
@@ -18,38 +25,51 @@ PATTERN = Pattern(
     write_random=0.25,
     flushes=300,
     depth=1.4,
+    operations=1500.0,
 )
 FILE = FioFile("fio", Path("fio.data"), 64 << 20, Engine("libaio", True))
 
 
-def test_size_alone_changes_and_work_stays() -> None:
-    original, changed = change_size(PATTERN, 65536)
-    assert original == PATTERN
+def test_sizes_of_another_pattern_and_nothing_else() -> None:
+    large = replace(PATTERN, write_sizes={65536: 1}, flushes=7, depth=9.0, operations=1.0)
+    changed = take_sizes(PATTERN, large)
     assert changed.write_sizes == {65536: 1}
     work = PATTERN.writes * PATTERN.mean_write_bytes
-    changed_work = changed.writes * 65536
-    assert changed.reads / changed_work == pytest.approx(PATTERN.reads / work, rel=0.01)
-    assert changed.flushes / changed_work == pytest.approx(PATTERN.flushes / work, rel=0.01)
+    for name in ("reads", "flushes", "operations"):  # as many for each byte that is written
+        assert getattr(changed, name) / (changed.writes * 65536) == pytest.approx(
+            getattr(PATTERN, name) / work, rel=0.01
+        )
     unchanged = ("read_sizes", "read_random", "write_random", "depth", "jobs")
     assert all(getattr(changed, name) == getattr(PATTERN, name) for name in unchanged)
+    assert take_sizes(PATTERN, replace(PATTERN, flushes=7, depth=9.0)) == PATTERN  # equal sizes change nothing
 
 
-def test_flushes_are_left_out_where_they_would_hide_the_size() -> None:
-    committing = replace(PATTERN, flushes=3000)  # one per write: fewer writes cannot carry as many
-    original, changed = change_size(committing, 65536)
-    assert (original.flushes, changed.flushes) == (0, 0)
+def test_flushes_of_another_pattern_and_nothing_else() -> None:
+    other = replace(PATTERN, flushes=30, operations=50.0, write_sizes={65536: 1}, depth=9.0)
+    changed = take_flushes(PATTERN, other)
+    assert changed.flushes / changed.operations == other.flushes / other.operations
+    assert replace(changed, flushes=PATTERN.flushes) == PATTERN
+    assert take_flushes(PATTERN, None).flushes == 0
+
+
+def test_alignment_is_tried_at_equal_size() -> None:
+    across, aligned = change_alignment(PATTERN, 32768)
+    assert replace(across, shift_bytes=0) == aligned
+    assert (across.shift_bytes, aligned.write_sizes, aligned.reads) == (16384, {32768: 1}, 0)
+    work = PATTERN.writes * PATTERN.mean_write_bytes
+    assert aligned.flushes / (aligned.writes * 32768) == pytest.approx(PATTERN.flushes / work, rel=0.01)
 
 
 def test_parallelism_alone_changes() -> None:
-    original, changed = change_parallelism(PATTERN)
+    changed = change_parallelism(PATTERN)
     assert changed.jobs * changed.depth == 32
-    assert replace(changed, jobs=original.jobs, depth=original.depth) == PATTERN
+    assert replace(changed, jobs=PATTERN.jobs, depth=PATTERN.depth) == PATTERN
 
 
 def test_sequentiality_alone_changes() -> None:
-    original, changed = change_sequentiality(PATTERN)
+    changed = change_sequentiality(PATTERN)
     assert (changed.read_random, changed.write_random) == (1.0, 1.0)
-    assert replace(changed, read_random=original.read_random, write_random=original.write_random) == PATTERN
+    assert replace(changed, read_random=PATTERN.read_random, write_random=PATTERN.write_random) == PATTERN
 
 
 def test_replica_has_the_shares_of_the_pattern() -> None:
@@ -58,17 +78,19 @@ def test_replica_has_the_shares_of_the_pattern() -> None:
         "SIZES": "16384/100,4096/67:16384/33",
         "ALIGN": "16384,4096",
         "RANDOM": "90,25",
-        "FSYNC": 13,  # 10 writes per flush, and fio repeats it after a quarter of the requests, the reads
+        "FDATASYNC": 13,  # 10 writes per flush, and fio repeats it after a quarter of the requests, the reads
         "DEPTH": 1,
         "JOBS": 1,
+        "SHIFT": 0,
         "PART": 64 << 20,
     }
 
 
 def test_replica_divides_the_file_among_jobs() -> None:
-    _, wide = change_parallelism(PATTERN)
-    found = describe_replica(wide, FILE)
+    found = describe_replica(change_parallelism(PATTERN), FILE)
     assert (found["JOBS"], found["DEPTH"], found["PART"]) == (8, 4, 8 << 20)
+    shifted = describe_replica(replace(PATTERN, shift_bytes=16384), FILE)
+    assert int(str(shifted["SHIFT"])) + int(str(shifted["PART"])) <= FILE.bytes
 
 
 def test_percentages_sum_to_a_hundred() -> None:

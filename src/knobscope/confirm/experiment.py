@@ -8,11 +8,14 @@ from typing import Any, Literal
 from knobscope.characterise.fio import FioFile, FioRefusedError
 from knobscope.characterise.progress import Countdown
 from knobscope.confirm.pattern import Pattern
-from knobscope.confirm.replica import describe_replica
+from knobscope.confirm.replica import Part, describe_replica
+from knobscope.formats import describe_effect, loosen_units
 
 __all__ = ["Ratio", "compare", "measure_replicas"]
 
-Figure = Literal["written_bytes", "requests"]
+#: `operations`: how many operations of the DBMS these requests would do, which takes settings apart that need other
+#: numbers of requests for one.
+Figure = Literal["written_bytes", "requests", "operations"]
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 5, 15
 _ROUND_S = 1.5  # wished time per window; more rounds are worth more than longer windows
@@ -31,37 +34,39 @@ class Ratio:
 
     def __str__(self) -> str:
         """Return it in words."""
-        return f"{self.estimate:.2f} times (95 % interval {self.low:.2f} to {self.high:.2f}, {self.rounds} rounds)"
+        estimate, low, high = (math.log(value) for value in (self.estimate, self.low, self.high))
+        return f"{loosen_units(describe_effect(estimate, low, high, 'more', 'less'))} in {self.rounds} rounds"
 
 
 def measure_replicas(
-    patterns: Sequence[Pattern], figure: Figure, file: FioFile, seconds: float, label: str
+    replicas: Sequence[tuple[Pattern, Figure]], file: FioFile, part: Part, seconds: float, label: str
 ) -> list[list[float]]:
     """Return the figure, per second, of each pattern in each round: one list per pattern.
 
     Rounds go over all patterns, every other one backwards, so that drift of the machine meets all alike. At least five
     rounds are made, whatever `seconds` says. Raises FioRefusedError when fio fails or a window finishes nothing.
     """
-    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / len(patterns) / _ROUND_S)))
-    window_ms = max(_SHORTEST_MS, round(1000 * (seconds / len(patterns) / rounds - _START_S)))
-    variables = [describe_replica(pattern, file) for pattern in patterns]
-    countdown = Countdown(label, rounds * len(patterns))
-    found: list[list[float]] = [[] for _ in patterns]
+    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / len(replicas) / _ROUND_S)))
+    window_ms = max(_SHORTEST_MS, round(1000 * (seconds / len(replicas) / rounds - _START_S)))
+    variables = [describe_replica(pattern, file, part) for pattern, _ in replicas]
+    countdown = Countdown(label, rounds * len(replicas))
+    found: list[list[float]] = [[] for _ in replicas]
     for number in range(rounds):
-        for index in list(range(len(patterns)))[:: -1 if number % 2 else 1]:
+        for index in list(range(len(replicas)))[:: -1 if number % 2 else 1]:
             countdown.show("fio")
-            found[index].append(_read(file.run_window("replica", window_ms, variables[index]), figure, window_ms))
+            figures = file.run_window("replica", window_ms, variables[index])
+            found[index].append(_read(figures, *replicas[index], window_ms))
     return found
 
 
-def _read(figures: dict[str, Any], figure: Figure, window_ms: int) -> float:
+def _read(figures: dict[str, Any], pattern: Pattern, figure: Figure, window_ms: int) -> float:
     if figure == "written_bytes":
         value = float(figures["write"]["bw_bytes"])
     else:
         value = float(figures["read"]["iops"]) + float(figures["write"]["iops"])
     if value <= 0:
         raise FioRefusedError(f"not one request was finished within {window_ms} ms")
-    return value
+    return value / pattern.requests_per_operation if figure == "operations" else value
 
 
 def compare(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio:

@@ -1,21 +1,22 @@
 """Puts the cause that a finding names to the test."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from knobscope.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
-from knobscope.confirm.evidence import Side, find_preferred_bytes, find_sides, name_value, read_pattern
-from knobscope.confirm.experiment import compare, measure_replicas
-from knobscope.confirm.pattern import Pattern
-from knobscope.confirm.verdict import CAUSES
-from knobscope.devices import OpenDevice, device_lock
+from knobscope.confirm.evidence import find_preferred_bytes, find_sides, name_value, read_pattern
+from knobscope.confirm.replica import find_aligned_part
+from knobscope.confirm.trials import TRIALS, Setting, Stand
+from knobscope.detect import withdraw
+from knobscope.devices import BlockDevice, OpenDevice, device_lock
 from knobscope.errors import UserError
+from knobscope.specs import Rule, RuleCause
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
 
-__all__ = ["confirm_findings", "names_testable_cause"]
+__all__ = ["blamed_cause", "confirm_findings"]
 
 _FILE_BYTES = 256 << 20
 
@@ -24,44 +25,46 @@ class _UntestableError(Exception):
     """Why a finding cannot be put to the test, in words."""
 
 
-def names_testable_cause(finding: Mapping[str, Any]) -> bool:
-    """Whether the finding is a mismatch whose rule blames a factor that fio can change alone."""
-    return finding["verdict"] == "mismatch" and finding["rule"] in CAUSES
+def blamed_cause(finding: Mapping[str, Any], rules: Mapping[str, Rule]) -> RuleCause | None:
+    """Return the cause that a mismatch names, if its rule blames a factor that fio can change alone."""
+    rule = rules.get(finding["rule"])
+    return rule.about.cause if rule is not None and finding["verdict"] == "mismatch" else None
 
 
 def confirm_findings(
-    findings: "pd.DataFrame",
+    findings: Sequence[Mapping[str, Any]],
+    rules: Mapping[str, Rule],
     connection: "duckdb.DuckDBPyConnection",
     opened_devices: Mapping[str, OpenDevice],
     seconds_per_finding: float,
 ) -> list[dict[str, Any]]:
     """Return the findings (rows of `findings`, same order) with `confirmed` and `confirmation` filled in.
 
-    `connection` is a study's database: runs, knob_values, io_profile, io_sizes, queue_depth, device_profile. A device
-    is locked while fio is at work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other
-    verdicts than mismatch have no confirmation. Raises UserError when fio is missing.
+    Those that have a confirmation already, from what-if devices, keep it. A refuted cause is told in the sentence.
+    `rules` are those of the study, `connection` is the database that `detect` wrote. A device is locked while fio is at
+    work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
+    confirmation. Raises UserError when fio is missing.
     """
-    import pandas as pd
-
-    rows = [
-        {str(name): None if pd.isna(value) else value for name, value in row.items()}
-        for row in findings.to_dict("records")
-    ]
+    rows = [dict(row) for row in findings]
+    testable = []
     for row in rows:
-        row.update(confirmed="not_tested", confirmation=None)
-        if row["verdict"] == "mismatch" and row["rule"] not in CAUSES:
+        if row.get("confirmation") is not None:
+            continue  # tested on what-if devices, with the DBMS itself
+        row |= {"confirmed": "not_tested", "confirmation": None}
+        if (cause := blamed_cause(row, rules)) is not None:
+            testable.append((row, cause))
+        elif row["verdict"] == "mismatch":
             row["confirmation"] = f"rule {row['rule']} blames no factor that fio could change alone"
-    testable = [row for row in rows if names_testable_cause(row)]
     if testable:
         find_fio()
-    for device in dict.fromkeys(row["device"] for row in testable):
-        concerned = [row for row in testable if row["device"] == device]
+    for device in dict.fromkeys(row["device"] for row, _ in testable):
+        concerned = [(row, cause) for row, cause in testable if row["device"] == device]
         _confirm_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
     return rows
 
 
 def _confirm_on_device(
-    rows: list[dict[str, Any]],
+    tests: list[tuple[dict[str, Any], RuleCause]],
     connection: "duckdb.DuckDBPyConnection",
     opened: OpenDevice | None,
     seconds: float,
@@ -69,48 +72,66 @@ def _confirm_on_device(
     """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
     try:
         if opened is None:
-            raise _UntestableError(f"device {rows[0]['device']} is not at hand")
+            raise _UntestableError(f"device {tests[0][0]['device']} is not at hand")
         with device_lock(opened.block), lay_out_file(opened, _FILE_BYTES) as file:
-            for number, row in enumerate(rows, start=1):
-                label = f"confirm {row['device']} {number}/{len(rows)} {row['rule']} {name_value(row)}"
+            for number, (row, cause) in enumerate(tests, start=1):
+                label = f"confirm {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
                 try:
-                    row.update(_test(row, connection, file, seconds, label))
+                    row.update(_test(row, cause, connection, file, opened.block, seconds, label))
                 except (_UntestableError, FioRefusedError) as error:
                     row["confirmation"] = f"not tested: {error}"
     except (_UntestableError, UserError) as error:
-        for row in rows:
+        for row, _ in tests:
             row["confirmation"] = f"not tested: {error}"  # nothing was measured yet: both come before the first test
 
 
 def _test(
-    row: dict[str, Any], connection: "duckdb.DuckDBPyConnection", file: FioFile, seconds: float, label: str
+    row: dict[str, Any],
+    cause: RuleCause,
+    connection: "duckdb.DuckDBPyConnection",
+    file: FioFile,
+    block: BlockDevice,
+    seconds: float,
+    label: str,
 ) -> dict[str, str]:
-    cause, preferred = CAUSES[row["rule"]], find_preferred_bytes(connection, row["device"])
+    preferred = find_preferred_bytes(connection, row["device"])
     if preferred is None:
         raise _UntestableError(f"device {row['device']} has no profile")
+    part = find_aligned_part(file, preferred, block)
+    setting = _read_setting(row, cause, connection)
+    outcome = TRIALS[cause.factor](setting, Stand(file, part, preferred, seconds, label))
+    judgement = cause.confirmed if outcome.is_borne_out else cause.refuted
+    told = {
+        "confirmed": "yes" if outcome.is_borne_out else "no",
+        "confirmation": f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). "
+        f"{outcome.words} So {judgement}.",
+    }
+    return told if outcome.is_borne_out else {**told, "sentence": withdraw(row["sentence"], cause.refuted)}
+
+
+def _read_setting(row: dict[str, Any], cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:
+    """Return what a finding compares; raises _UntestableError where the requests of its runs are not known."""
     slower, faster = find_sides(connection, row)
-    original, changed = cause.change(_require_pattern(row, slower, connection), preferred)
-    other = read_pattern(connection, faster.runs) if faster.runs else None
-    patterns = [original, changed, *([other] if other else [])]
-    figures = measure_replicas(patterns, cause.figure, file, seconds, label)
-    ratio = compare(figures[1], figures[0])
-    confirmed = cause.holds(ratio)
-    sentence = (
-        f"fio repeated the I/O of {slower.name} on {row['device']} ({original.describe()}); "
-        f"with {cause.words(preferred)} and nothing else changed, {cause.figure_words} were {ratio}: "
-        f"{cause.yes if confirmed else cause.no}."
-    )
-    if other:
-        sentence += f" The I/O of {faster.name} reached {compare(figures[2], figures[0])}."
-    return {"confirmed": "yes" if confirmed else "no", "confirmation": sentence}
-
-
-def _require_pattern(row: dict[str, Any], side: Side, connection: "duckdb.DuckDBPyConnection") -> Pattern:
-    if not side.runs:
-        raise _UntestableError(f"no run has {side.name} and all other knobs as in the default configuration")
-    pattern = read_pattern(connection, side.runs)
+    pattern = read_pattern(connection, slower)
+    if not slower.runs:
+        raise _UntestableError(
+            f"no successful run of the sweep has {slower.name}, compared with the default in its block"
+        )
     if pattern is None:
-        raise _UntestableError("BPF watched none of its runs without losing events, so their requests are not known")
-    if row["rule"] == "io_size" and not pattern.write_sizes:
+        raise _UntestableError(
+            "BPF watched none of its runs without losing events, so their requests are not known"
+            if not slower.watched
+            else f"the runs of {slower.name} did no I/O on the device"
+        )
+    if row["knob"] is None:
+        return Setting(slower.name, pattern, "", None, 1.0)
+    if cause.factor == "write_size" and not pattern.write_sizes:
         raise _UntestableError("its runs wrote nothing to the device")
-    return pattern
+    if not faster.watched:
+        raise _UntestableError(f"BPF watched no run of {faster.name} without losing events")
+    if row["effect"] is None:
+        raise _UntestableError("the finding tells no effect that fio could show")
+    other = read_pattern(connection, faster)
+    if not pattern.operations or (other is not None and not other.operations):
+        raise _UntestableError("it is not known how many operations the requests were for")
+    return Setting(slower.name, pattern, faster.name, other, math.exp(abs(math.log1p(row["effect"]))))

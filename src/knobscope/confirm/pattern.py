@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-__all__ = ["Pattern", "change_parallelism", "change_sequentiality", "change_size"]
+from knobscope.formats import format_number, format_share, format_size, loosen_units
+
+__all__ = ["Pattern", "change_alignment", "change_parallelism", "change_sequentiality", "take_flushes", "take_sizes"]
 
 #: Depth 32 as several jobs, so that each has its own flushes, streams and, where there are several, hardware queue.
 _WIDE_JOBS, _WIDE_DEPTH = 8, 4
@@ -27,6 +29,13 @@ class Pattern:
     flushes: float
     depth: float  # mean requests in flight while busy
     jobs: int = 1  # independent submitters; `depth` is that of each
+    operations: float = 0.0  # of the DBMS, that these requests are for; 0 where nobody knows
+    shift_bytes: int = 0  # by how much all offsets are moved
+
+    @property
+    def requests_per_operation(self) -> float:
+        """Reads and writes for one operation of the DBMS."""
+        return (self.reads + self.writes) / self.operations
 
     @cached_property
     def mean_write_bytes(self) -> float:
@@ -36,39 +45,59 @@ class Pattern:
     def describe(self) -> str:
         """Return the pattern in words."""
         share = self.reads / (self.reads + self.writes)
-        parts = [f"{share:.0%} reads"]
+        parts = [f"{loosen_units(format_share(share))} reads"]
         if self.writes:
-            flushed = f", {self.flushes / self.writes:.2f} flushes per write" if self.flushes else ""
-            parts.append(f"writes of {self.mean_write_bytes / 1024:.3g} KiB on average{flushed}")
-        depth = f"depth {self.depth:.1f}"
+            flushed = f", {format_number(self.flushes / self.writes)} flushes per write" if self.flushes else ""
+            parts.append(f"writes of {loosen_units(format_size(self.mean_write_bytes))} on average{flushed}")
+        depth = f"depth {format_number(self.depth)}"
         return ", ".join([*parts, depth])
 
 
-def change_size(pattern: Pattern, preferred_bytes: int) -> tuple[Pattern, Pattern]:
-    """Return the pattern, and the same bytes written in pieces of the preferred size.
+def take_sizes(pattern: Pattern, other: Pattern) -> Pattern:
+    """Return the pattern with the write sizes of another one: as many bytes, in other pieces.
 
-    Reads and flushes per written byte stay as they are, so fewer and larger writes mean relatively more of both. Where
-    that would take more than one flush per write, flushing would decide instead of the size: both go without flushes.
+    Reads and flushes per operation stay, so fewer and larger writes mean relatively more of both.
+    """
+    if not pattern.write_sizes or not other.write_sizes:
+        return pattern
+    writes = pattern.writes * pattern.mean_write_bytes / other.mean_write_bytes
+    return _scaled(replace(pattern, write_sizes=other.write_sizes), writes, pattern.flushes)
+
+
+def take_flushes(pattern: Pattern, other: Pattern | None) -> Pattern:
+    """Return the pattern with as many flushes per operation as another one has; without one, with none."""
+    flushes = pattern.operations * other.flushes / other.operations if other is not None else 0.0
+    return replace(pattern, flushes=flushes)
+
+
+def change_alignment(pattern: Pattern, preferred_bytes: int) -> tuple[Pattern, Pattern]:
+    """Return a pattern's bytes and flushes in pieces of the preferred size, across its limits and on them.
+
+    The two differ in where writes begin, and in nothing else: all have one size.
     """
     writes = pattern.writes * pattern.mean_write_bytes / preferred_bytes
-    if pattern.flushes > min(writes, pattern.writes):
-        pattern = replace(pattern, flushes=0)
-    scale = max(1.0, 1000 / writes)  # counts are whole numbers: keep their ratios for small ones too
-    changed = replace(
+    alone = replace(pattern, reads=0, read_sizes={}, write_sizes={preferred_bytes: 1}, write_random=1.0)
+    aligned = _scaled(alone, writes, pattern.flushes)
+    return replace(aligned, shift_bytes=preferred_bytes // 2), aligned
+
+
+def _scaled(pattern: Pattern, writes: float, flushes: float) -> Pattern:
+    """Return a pattern with this number of writes; counts are whole, and small ones keep their ratios."""
+    scale = max(1.0, 1000 / writes)
+    return replace(
         pattern,
+        operations=pattern.operations * scale,
         reads=round(pattern.reads * scale),
         writes=round(writes * scale),
-        flushes=pattern.flushes * scale,
-        write_sizes={preferred_bytes: 1},
+        flushes=flushes * scale,
     )
-    return pattern, changed
 
 
-def change_parallelism(pattern: Pattern) -> tuple[Pattern, Pattern]:
-    """Return the pattern, and the same requests from more submitters, 32 in flight together."""
-    return pattern, replace(pattern, jobs=_WIDE_JOBS, depth=_WIDE_DEPTH)
+def change_parallelism(pattern: Pattern) -> Pattern:
+    """Return the same requests from more submitters, 32 in flight together."""
+    return replace(pattern, jobs=_WIDE_JOBS, depth=_WIDE_DEPTH)
 
 
-def change_sequentiality(pattern: Pattern) -> tuple[Pattern, Pattern]:
-    """Return the pattern, and the same requests at random places."""
-    return pattern, replace(pattern, read_random=1.0, write_random=1.0)
+def change_sequentiality(pattern: Pattern) -> Pattern:
+    """Return the same requests at random offsets."""
+    return replace(pattern, read_random=1.0, write_random=1.0)

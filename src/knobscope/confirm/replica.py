@@ -1,11 +1,14 @@
 """An I/O pattern in the words of fio: the variables of `probes/fio/replica.fio`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from knobscope.characterise.fio import Engine, FioFile
 from knobscope.confirm.pattern import Pattern
+from knobscope.devices import BlockDevice
+from knobscope.devices.extents import inspect_file, read_partition_start
 
-__all__ = ["describe_replica", "write_bssplit"]
+__all__ = ["Part", "describe_replica", "find_aligned_part", "write_bssplit"]
 
 _MOST_SIZES = 60  # fio takes 64
 _MATTERING_BYTES = 0.05
@@ -14,8 +17,33 @@ _DEEPEST = 64
 _UNUSED_SIZE = 4096
 
 
-def describe_replica(pattern: Pattern, file: FioFile) -> dict[str, object]:
-    """Return the variables that make fio repeat a pattern on a file."""
+@dataclass(frozen=True)
+class Part:
+    """A part of the test file, in bytes."""
+
+    offset: int
+    length: int
+
+
+def find_aligned_part(file: FioFile, unit: int, block: BlockDevice) -> Part:
+    """Return the part of a file that lies together on its device and begins at a multiple of a unit there.
+
+    Where the file system does not tell where a file lies, it is the whole file.
+    """
+    try:
+        extents = inspect_file(file.path).extents
+    except OSError:
+        return Part(0, file.bytes)
+    longest = max(extents, key=lambda one: one.length, default=None)
+    if longest is None:
+        return Part(0, file.bytes)
+    skipped = -(longest.address + read_partition_start(block)) % unit
+    return Part(longest.offset + skipped, (longest.length - skipped) // _MIB * _MIB)
+
+
+def describe_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> dict[str, object]:
+    """Return the variables that make fio repeat a pattern on a file, or on a part of it."""
+    part = part or Part(0, file.bytes)
     depth, jobs = _split(pattern, file.engine)
     sizes = [side or {_UNUSED_SIZE: 1} for side in (pattern.read_sizes, pattern.write_sizes)]
     return {
@@ -23,10 +51,11 @@ def describe_replica(pattern: Pattern, file: FioFile) -> dict[str, object]:
         "SIZES": ",".join(write_bssplit(side) for side in sizes),
         "ALIGN": ",".join(str(_find_alignment(side)) for side in sizes),
         "RANDOM": f"{round(100 * pattern.read_random)},{round(100 * pattern.write_random)}",
-        "FSYNC": _count_writes_per_fsync(pattern),
+        "FDATASYNC": _count_writes_per_sync(pattern),
         "DEPTH": depth,
         "JOBS": jobs,
-        "PART": file.bytes // jobs // _MIB * _MIB,
+        "SHIFT": part.offset + pattern.shift_bytes,
+        "PART": (part.length - pattern.shift_bytes) // jobs // _MIB * _MIB,
     }
 
 
@@ -35,11 +64,12 @@ def _split(pattern: Pattern, engine: Engine) -> tuple[int, int]:
     return depth, jobs * pattern.jobs
 
 
-def _count_writes_per_fsync(pattern: Pattern) -> int:
-    """Return fio's `fsync`; 0 = never.
+def _count_writes_per_sync(pattern: Pattern) -> int:
+    """Return fio's `fdatasync`; 0 = never.
 
-    Between two writes fio (3.33) repeats the fsync after every read of a mixed job, so that it does 1 / (share of
-    writes) times as many as asked: the count is made larger by as much.
+    It is fdatasync, which a file that was written before answers with one flush: fsync would write the time of change,
+    too, through the journal. Between two writes fio (3.33) repeats it after every read of a mixed job, so that it does
+    1 / (share of writes) times as many as asked: the count is made larger by as much.
     """
     if not pattern.flushes or not pattern.writes:
         return 0
@@ -64,6 +94,6 @@ def write_bssplit(sizes: Mapping[int, int]) -> str:
 
 
 def _find_alignment(sizes: Mapping[int, int]) -> int:
-    """Return what offsets are multiples of: the largest power of two in the most frequent size, as pages are placed."""
+    """Return what offsets are multiples of: the largest power of two in the most frequent size."""
     frequent = max(sizes, key=lambda size: sizes[size])
     return frequent & -frequent

@@ -1,65 +1,60 @@
-"""Which factor each root-cause rule blames, and what fio must show to bear it out."""
+"""When fio's replicas bear out the cause that a rule names.
 
-from collections.abc import Callable
+A rule that compares two settings says that one is slower because of one property of its I/O. Three things follow, and
+each can fail: fio, repeating the I/O of both, shows the direction and most of the size of the difference; the I/O of
+the slower one with that property taken from the faster one, and nothing else, makes up most of it; and a device that
+minds partly filled units is slower across their limits than on them at equal size.
+"""
+
+import math
 from dataclasses import dataclass
 
-from knobscope.confirm.experiment import Figure, Ratio
-from knobscope.confirm.pattern import Pattern, change_parallelism, change_sequentiality, change_size
+from knobscope.confirm.experiment import Ratio
 
-__all__ = ["CAUSES", "Cause"]
+__all__ = ["Comparison", "is_worthwhile", "loses_nothing"]
 
 _WORTHWHILE = 1.05  # less would not explain a finding
 _NO_LOSS = 0.9  # within 10 %, as for the preferred write size
+_MOST = 0.5  # share of a difference, of its logarithm
 
 
 @dataclass(frozen=True)
-class Cause:
-    """A factor that can be changed alone, and how the change is judged."""
+class Comparison:
+    """What replicas of two settings showed: operations per second, always against the slower one.
 
-    figure: Figure
-    change: Callable[[Pattern, int], tuple[Pattern, Pattern]]  # pattern, preferred write size -> as it was, changed
-    words: Callable[[int], str]
-    figure_words: str
-    holds: Callable[[Ratio], bool]
-    yes: str
-    no: str
+    `measured` is the ratio of throughput that the DBMS had. `replayed` is None where the faster setting does no I/O;
+    `exchanged`, the slower one with the blamed property of the faster one, where the rule blames none that fio can
+    exchange.
+    """
+
+    measured: float
+    replayed: Ratio | None
+    exchanged: Ratio | None = None
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether the I/O alone shows direction and most of the size of the difference."""
+        return self.replayed is None or _explains(self.replayed, math.log(self.measured))
+
+    @property
+    def is_due_to_exchanged(self) -> bool:
+        """Whether the exchanged property makes up most of it."""
+        if self.exchanged is None:
+            return False
+        known = math.log(self.measured)
+        wanted = known if self.replayed is None else min(known, math.log(max(self.replayed.estimate, 1.0)))
+        return _explains(self.exchanged, wanted)
 
 
-def _is_gain(ratio: Ratio) -> bool:
+def _explains(ratio: Ratio, wanted: float) -> bool:
+    return ratio.low > 1 and math.log(ratio.estimate) >= _MOST * wanted
+
+
+def is_worthwhile(ratio: Ratio) -> bool:
+    """Whether the changed I/O is faster, beyond noise and by an amount that matters."""
     return ratio.low > 1 and ratio.estimate >= _WORTHWHILE
 
 
-def _is_no_loss(ratio: Ratio) -> bool:
+def loses_nothing(ratio: Ratio) -> bool:
+    """Whether the changed I/O is as fast as the original one, or faster."""
     return ratio.low >= _NO_LOSS
-
-
-#: Rule -> the factor it blames. Other rules name no factor of the I/O.
-CAUSES = {
-    "io_size": Cause(
-        figure="written_bytes",
-        change=change_size,
-        words=lambda preferred: f"the same bytes written in pieces of {preferred / 1024:g} KiB",
-        figure_words="bytes per second",
-        holds=_is_gain,
-        yes="the device is slower because of the size of the writes",
-        no="the size of the writes does not explain it",
-    ),
-    "io_parallelism": Cause(
-        figure="requests",
-        change=lambda pattern, _: change_parallelism(pattern),
-        words=lambda _: "32 requests in flight from 8 submitters",
-        figure_words="requests per second",
-        holds=_is_gain,
-        yes="the device could do more than it is asked for at a time",
-        no="more requests at a time would not make this device faster",
-    ),
-    "io_sequentiality": Cause(
-        figure="requests",
-        change=lambda pattern, _: change_sequentiality(pattern),
-        words=lambda _: "the same requests at random places",
-        figure_words="requests per second",
-        holds=_is_no_loss,
-        yes="the device gains next to nothing from sequential requests, so the work to make them so is wasted here",
-        no="it is not shown that sequential requests are useless on this device",
-    ),
-}

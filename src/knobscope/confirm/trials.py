@@ -1,0 +1,127 @@
+"""The trial of each factor that rules blame: which replicas fio runs, and what has to come out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from knobscope.characterise.fio import FioFile
+from knobscope.confirm.experiment import Figure, Ratio, compare, measure_replicas
+from knobscope.confirm.pattern import (
+    Pattern,
+    change_alignment,
+    change_parallelism,
+    change_sequentiality,
+    take_flushes,
+    take_sizes,
+)
+from knobscope.confirm.replica import Part
+from knobscope.confirm.verdict import Comparison, is_worthwhile, loses_nothing
+from knobscope.formats import format_size, loosen_units
+
+__all__ = ["TRIALS", "Outcome", "Setting", "Stand"]
+
+Replica = tuple[Pattern, Figure]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a finding compares: the I/O of the slower setting, that of the faster one, and how much faster it was.
+
+    `other` is None where the finding is about one configuration (`other_name` is empty then), or the faster one did no
+    I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared.
+    """
+
+    name: str
+    pattern: Pattern
+    other_name: str
+    other: Pattern | None
+    measured: float
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where replicas run, and for how long."""
+
+    file: FioFile
+    part: Part
+    preferred_bytes: int
+    seconds: float
+    label: str
+
+    def measure(self, *replicas: Replica) -> list[list[float]]:
+        """Return the figures of each in each round."""
+        return measure_replicas(replicas, self.file, self.part, self.seconds, self.label)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the cause is borne out, and what was seen, as whole sentences."""
+
+    is_borne_out: bool
+    words: str
+
+
+def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
+    across, aligned = change_alignment(setting.pattern, stand.preferred_bytes)
+    exchanged = take_sizes(setting.pattern, setting.other) if setting.other else None
+    replicas: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes"), *_both(setting)]
+    if exchanged is not None:
+        replicas.append((exchanged, "operations"))
+    found = stand.measure(*replicas)
+    limits = compare(found[1], found[0])
+    size = loosen_units(format_size(stand.preferred_bytes))
+    words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
+    if exchanged is None:
+        return Outcome(False, f"{words} {setting.other_name} writes nothing, so there is no size to compare with.")
+    comparison, told = _compare(setting, found[2:], f"the sizes of the writes of {setting.other_name}")
+    holds = is_worthwhile(limits) and comparison.is_reproduced and comparison.is_due_to_exchanged
+    return Outcome(holds, f"{told} {words}")
+
+
+def _try_flushes(setting: Setting, stand: Stand) -> Outcome:
+    exchanged = take_flushes(setting.pattern, setting.other)
+    found = stand.measure(*_both(setting), (exchanged, "operations"))
+    comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
+    return Outcome(comparison.is_reproduced and comparison.is_due_to_exchanged, told)
+
+
+def _try_order(setting: Setting, stand: Stand) -> Outcome:
+    found = stand.measure(*_both(setting), (change_sequentiality(setting.pattern), "operations"))
+    random = compare(found[-1], found[0])
+    words = f"The I/O of {setting.name} at random offsets: {random}."
+    if setting.other is None:
+        return Outcome(False, f"{words} {setting.other_name} does no I/O at all, which is no matter of its order.")
+    comparison = Comparison(setting.measured, compare(found[1], found[0]))
+    told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
+    return Outcome(loses_nothing(random) and not comparison.is_reproduced, told)
+
+
+def _try_parallelism(setting: Setting, stand: Stand) -> Outcome:
+    found = stand.measure((setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests"))
+    ratio = compare(found[1], found[0])
+    return Outcome(is_worthwhile(ratio), f"With 32 requests in flight from 8 submitters, requests per second: {ratio}.")
+
+
+def _both(setting: Setting) -> list[Replica]:
+    both = [setting.pattern, *([setting.other] if setting.other else [])]
+    return [(pattern, "operations") for pattern in both]
+
+
+def _compare(setting: Setting, found: list[list[float]], change: str) -> tuple[Comparison, str]:
+    """Return what replicas of the slower setting, of the faster one (if it does I/O) and of the exchange showed."""
+    replayed: Ratio | None = compare(found[1], found[0]) if setting.other else None
+    comparison = Comparison(setting.measured, replayed, compare(found[-1], found[0]))
+    if replayed is None:
+        told = f"{setting.other_name} does no I/O."
+    else:
+        told = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
+        told += "." if comparison.is_reproduced else f", where the DBMS did {setting.measured:.2g} times as many."
+    return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
+
+
+#: Names are those of `cause: {factor: ...}` in `rule.yaml`.
+TRIALS: dict[str, Callable[[Setting, Stand], Outcome]] = {
+    "write_size": _try_sizes,
+    "flush": _try_flushes,
+    "parallelism": _try_parallelism,
+    "sequentiality": _try_order,
+}

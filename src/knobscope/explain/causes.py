@@ -1,0 +1,193 @@
+"""What the runs on what-if devices say: the cause of an effect, and whether it is the one that a rule names."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from knobscope.detect import withdraw
+from knobscope.explain.experiment import ITSELF
+from knobscope.explain.properties import EVERYTHING, PROPERTY_WORDS
+from knobscope.explain.questions import Question
+from knobscope.explain.shares import Amount, Share, amount_of, remaining_share
+from knobscope.formats import format_micros, format_share, join_words, loosen_units, plural
+from knobscope.specs import RuleCause
+from knobscope.tables import WhatIfRow, WhatIfRunRow
+
+__all__ = ["Answer", "judge_finding"]
+
+_FEWEST_PAIRS = 3
+_HALF = 0.5
+#: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
+_PROPERTIES = {
+    "write_size": ("write_unit",),
+    "flush": ("flush", "rotation"),
+    "parallelism": ("channels", "one_channel"),
+    "sequentiality": (),
+}
+
+Conclusion = Literal["cause", "several", "not_the_device", "undecided"]
+
+
+@dataclass
+class Answer:
+    """What is known of a question so far: property -> amount of the effect, and its share."""
+
+    question: Question
+    amounts: dict[str, Amount] = field(default_factory=dict)
+    pairs: dict[str, int] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
+        """Take in the pairs of runs on a device: the one itself first."""
+        values = list(_amounts(runs, is_gap=self.question.other is not None))
+        self.pairs[name] = len(values)
+        if len(values) < _FEWEST_PAIRS:
+            reasons = [row["reason"] for row in runs if row["status"] != "ok"]
+            self.failures[name] = str(reasons[0]) if reasons else "too few runs"
+            return
+        self.amounts[name] = amount_of(values)
+        if name != ITSELF and ITSELF in self.amounts:
+            self.shares[name] = remaining_share(self.amounts[name], self.amounts[ITSELF], self.question.rest)
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether the effect (or gap) shows again on the device itself, beyond noise."""
+        known = self.amounts.get(ITSELF)
+        if known is None:
+            return False
+        rest = self.question.rest
+        return Amount(known.mean - rest.mean, math.hypot(known.error, rest.error), known.degrees).is_clear
+
+    @property
+    def is_open(self) -> bool:
+        """Whether single properties are worth a test: the effect is there, and the device has a part in it."""
+        all_gone = self.shares.get(EVERYTHING)
+        return self.is_reproduced and (all_gone is None or not all_gone.is_less_than_half)
+
+    @property
+    def causes(self) -> list[tuple[str, Share]]:
+        """Properties that surely have a part in the effect, the largest first."""
+        found = [(name, share) for name, share in self.shares.items() if name != EVERYTHING and share.low > 0]
+        return sorted(found, key=lambda one: -one[1].estimate)
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What it comes to."""
+        if not self.is_reproduced or not self.shares:
+            return "undecided"
+        if self.causes and self.causes[0][1].is_most:
+            return "cause"
+        everything = self.shares.get(EVERYTHING)
+        if everything is not None and everything.is_less_than_half:
+            return "not_the_device"
+        return "several" if everything is not None and everything.is_most else "undecided"
+
+    def rows(self, changes: Mapping[str, str]) -> list[WhatIfRow]:
+        """Return its rows of table `what_ifs`; `changes` has the changed parameters as JSON, by property."""
+        case, rows = self.question.case, []
+        for name, amount in self.amounts.items():
+            share = self.shares.get(name)
+            row: WhatIfRow = {
+                "dbms": case.dbms, "device": case.device, "workload": case.workload,
+                "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other,
+                "property": name, "change": changes.get(name, "{}"), "pairs": self.pairs[name],
+                "amount": amount.mean, "amount_error": amount.error,
+            }  # fmt: skip
+            if share is not None:
+                row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
+            rows.append(row)
+        return rows
+
+    def describe(self) -> str:
+        """Say what the experiment showed, with the shares of all that has a part."""
+        case, other = self.question.case, self.question.other
+        begin = f"{case.dbms} ran again on {case.device}, {plural(self.pairs.get(ITSELF, 0), 'pair')} of runs"
+        if ITSELF in self.failures:
+            return f"{begin}, without a result: {self.failures[ITSELF]}."
+        if not self.is_reproduced:
+            return f"{begin}: {'the gap' if other else 'the effect'} did not show again, so its cause cannot be tested."
+        said = f"{begin} each there and on what-if devices, and {self._effect()}. "
+        told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
+        said += f"Of that goes with {join_words(told)}. " if told else ""
+        return said + self._conclude()
+
+    def _effect(self) -> str:
+        known, question = self.amounts[ITSELF], self.question
+        if question.other is not None:
+            fold = math.exp(abs(known.mean - question.rest.mean))
+            return f"{question.knob}={question.value} did {fold:.2g} times as much or little as on {question.other}"
+        more = "more" if known.mean > 0 else "less"
+        return (
+            f"{question.knob}={question.value} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
+        )
+
+    def _conclude(self) -> str:
+        everything = self.shares.get(EVERYTHING)
+        if self.conclusion == "cause":
+            name, _ = self.causes[0]
+            return f"The cause is what goes away with {PROPERTY_WORDS[name]}."
+        if self.conclusion == "not_the_device":
+            words = _share_words(everything) if everything else ""
+            return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
+        if self.conclusion == "several":
+            return "No single property explains it, all of them together do."
+        return "What the cause is cannot be told from these runs."
+
+
+def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dict[str, Any]:
+    """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
+
+    Where the named cause is refuted, also its `sentence`, which says so.
+    """
+    said = answer.describe()
+    if cause is None:
+        return {"confirmed": "found" if answer.conclusion == "cause" else "not_tested", "confirmation": said}
+    confirmed = _is_borne_out(answer, cause)
+    if confirmed is None:
+        return {"confirmed": "not_tested", "confirmation": said}
+    judged = {
+        "confirmed": "yes" if confirmed else "no",
+        "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
+    }
+    return judged if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
+
+
+def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
+    """Whether the named cause is the one that was found; None where that cannot be told."""
+    if answer.conclusion == "undecided":
+        return None
+    if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
+        return answer.conclusion == "not_the_device"
+    named = [answer.shares[name] for name in _PROPERTIES[cause.factor] if name in answer.shares]
+    if any(share.is_most for share in named):
+        return True
+    if answer.conclusion == "not_the_device":
+        return False
+    others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *_PROPERTIES[cause.factor])]
+    if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
+        return False  # more than half is due to something else, whatever the interval of the named one leaves open
+    # One of several causes is neither withdrawn nor called the cause.
+    return False if all(share.is_less_than_half and not share.is_part for share in named) else None
+
+
+def _amounts(runs: Iterable[WhatIfRunRow], *, is_gap: bool) -> Iterable[float]:
+    """Yield the effect in each whole pair: log ratio of throughput, or time per operation, microseconds."""
+    pairs: dict[int, dict[bool, float]] = {}
+    for row in runs:
+        throughput = row["throughput_ops"]
+        if row["status"] == "ok" and throughput:
+            pairs.setdefault(row["pair"], {})[row["is_reference"]] = throughput
+    for pair in pairs.values():
+        if len(pair) == 2:
+            yield math.log(pair[False] / pair[True]) if is_gap else 1e6 / pair[False] - 1e6 / pair[True]
+
+
+def _end(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _share_words(share: Share) -> str:
+    ends = f"{format_share(share.low)} to {format_share(share.high)}"
+    return loosen_units(f"{format_share(share.estimate)} (95 % interval {ends})")

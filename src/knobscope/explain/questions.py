@@ -1,0 +1,121 @@
+"""Which effects are to be explained: the mismatches of a knob's value on a modelled device, each effect once."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from knobscope.explain.properties import what_if_devices
+from knobscope.explain.shares import NOTHING, Amount
+from knobscope.specs import Case, Device, StudySpecs
+from knobscope.specs.study import Explain
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Question", "ask_questions", "count_explaining_runs", "is_modelled"]
+
+_CONFIGURATIONS = """
+    SELECT any_value(v.configuration), any_value(s.configuration)
+    FROM sweep_runs r
+    JOIN single_changes c USING (config_id)
+    JOIN plan v ON v.block_id = r.block_id AND v.config_id = c.config_id
+    JOIN plan s ON s.block_id = r.block_id AND s.config_id = c.sentinel_id
+    WHERE (r.dbms, r.device, r.workload, c.knob, c.value) = ($dbms, $device, $workload, $knob, $value)
+"""
+_EFFECT = """
+    SELECT estimate, standard_error, degrees FROM effects
+    WHERE metric = 'throughput_ops' AND standard_error IS NOT NULL
+        AND (dbms, device, workload, knob, value) = ($dbms, $device, $workload, $knob, $value)
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An effect: a value of a knob against its reference value, on the device of a case.
+
+    `other` is the device of the other tier where a gap between tiers is to be explained, `rest` the effect there
+    (natural-log ratio of throughput). `findings` are positions in the table of findings.
+    """
+
+    case: Case
+    knob: str
+    value: str
+    configuration: dict[str, Any]
+    reference: dict[str, Any]
+    findings: tuple[int, ...]
+    other: str | None = None
+    rest: Amount = NOTHING
+
+
+def is_modelled(device: Device | None) -> bool:
+    """Whether what-if devices of a device can be made."""
+    return device is not None and device.emulate is not None and device.emulate.model is not None
+
+
+def ask_questions(
+    findings: Sequence[Mapping[str, Any]], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection", most: int
+) -> list[Question]:
+    """Return at most so many effects, the costliest first; findings that share one are put to one test."""
+    order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
+    found: dict[tuple[Any, ...], Question] = {}
+    for index in order:
+        row = findings[index]
+        if row["verdict"] != "mismatch" or row["knob"] is None:
+            continue
+        device, other = _choose_device(row, connection)
+        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other)
+        if key in found:
+            known = found[key]
+            found[key] = replace(known, findings=(*known.findings, index))
+        elif is_modelled(specs.devices.get(device)) and len(found) < most:
+            question = _pose(row, index, device, other, connection)
+            if question is not None:
+                found[key] = question
+    return list(found.values())
+
+
+def _choose_device(row: Mapping[str, Any], connection: "duckdb.DuckDBPyConnection") -> tuple[str, str | None]:
+    """Return the device on which a finding is tested, and that of the other tier, if it compares two.
+
+    Of two, it is the one with the larger effect: taking costs away can make an effect smaller, not larger.
+    """
+    evidence = json.loads(row["evidence"] or "{}")
+    lower, higher = evidence.get("lower_device"), evidence.get("higher_device")
+    if not lower or not higher:
+        return str(row["device"]), None
+    sizes = {device: _read_effect(row, device, connection) for device in (lower, higher)}
+    larger = max(sizes, key=lambda device: abs(one.mean) if (one := sizes[device]) is not None else 0.0)
+    return larger, lower if larger == higher else higher
+
+
+def _read_effect(row: Mapping[str, Any], device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
+    found = connection.execute(_EFFECT, {**asked, "device": device}).fetchone()
+    return Amount(*map(float, found)) if found else None
+
+
+def _pose(
+    row: Mapping[str, Any], index: int, device: str, other: str | None, connection: "duckdb.DuckDBPyConnection"
+) -> Question | None:
+    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
+    changed, reference = connection.execute(_CONFIGURATIONS, {**asked, "device": device}).fetchone() or (None, None)
+    rest = NOTHING if other is None else _read_effect(row, other, connection)
+    if changed is None or rest is None:
+        return None
+    return Question(
+        case=Case(row["dbms"], device, row["workload"]),
+        knob=row["knob"],
+        value=row["value"],
+        configuration=json.loads(changed),
+        reference=json.loads(reference),
+        findings=(index,),
+        other=other,
+        rest=rest,
+    )
+
+
+def count_explaining_runs(specs: StudySpecs, explain: Explain) -> int:
+    """Return how many runs the stage takes at most."""
+    counts = [1 + len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
+    return explain.findings * 2 * explain.repeats * max(counts, default=0)

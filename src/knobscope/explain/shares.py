@@ -1,0 +1,86 @@
+"""How much of an effect a property of the device explains: the share that is gone on the what-if device without it.
+
+What is explained is an amount Q: the time per operation that one setting takes more than the other (microseconds, which
+add up over causes and so can be divided among them); or, where two tiers are compared, the natural-log ratio of the two
+settings, of which the gap to the other tier is to be explained. With Q on the device, Q' on the what-if device and Q0
+where nothing is left to explain (0, or the log ratio on the other tier), the share is 1 - (Q' - Q0) / (Q - Q0). Its
+interval is Fieller's (1954), which has no end where the effect itself is not sure.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["NOTHING", "Amount", "Share", "amount_of", "remaining_share"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A mean with its standard error, and the degrees of freedom that this rests on."""
+
+    mean: float
+    error: float
+    degrees: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether its 95 % interval leaves out zero."""
+        from scipy.stats import t
+
+        return bool(abs(self.mean) > t.ppf(0.975, self.degrees) * self.error)
+
+
+#: What is left of an effect that is explained whole.
+NOTHING = Amount(0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which share of an effect is gone, with its 95 % interval; infinite ends where the effect is not sure."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def is_most(self) -> bool:
+        """Whether it is surely something, and half or more."""
+        return self.low > 0 and self.estimate >= 0.5
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is surely something, and a quarter or more: one of several causes."""
+        return self.low > 0 and self.estimate >= 0.25
+
+    @property
+    def is_less_than_half(self) -> bool:
+        """Whether it is surely less than half."""
+        return self.high < 0.5
+
+
+def amount_of(values: Sequence[float]) -> Amount:
+    """Return mean and error of repeated measurements; at least two."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return Amount(mean, math.sqrt(variance / count), count - 1)
+
+
+def remaining_share(changed: Amount, original: Amount, rest: Amount) -> Share:
+    """Return the share of `original` that is gone in `changed`; `rest` is what stays when all is explained."""
+    from scipy.stats import t
+
+    above, below = changed.mean - rest.mean, original.mean - rest.mean
+    v_above, v_below = changed.error**2 + rest.error**2, original.error**2 + rest.error**2
+    v_both = rest.error**2
+    margin = float(t.ppf(0.975, min(changed.degrees, original.degrees)))
+    if below == 0:
+        return Share(math.nan, -math.inf, math.inf)
+    ratio = above / below
+    square = below**2 - margin**2 * v_below
+    middle = above * below - margin**2 * v_both
+    root = middle**2 - square * (above**2 - margin**2 * v_above)
+    if square <= 0 or root < 0:
+        return Share(1 - ratio, -math.inf, math.inf)
+    ends = [(middle + sign * math.sqrt(root)) / square for sign in (-1, 1)]
+    return Share(1 - ratio, 1 - max(ends), 1 - min(ends))

@@ -1,0 +1,150 @@
+"""Known times per operation on a device and on what-if devices: which property is the cause, and of which rule."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from knobscope.explain.causes import Answer, judge_finding
+from knobscope.explain.experiment import ITSELF
+from knobscope.explain.questions import Question
+from knobscope.explain.shares import NOTHING, Amount, amount_of, remaining_share
+from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule, shipped_rules
+from knobscope.tables import WhatIfRunRow
+
+CASE = Case("toy", "ssd", "w")
+#: Microseconds per operation of the reference setting, whatever the device.
+REFERENCE_US = 200.0
+
+
+def ask(other: str | None = None, rest: Amount = NOTHING) -> Question:
+    return Question(CASE, "sync", "full", {"sync": "full"}, {"sync": "off"}, (0,), other, rest)
+
+
+def pairs(name: str, value_us: float, noise: float = 0.01, count: int = 4) -> list[WhatIfRunRow]:
+    """Return runs in which the value takes `value_us` per operation."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    rows: list[WhatIfRunRow] = []
+    for pair in range(count):
+        for is_reference, micros in ((True, REFERENCE_US), (False, value_us)):
+            throughput = 1e6 / micros * math.exp(rng.normal(0, noise))
+            row: WhatIfRunRow = {"pair": pair, "is_reference": is_reference, "status": "ok", "reason": None}
+            rows.append({**row, "property": name, "throughput_ops": throughput})
+    return rows
+
+
+def answer(times: Mapping[str, float], question: Question | None = None, noise: float = 0.01) -> Answer:
+    found = Answer(question or ask())
+    for name, micros in times.items():
+        found.add(name, pairs(name, micros, noise))
+    return found
+
+
+def cause(rule: str) -> RuleCause:
+    found = read_rule(SHIPPED_RULES / rule).about.cause
+    assert found is not None
+    return found
+
+
+#: What makes the difference of 2,000 us: times of the slower value on each device.
+FLUSH = {ITSELF: 2200, "everything": 260, "flush": 500, "write_unit": 1900, "bandwidth": 2200, "channels": 2190}
+UNIT = {ITSELF: 2200, "everything": 260, "flush": 1900, "write_unit": 520, "bandwidth": 2190, "channels": 2210}
+CPU = {ITSELF: 2200, "everything": 2150}
+BOTH = {ITSELF: 2200, "everything": 260, "flush": 1500, "write_unit": 1400, "bandwidth": 2190}
+
+
+@pytest.mark.parametrize(
+    ("times", "conclusion", "first"),
+    [
+        (FLUSH, "cause", "flush"),
+        (UNIT, "cause", "write_unit"),
+        (CPU, "not_the_device", None),
+        (BOTH, "several", "write_unit"),
+        ({ITSELF: 201, "everything": 200}, "undecided", None),  # no effect to explain
+    ],
+)
+def test_the_cause_is_the_property_whose_change_removes_the_effect(
+    times: Mapping[str, float], conclusion: str, first: str | None
+) -> None:
+    found = answer(times)
+    assert found.conclusion == conclusion
+    assert (found.causes[0][0] if found.causes else None) == first
+
+
+def test_shares_are_of_time_and_cover_the_truth() -> None:
+    share = answer(FLUSH).shares["flush"]
+    assert share.low < 1700 / 2000 < share.high
+    assert share.estimate == pytest.approx(0.85, abs=0.03)
+    assert "bandwidth" not in dict(answer(FLUSH).causes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "times", "confirmed"),
+    [
+        ("flush", FLUSH, "yes"),
+        ("flush", UNIT, "no"),
+        ("flush", CPU, "no"),
+        ("flush", BOTH, "not_tested"),  # a third is its doing: one of several causes
+        ("io_size", UNIT, "yes"),
+        ("io_size", FLUSH, "no"),
+        ("io_size", CPU, "no"),
+        ("io_sequentiality", CPU, "yes"),
+        ("io_sequentiality", FLUSH, "no"),
+        ("flush", {ITSELF: 201, "everything": 200}, "not_tested"),
+    ],
+)
+def test_a_rule_keeps_its_finding_where_its_own_cause_was_found(
+    rule: str, times: Mapping[str, float], confirmed: str
+) -> None:
+    judged = judge_finding(answer(times), cause(rule), "It is slower.")
+    assert judged["confirmed"] == confirmed
+    assert ("sentence" in judged) == (confirmed == "no")
+    if confirmed == "no":
+        assert judged["sentence"] == f"Withdrawn, since {cause(rule).refuted}. What the rule saw: It is slower."
+
+
+def test_a_rule_that_names_no_cause_is_told_the_one_that_was_found() -> None:
+    judged = judge_finding(answer(FLUSH), None, "The tiers differ.")
+    assert judged["confirmed"] == "found"
+    assert "The cause is what goes away with a flush that takes no time." in judged["confirmation"]
+    assert judge_finding(answer(CPU), None, "The tiers differ.")["confirmed"] == "not_tested"
+
+
+def test_a_gap_between_tiers_is_explained_against_the_effect_on_the_other_one() -> None:
+    """On the disk the value is half as fast; on the SSD an eleventh, and again half without the flush."""
+    question = ask("disk", Amount(-math.log(2), 0.02, 6))
+    found = answer({ITSELF: 2200, "everything": 300, "flush": 400, "bandwidth": 2200}, question)
+    assert found.conclusion == "cause"
+    assert found.shares["flush"].estimate == pytest.approx(1.0, abs=0.05)
+    assert "than on disk" not in found.describe()
+    assert "as on disk" in found.describe()
+
+
+def test_noise_leaves_it_undecided() -> None:
+    assert answer(FLUSH, noise=1.5).conclusion == "undecided"
+
+
+def test_runs_that_failed_say_why() -> None:
+    found = Answer(ask())
+    broken = [{**row, "status": "timeout", "reason": "no end after 40 s"} for row in pairs(ITSELF, 2000)]
+    found.add(ITSELF, broken)  # type: ignore[arg-type]
+    assert found.conclusion == "undecided"
+    assert "without a result: no end after 40 s" in found.describe()
+
+
+def test_intervals_of_shares_cover_as_often_as_they_say() -> None:
+    """Truth .6 of an effect, 4 pairs, noise of a quarter of the effect in each."""
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(1000):
+        original, changed = (amount_of(rng.normal(mean, 0.25, 4).tolist()) for mean in (1, 0.4))
+        share = remaining_share(changed, original, NOTHING)
+        hits += share.low <= 0.6 <= share.high
+    assert 0.93 <= hits / 1000 <= 0.995  # Fieller's with the smaller number of degrees of freedom: on the safe side
+
+
+def test_every_cause_that_a_rule_names_has_properties() -> None:
+    named = [rule for rule in shipped_rules() if read_rule(SHIPPED_RULES / rule).about.cause is not None]
+    for rule in named:
+        assert judge_finding(answer(FLUSH), cause(rule), "x.")["confirmed"] in ("yes", "no")

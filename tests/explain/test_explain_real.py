@@ -1,0 +1,77 @@
+"""SQLite on a device whose flush is slow, and on the same device without: the flush is found as the cause."""
+
+from pathlib import Path
+
+import pytest
+from emulated import require_models
+
+from knobscope.devices import take_down
+from knobscope.explain.answering import answer_questions
+from knobscope.explain.experiment import Bench
+from knobscope.explain.properties import what_if_devices
+from knobscope.explain.questions import Question
+from knobscope.specs import Case, load_study
+from knobscope.specs.transport import Transport, write_transport
+from knobscope.storage import write_sealed
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+name: tiny
+description: SQLite, asked for causes in miniature
+dbms: [sqlite]
+devices: [slow-flush]
+workloads:
+  ycsb-a: {records: 100, threads: 1, warmup_s: 0.1, measure_s: 0.4}
+knobs:
+  sqlite:
+    synchronous: {values: [off, full]}
+monitor: procfs
+explain: {repeats: 3}
+"""
+DEVICE = """
+name: slow-flush
+description: nothing takes time but the flush
+tier: nvme_ssd
+emulate:
+  image_directory: %s
+  size: 64MiB
+  model: {kind: flash, channels: 1, read: 0us, write: 0us, cache: 16MiB, drain: 900MB/s, flush: 20ms}
+"""
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def project(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    require_models()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    write_transport(Transport(0, 0, 0, 1e9, 1e9, 1e12, 1e12))
+    for kind in ("devices", "studies"):
+        (tmp_path / "specs" / kind).mkdir(parents=True)
+    for kind in ("dbms", "workloads"):
+        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    (tmp_path / "specs/devices/slow-flush.yaml").write_text(DEVICE % open_directory)
+    (tmp_path / "specs/studies/tiny.yaml").write_text(STUDY)
+    write_sealed(tmp_path / "slow-flush.json", {"preferred_write_bytes": 4096, "tier": "nvme_ssd"})
+    return tmp_path
+
+
+def test_the_flush_is_found_as_the_cause(project: Path) -> None:
+    specs = load_study(project / "specs/studies/tiny.yaml", project)
+    device = specs.devices["slow-flush"]
+    bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=5)
+    case = Case("sqlite", "slow-flush", "ycsb-a")
+    question = Question(case, "synchronous", "off", {"synchronous": "off"}, {"synchronous": "full"}, (0,))
+    what_ifs = {"flush": what_if_devices(device)["flush"]}
+    try:
+        (answer,), runs = answer_questions(bench, device, what_ifs, [question])
+        images = Path(str(device.emulate and device.emulate.image_directory)) / ".knobscope-devices"
+        assert [path.name for path in images.iterdir()] == ["slow-flush"]  # the what-if device is gone with its data
+    finally:
+        take_down(device, project)
+    assert {row["status"] for row in runs} == {"ok"}
+    assert len(runs) == 2 * 2 * 5, answer.describe()
+    assert answer.conclusion == "cause", answer.describe()
+    assert answer.causes[0][0] == "flush"
+    assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations
+    assert len(list((project / "store").glob("*.json"))) == len(runs)
