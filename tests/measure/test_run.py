@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 
 from knobscope.devices import find_block_device
+from knobscope.measure.complaints import find_complaint
 from knobscope.measure.run import Bench, measure_run
 from knobscope.prepare import prepare_snapshot
 from knobscope.specs import Dbms, Workload
+from knobscope.specs.lifecycle import Readback
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
 
 
-def measure(dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any]) -> dict[str, Any]:
-    snapshot = prepare_snapshot(dbms, workload, {}, scratch)
+def measure(
+    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], loaded_by: Dbms | None = None
+) -> Any:
+    snapshot = prepare_snapshot(loaded_by or dbms, workload, {}, scratch)
     with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
         record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
     assert list((scratch / "runs").iterdir()) == []
@@ -73,3 +77,43 @@ def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
     run = measure(postgresql, short_workload, open_directory, {"wal_level": "minimal"})["run"]  # needs no senders
     assert run["status"] == "failed_start"
     assert "max_wal_senders" in run["log_tail"]
+    assert "first complaint of the server: " in run["reason"]
+    assert "max_wal_senders" in run["reason"]
+
+
+def test_operations_that_fail_are_explained_by_the_first_of_them(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    assert sqlite.connection is not None
+    session = [*sqlite.connection.session, "pragma query_only = 1"]
+    broken = sqlite.model_copy(update={"connection": sqlite.connection.model_copy(update={"session": session})})
+    run = measure(broken, short_workload, tmp_path, {}, loaded_by=sqlite)["run"]
+    assert run["status"] == "failed_run"
+    assert "operations failed" in run["reason"]
+    assert "UPDATE: " in run["reason"]
+    assert "readonly database" in run["reason"]
+
+
+def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    for name, is_knob in (("info.CHUNK_COUNT", False), ("cache_size", True)):
+        query = f"select 'synchronous', synchronous from pragma_synchronous union all select '{name}', random()"  # noqa: S608
+        asked = sqlite.model_copy(update={"readback": Readback(query=query)})
+        configuration = {"synchronous": "off", **({"cache_size": -2000} if is_knob else {})}
+        two = short_workload.model_copy(update={"threads": 2})
+        run = measure(asked, two, tmp_path, configuration, loaded_by=sqlite)["run"]
+        assert ("connections disagree: cache_size (" in run.get("reason", "")) == is_knob, run
+        assert "info.CHUNK_COUNT" not in run.get("reason", "")
+
+
+@pytest.mark.parametrize(
+    ("log", "complaint"),
+    [
+        ("ready\n2026 [ERROR] no such table\n2026 [ERROR] later\n", "2026 [ERROR] no such table"),
+        ("failed UPDATE: database is locked\n", "UPDATE: database is locked"),
+        ("java.lang.IllegalStateException: x\n", "java.lang.IllegalStateException: x"),
+        ("bind: Permission denied", "bind: Permission denied"),
+        ("all is well\nready\n", None),
+    ],
+)
+def test_the_first_complaint_of_a_log_is_found(log: str, complaint: str | None) -> None:
+    assert find_complaint(log) == complaint

@@ -29,7 +29,8 @@ def tree_of(root: Path) -> FileTree:
 def row(root: Path, name: str, **more: Any) -> Row:
     found = (root / name).stat()
     device = f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"
-    order = {"sequential_share": 1.0, "strided_share": 0.0, "random_share": 0.0, "pattern": "sequential"}
+    shares = {"sequential_share": 1.0, "append_share": 1.0, "strided_share": 0.0, "random_share": 0.0}
+    order = {**shares, "pattern": "sequential"}
     return {
         "device": device,
         "inode": found.st_ino,
@@ -69,7 +70,7 @@ def test_a_real_run_adds_up_to_what_the_device_saw(
 ) -> None:
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root and /dev/loop-control")
-    emulation = Emulation.model_validate({"image_directory": str(tmp_path), "size_mib": 300, "filesystem": filesystem})
+    emulation = Emulation.model_validate({"image_directory": str(tmp_path), "size": "300MiB", "filesystem": filesystem})
     device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
     try:
         with open_device(device, tmp_path, "study") as opened:

@@ -11,6 +11,7 @@ from knobscope.measure.run import Bench, measure_run
 from knobscope.measure.store import run_id_of
 from knobscope.prepare import prepare_snapshot
 from knobscope.specs import Case, Dbms, StudySpecs, Workload, load_study
+from knobscope.tables import PlanRow
 from knobscope.trace import describe_trace, open_trace
 from knobscope.watch import open_watch
 
@@ -50,7 +51,8 @@ def test_only_runs_of_the_sweep_are_other_runs_when_traced(quickstart: StudySpec
     )
 
     def identify(specs: StudySpecs, phase: str) -> str:
-        return run_id_of(specs, case, {}, "1", f"{case}/{phase}-0-0", None, 0)
+        row: PlanRow = {"block_id": f"{case}/{phase}-0-0", "phase": phase, "repeat": 0}
+        return run_id_of(specs, case, {}, "1", row, None)
 
     assert identify(traced, "sweep") != identify(quickstart, "sweep")
     assert identify(traced, "screen") == identify(quickstart, "screen")

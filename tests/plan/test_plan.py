@@ -108,7 +108,7 @@ def test_lhs_shows_every_level_equally_often(specs: StudySpecs) -> None:
 
 def test_a_small_space_ends_short_instead_of_repeating(specs: StudySpecs) -> None:
     space = case_space(specs, CASE)
-    tiny = type(space)(space.dbms, {"mode": ["a", "b"], "page": [1, 2]}, space.baseline, space.facts)
+    tiny = type(space)(space.dbms, {"mode": ["a", "b"], "page": [1, 2]}, space.default, space.facts)
     assert len(draw_configurations(tiny, "lhs", 50, np.random.RandomState(1), set())) == 4
 
 
@@ -122,7 +122,7 @@ def test_blocks_hold_all_runs_once_with_sentinels_at_start_middle_and_end(specs:
         sentinels = [row["position"] for row in own if row["is_sentinel"]]
         assert sentinels[0] == 0
         assert sentinels[-1] == len(own) - 1
-        assert any(0.3 < place / (len(own) - 1) < 0.7 for place in sentinels)
+        assert any(0.3 < position / (len(own) - 1) < 0.7 for position in sentinels)
 
 
 def test_sweep_changes_one_knob_at_a_time_in_complete_blocks(specs: StudySpecs) -> None:
@@ -130,7 +130,7 @@ def test_sweep_changes_one_knob_at_a_time_in_complete_blocks(specs: StudySpecs) 
     space = case_space(specs, CASE)
     for repeat in range(specs.study.sweep.repeats):
         own = configurations_of([row for row in rows if row["repeat"] == repeat])
-        changed = [{k: v for k, v in one.items() if v != space.baseline[k]} for one in own]
+        changed = [{k: v for k, v in one.items() if v != space.default[k]} for one in own]
         assert all(len(change) == 1 for change in changed)
         # 100 and 1000 would break `large >= 2 * small` beside the default of 100; mode c needs sync, which is on.
         assert sorted(map(str, changed)) == sorted(map(str, [{"small": 1}, {"mode": "a"}, {"mode": "c"}]))

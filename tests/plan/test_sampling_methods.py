@@ -35,9 +35,9 @@ def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> Space:
             "knobs": knobs,
         }
     )
-    baseline: dict[str, Value] = {name: spec.canonical(spec.default) for name, spec in dbms.knobs.items()}
-    spread = {name: screening_levels(spec, None, levels, baseline[name]) for name, spec in dbms.knobs.items()}
-    return Space(dbms, spread, baseline, {"threads": 4, "records": 1000})
+    default: dict[str, Value] = {name: spec.canonical(spec.default) for name, spec in dbms.knobs.items()}
+    spread = {name: screening_levels(spec, None, levels, default[name]) for name, spec in dbms.knobs.items()}
+    return Space(dbms, spread, default, {"threads": 4, "records": 1000})
 
 
 @st.composite
@@ -70,7 +70,7 @@ def responses_of(space: Space, seen: set[tuple[Value, ...]]) -> dict[tuple[Value
 @given(space=spaces(), seed=st.integers(0, 2**31), rounds=st.lists(st.integers(1, 12), min_size=1, max_size=3))
 def test_allowed_new_and_the_same_for_a_seed(method: str, space: Space, seed: int, rounds: list[int]) -> None:
     def draw_all() -> list[dict[str, Value]]:
-        seen = {space.key(space.baseline)}
+        seen = {space.key(space.default)}
         drawn: list[dict[str, Value]] = []
         for number, count in enumerate(rounds):
             rng = np.random.RandomState(seed + number)
@@ -82,7 +82,7 @@ def test_allowed_new_and_the_same_for_a_seed(method: str, space: Space, seed: in
     assert drawn == draw_all()
     everything = (dict(zip(space.levels, values, strict=True)) for values in product(*space.levels.values()))
     assert len(drawn) == min(sum(rounds), sum(map(space.allows, everything)) - 1)
-    assert len({space.key(one) for one in drawn} | {space.key(space.baseline)}) == len(drawn) + 1
+    assert len({space.key(one) for one in drawn} | {space.key(space.default)}) == len(drawn) + 1
     for one in drawn:
         assert space.allows(one)
         assert all(value in space.levels[name] for name, value in one.items())
@@ -91,7 +91,7 @@ def test_allowed_new_and_the_same_for_a_seed(method: str, space: Space, seed: in
 @pytest.mark.parametrize("method", METHODS)
 def test_a_used_up_space_ends_short(method: str) -> None:
     space = space_of({"mode": knob(type="enum", values=["a", "b", "c"], range=None, default="a")}, 3)
-    seen = {space.key(space.baseline)}
+    seen = {space.key(space.default)}
     drawn = draw_configurations(space, method, 10, np.random.RandomState(1), seen)
     assert {one["mode"] for one in drawn} == {"b", "c"}
     assert draw_configurations(space, method, 10, np.random.RandomState(2), seen) == []

@@ -1,15 +1,13 @@
 """Stage 4, measure: blocks of runs on real servers and devices, watched by the monitor."""
 
-from knobscope.measure.block import BLOCK_TABLES, Measurer, measure_block, write_block
+from knobscope.measure.block import Measurer, measure_block, write_block
 from knobscope.measure.opening import open_measurer
 from knobscope.measure.progress import BlockProgress
 from knobscope.measure.run import Bench, measure_run
-from knobscope.measure.store import MEASURE_VERSION, RunStore, run_id_of
+from knobscope.measure.store import RunStore, run_id_of
 from knobscope.measure.validity import RunFailedError, check_result
 
 __all__ = [
-    "BLOCK_TABLES",
-    "MEASURE_VERSION",
     "Bench",
     "BlockProgress",
     "Measurer",

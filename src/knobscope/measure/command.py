@@ -20,7 +20,7 @@ def _run(args: argparse.Namespace) -> int:
     specs, case = load_study(args.study, args.root), parse_case(args.case)
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
-    progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).baseline)
+    progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default)
     is_traced = specs.study.trace and args.block.startswith("sweep-")
     traces = args.store.parent / "traces" if is_traced else None
     with open_measurer(specs, case, args.root, args.profile, args.store, progress, traces) as measurer:

@@ -1,22 +1,22 @@
 """Where the I/O of a run went: files with role and table, as the spec of the DBMS and the snapshot tell them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from knobscope.specs import Dbms
+from knobscope.tables import FileRow
 from knobscope.watch import FileTree, Profile, name_file, name_files
 
 __all__ = ["describe_files", "describe_named"]
 
 
-def describe_files(
-    profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def describe_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]) -> list[FileRow]:
     """Return the rows of table `files`; `trees` are the data directory in the order in which it was read.
 
     `tables` is what the DBMS answered: file below the data directory -> table.
     """
-    return [_with_purpose(row, row.pop("found_by"), dbms, tables) for row in name_files(profile, trees)]
+    rows = [_with_purpose(row, row.pop("found_by"), dbms, tables) for row in name_files(profile, trees)]
+    return cast("list[FileRow]", rows)
 
 
 def describe_named(
@@ -26,7 +26,7 @@ def describe_named(
     named = []
     for row in rows:
         file, found_by = name_file(row, trees)
-        rest = {key: value for key, value in row.items() if key != "name"}
+        rest = {key: value for key, value in row.items() if key not in ("name", "generation")}
         named.append(_with_purpose({**rest, "file": file}, found_by, dbms, tables))
     return named
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from knobscope.generators import CommandRun, GeneratorCall, YcsbRun, read_back
 from knobscope.prepare import load_session
-from knobscope.processes import supervise
 from knobscope.servers import Configuration, Instance, MemoryLimit
 from knobscope.specs import Generator, Workload
 
@@ -27,7 +26,7 @@ def start_load(
     """
 
     def start(command: list[str], /, **options: Any) -> "subprocess.Popen[bytes]":
-        process = supervise(command, **options)
+        process = instance.start(command, **options)
         if instance.dbms.lifecycle is None:
             limit.add(process.pid)
         return process
@@ -64,6 +63,6 @@ def _question(instance: Instance, workload: Workload, configuration: Configurati
         if not instance.dbms.readback.by_client:
             return {}
         session = load_session(instance, workload, [], list(configuration), threads=1)
-        return read_back(session, supervise).effective
+        return read_back(session, instance.start).effective
 
     return ask

@@ -1,22 +1,28 @@
 """Everything that runs of a case need, opened and closed together: device, its lock, the watch."""
 
-import json
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from knobscope.devices import device_lock, open_device
+from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.errors import UserError
 from knobscope.measure.block import Measurer
+from knobscope.measure.care import DeviceCare
 from knobscope.measure.progress import BlockProgress
 from knobscope.measure.run import Bench
 from knobscope.measure.store import RunStore
 from knobscope.prepare import DiskRoom
 from knobscope.specs import Case, StudySpecs
-from knobscope.watch import open_watch
+from knobscope.storage import read_sealed
+from knobscope.watch import SeveralWatch, Watch, open_watch
 
 __all__ = ["open_measurer"]
+
+#: What alignment is counted by on a device that prefers no size, in bytes: the page.
+_NO_PREFERENCE = 4096
 
 
 @contextmanager
@@ -29,26 +35,81 @@ def open_measurer(
     progress: BlockProgress,
     traces: Path | None = None,
 ) -> Iterator[Measurer]:
-    """Yield what measures runs of a case; the device belongs to it alone until the end.
+    """Yield what measures runs of a case; its devices belong to it alone until the end.
+
+    `profile`: that of the data's device; those of a layout's other devices lie beside it.
 
     `traces`: directory for a trace of every run, a directory each.
     """
-    facts = json.loads(profile.read_text())
-    with open_device(specs.devices[case.device], root, specs.study.name) as device, device_lock(device.block):
-        scope: Literal["device", "process"] = "device" if device.dedicated else "process"
-        unit = int(facts["preferred_write_bytes"])
-        wanted = specs.study.watch
-        with open_watch(device.block, unit, scope, specs.study.monitor, wanted, files="device", trace=traces) as watch:
-            workload = specs.workloads[case.workload]
-            generator = specs.generators.get(workload.generator)
-            room = DiskRoom(
-                specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
-            )
-            room.require(room.largest_copy(), "a copy of the loaded data")
-            bench = Bench(specs.dbms[case.dbms], workload, device.directory, watch, generator, room, traces)
-            store = RunStore(store_directory)
-            if watch.reason is not None and not store.knows("monitor_reason", watch.reason):
-                print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
-            for probe, reason in watch.missing_probes.items():
-                print(f"knobscope: no {probe} to be had ({reason})", file=sys.stderr)
-            yield Measurer(specs, case, bench, facts["tier"], store, progress)
+    facts = read_sealed(profile)
+    workload = specs.workloads[case.workload]
+    with ExitStack() as stack:
+        device = stack.enter_context(open_device(specs.devices[case.device], root, specs.study.name))
+        layout = {
+            name: stack.enter_context(open_device(specs.devices[name], root, specs.study.name))
+            for name in specs.layout_devices(case.dbms)
+        }
+        _require_different(case.device, device, layout)
+        stack.enter_context(device_lock(device.block, *(other.block for other in layout.values())))
+        watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
+        room = DiskRoom(
+            specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
+        )
+        room.require(room.largest_copy(), "a copy of the loaded data")
+        generator = specs.generators.get(workload.generator)
+        dbms = specs.dbms[case.dbms]
+        bench = Bench(
+            dbms, workload, device.directory, watch, generator, room, traces, device=case.device, layout=layout
+        )
+        store = RunStore(store_directory)
+        if watch.reason is not None and store.is_empty:
+            print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
+        for probe, reason in watch.missing_probes.items():
+            print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
+        _remove_parts(layout)  # of a run that was killed
+        try:
+            opened = {case.device: device, **layout}
+            care = DeviceCare({name: (specs.devices[name], one) for name, one in opened.items()})
+            yield Measurer(specs, case, bench, facts["tier"], store, progress, care)
+        finally:
+            _remove_parts(layout)
+
+
+def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
+    for opened in layout.values():
+        shutil.rmtree(opened.directory / "runs", ignore_errors=True)
+
+
+def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:
+    """Raise UserError where two devices of a layout are one file system: nothing could be told apart there."""
+    seen = {device.directory.stat().st_dev: name}
+    for other, opened in layout.items():
+        number = opened.directory.stat().st_dev
+        if number in seen:
+            raise UserError(f"layout: the devices {seen[number]} and {other} lie on the same file system")
+        seen[number] = other
+
+
+def _open_watches(
+    specs: StudySpecs, device: OpenDevice, layout: Mapping[str, OpenDevice], profile: Path, traces: Path | None
+) -> Watch:
+    """Return the watch of the data's device and, with a layout, of the others; profiles of all lie side by side."""
+    scope: Literal["device", "process"] = "device" if device.dedicated else "process"
+    prefer, probes = specs.study.monitor, specs.study.watch
+    first = open_watch(device.block, _unit(profile), scope, prefer, probes, files="device", trace=traces)
+    if not layout:
+        return first
+    others: dict[str, Watch] = {}
+    several = SeveralWatch(first, others)
+    try:
+        for name, other in layout.items():
+            others[name] = open_watch(other.block, _unit(profile.with_name(f"{name}.json")), "device", prefer)
+    except BaseException:
+        several.close()
+        raise
+    return several
+
+
+def _unit(profile: Path) -> int:
+    """Return the preferred write size of a device in bytes, by which alignment is counted."""
+    return int(read_sealed(profile)["preferred_write_bytes"] or _NO_PREFERENCE)

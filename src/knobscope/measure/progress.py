@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from knobscope.specs import Value
+from knobscope.tables import RunRow
 
 __all__ = ["BlockProgress"]
 
@@ -12,24 +12,29 @@ __all__ = ["BlockProgress"]
 class BlockProgress:
     """Prints a line per run to standard error."""
 
-    def __init__(self, name: str, planned: int, baseline: Mapping[str, Value]) -> None:
+    def __init__(self, name: str, planned: int, default: Mapping[str, Value]) -> None:
         self.name = name
         self.planned = planned
-        self.baseline = baseline
+        self.default = default
         self.done = 0
         self.from_store = 0
         self.seconds: list[float] = []
 
-    def report(self, run: Mapping[str, Any], configuration: Mapping[str, Value], seconds: float) -> None:
+    def report(self, run: RunRow, configuration: Mapping[str, Value], seconds: float) -> None:
         """Say how a run ended, and how long the rest will take."""
         self.done += 1
         self.seconds.append(seconds)
-        changed = [f"{name}={value}" for name, value in configuration.items() if value != self.baseline.get(name)]
+        changed = [f"{name}={value}" for name, value in configuration.items() if value != self.default.get(name)]
         ok = run["status"] == "ok"
         result = f"{run['throughput_ops']:,.0f} ops/s" if ok else f"{run['status']}: {run['reason']}"
         left = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
-        place = f"{self.name}  run {self.done}/{self.planned}"
-        self.say(f"{place}  {result}  {' '.join(changed) or 'default'}  {format_seconds(left)} left")
+        prefix = f"{self.name}  run {self.done}/{self.planned}"
+        self.say(f"{prefix}  {result}  {' '.join(changed) or 'default'}  {format_seconds(left)} left")
+
+    def tell_repeat(self, run: RunRow) -> None:
+        """Say that a run is measured again, and why."""
+        why = f" ({run['disturbance']})" if run["disturbance"] else ""
+        self.say(f"{self.name}  {run['status']}: {run['reason']}; measured again, once{why}")
 
     def skip(self) -> None:
         """Count a run that the store already had."""

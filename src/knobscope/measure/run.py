@@ -8,18 +8,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from knobscope.devices import make_scattering_directory
+from knobscope.devices import OpenDevice, make_scattering_directory
 from knobscope.generators import Connected, GeneratorError, LoadResult
+from knobscope.measure.complaints import tell_complaints
+from knobscope.measure.disturbance import notice_disturbance
 from knobscope.measure.files import describe_files, describe_named
+from knobscope.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.measure.load import start_load
 from knobscope.measure.phases import PhaseClock
-from knobscope.measure.steadiness import find_trend
 from knobscope.measure.validity import RunFailedError, check_data, check_result
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
+from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import (
     Instance,
+    MemoryLimit,
     Server,
     ServerFailedError,
     ask_instance,
@@ -29,24 +33,14 @@ from knobscope.servers import (
     read_tail,
 )
 from knobscope.specs import Dbms, Generator, Value, Workload
-from knobscope.watch import FileTree, Watch, read_tree
+from knobscope.statistics.steadiness import find_trend
+from knobscope.tables import FaultRow, FileAccessRow, MonitorFacts, OperationRow, RunRecord, RunRow
+from knobscope.watch import FileTree, Profile, Watch
 
-__all__ = ["Bench", "measure_run"]
+__all__ = ["Bench", "measure_run", "now_text"]
 
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
-#: Columns of `runs` that are keys of the profile.
-_MONITOR_FACTS = (
-    "lost_events",
-    "starts_without_completion",
-    "completions_without_start",
-    "unattributed_share",
-    "files_overflow",
-    "addresses_overflow",
-)
-_TABLES = ("io_profile", "io_sizes", "queue_depth", "io_latency", "submitters")
-_CALL_TABLES = ("syscalls", "io_modes")  # filled when the study asks for it, as are those by file
-_FILE_TABLES = ("file_access", "faults")
 
 
 @dataclass
@@ -60,6 +54,8 @@ class Bench:
     generator: Generator | None = None  # of the workload, unless it is YCSB
     room: DiskRoom | None = None  # of the study
     traces: Path | None = None  # where each run's requests are written, in a directory of its own
+    device: str = ""  # that of the data, by its name
+    layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -73,30 +69,29 @@ class Bench:
         return 1000 if self.workload.measure_s >= 2 else int(self.workload.measure_s * 250)
 
 
-def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], snapshot: Snapshot) -> dict[str, Any]:
+def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], snapshot: Snapshot) -> RunRecord:
     """Carry out one run and return its record: row `run` and rows of the other tables, without `run_id`.
 
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
-    record: dict[str, Any] = {"run": {"started_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}}
+    record: RunRecord = {"run": {"started_at": now_text()}}
     clock = PhaseClock()
     try:
         with (
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
-            open_instance(bench.dbms, data, snapshot.password) as instance,
+            moved_parts(bench.dbms, configuration, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
+            open_instance(bench.dbms, data, snapshot.password, homes) as instance,
         ):
             clock.end("restore")
-            trees = _carry_out(bench, instance, configuration, snapshot.tables, record, clock)
+            with tell_complaints(instance):
+                trees = _carry_out(bench, instance, configuration, snapshot.tables, record, clock)
             clock.end("stop")
         if bench.traces:
-            bench.watch.write_trace(bench.traces / run_id, trees)
+            bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
         record["run"]["status"] = "ok"
     except RunFailedError as error:
-        record["run"] |= {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
-    except ServerFailedError as error:
-        record["run"] |= {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail}
-    except GeneratorError as error:
-        record["run"] |= {"status": _status_of(error), "reason": str(error), "log_tail": error.log_tail}
+        failure: RunRow = {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
+        record["run"] |= {**failure, "disturbance": error.disturbance}
     clock.end("clean")
     phases = clock.overhead(bench.workload.warmup_s + record["run"].get("window_s", 0))
     record["phases"] = [{"phase": phase, "seconds": seconds} for phase, seconds in phases.items()]
@@ -104,8 +99,9 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
     return record
 
 
-def _status_of(error: GeneratorError) -> str:
-    return {"timeout": "timeout", "refused": "rejected_value"}.get(error.kind, "failed_run")
+def now_text() -> str:
+    """Return the time (UTC) as table `runs` holds it."""
+    return datetime.now(UTC).replace(tzinfo=None).isoformat()
 
 
 @contextlib.contextmanager
@@ -113,7 +109,7 @@ def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[
     """Yield a copy of the snapshot that is on the device already; it is removed at the end."""
     shutil.rmtree(directory, ignore_errors=True)
     make_scattering_directory(directory.parent)
-    directory.mkdir(mode=0o711)
+    make_shared_directory(directory, find_service_user())
     try:
         copy_snapshot(snapshot, directory / "data", cold=cold)
         yield directory / "data"
@@ -121,38 +117,61 @@ def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[
         shutil.rmtree(directory)
 
 
+@contextlib.contextmanager
+def _telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
+    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile."""
+    try:
+        yield
+    except (ServerFailedError, GeneratorError) as error:
+        if limit.has_killed:
+            told = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
+            error.args = (told, *error.args[1:])
+        raise
+
+
 def _carry_out(
     bench: Bench,
     instance: Instance,
     configuration: Mapping[str, Value],
     tables: Mapping[str, str],
-    record: dict[str, Any],
+    record: RunRecord,
     clock: PhaseClock,
 ) -> list[FileTree]:
-    """Fill the record; return the files of the data directory before and after."""
+    """Fill the record; return the files of the data before and after."""
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
     with ExitStack() as stack:
         server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
+        stack.enter_context(_telling_of_limit(limit))
         if dbms.lifecycle is not None:
             server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
             limit.add(server.pid)
+        stack.enter_context(notice_disturbance(instance, server, limit))
+        if server is not None:
             server.wait_ready()
             clock.end("start")
         client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit)
         stack.enter_context(client)
         connected = client.wait_connected(_GRACE_S * 2)
         clock.end("connect")
-        _check_knobs(instance, configuration, connected, record)
+        _check_knobs(bench, instance, configuration, connected, record)
         bench.watch.follow([server.pid if server else client.root_pid])
-        trees = [read_tree(instance.data)]  # during the warm-up: it costs the measured window nothing
+        trees = read_trees(instance)  # during the warm-up: it costs the measured window nothing
         client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
         client.wait_measured(workload.measure_s + _GRACE_S)
         clock.end("load")
         profile = bench.watch.end()
-        trees.append(read_tree(instance.data))
-        record["files"] = describe_files(profile, trees, dbms, tables)
-        record |= {table: describe_named(profile.get(table, []), trees, dbms, tables) for table in _FILE_TABLES}
+        trees += read_trees(instance)
+        grouped = group_trees(trees, bench.layout)
+        record["files"] = describe_files(profile, grouped[None], dbms, tables)
+        for device, other in profile.get("elsewhere", {}).items():
+            record["files"] += describe_files(other, grouped[device], dbms, tables)
+        record["layout_io"] = list_layout_io(profile, bench.device)
+        accesses, faults = (
+            describe_named(profile.get(key, []), trees, dbms, tables) for key in ("file_access", "faults")
+        )
+        record["file_access"] = cast("list[FileAccessRow]", accesses)
+        record["faults"] = cast("list[FaultRow]", faults)
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
@@ -161,19 +180,26 @@ def _carry_out(
 
 
 def _check_knobs(
-    instance: Instance, configuration: Mapping[str, Value], connected: Connected, record: dict[str, Any]
+    bench: Bench, instance: Instance, configuration: Mapping[str, Value], connected: Connected, record: RunRecord
 ) -> None:
     effective = {**connected.effective, **ask_instance(instance)}
+    effective |= find_layout(instance, effective, bench.scratch, bench.layout)
     rows, differing = compare_effective(instance.dbms, configuration, effective)
     record["effective_values"] = rows
-    if differing or connected.disagree:
+    disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
+    if differing or disagree:
         asked = {row["knob"]: row for row in rows}
         words = [f"{name}={asked[name]['requested']} reads back {asked[name]['effective']}" for name in differing]
-        words += [f"connections disagree: {knob}" for knob in connected.disagree]
+        words += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
         raise RunFailedError("invalid", "not in force: " + ", ".join(words))
 
 
-def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any], record: dict[str, Any]) -> None:
+def _monitor_facts(profile: Profile) -> RunRow:
+    """Return the columns of `runs` that are keys of the profile."""
+    return cast("RunRow", {name: profile[name] for name in MonitorFacts.__annotations__})
+
+
+def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:
     """Fill the record; raises RunFailedError when the result is not whole."""
     totals = result.operations["ALL"]
     cpu_s, window_s = profile["cpu_s"], result.window_s
@@ -182,24 +208,18 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
         "operations": totals["ok"],
         "failed_operations": totals["failed"],
         "throughput_ops": totals["ok"] / window_s,
-        **{f"latency_{name}": totals[name] for name in ("mean_us", "p50_us", "p95_us", "p99_us")},
+        "latency_mean_us": totals["mean_us"],
+        "latency_p50_us": totals["p50_us"],
+        "latency_p95_us": totals["p95_us"],
+        "latency_p99_us": totals["p99_us"],
         "cpu_s": cpu_s,
         "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
-        **{name: profile[name] for name in _MONITOR_FACTS},
     }
+    record["run"] |= _monitor_facts(profile)
     record["operations"] = [
-        {
-            "operation": name,
-            "ok": one["ok"],
-            "failed": one["failed"],
-            "retried": one.get("retried"),
-            "per_minute": 60 * one["ok"] / window_s,
-            **{f"latency_{key}": one[key] for key in ("mean_us", "p50_us", "p95_us", "p99_us")},
-        }
-        for name, one in result.operations.items()
-        if name != "ALL"
+        _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
     ]
     record["intervals"] = [
         {
@@ -218,12 +238,33 @@ def _record_result(bench: Bench, result: LoadResult, profile: Mapping[str, Any],
             "window_trend_p": trend.p_value,
             "window_steady": trend.is_steady,
         }
-    record |= {table: profile[table] for table in _TABLES}
-    record |= {table: profile[table] for table in _CALL_TABLES if table in profile}
-    record["io_series"] = profile["series"]
+    _record_profile(profile, record)
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
     ]
-    expected = round(window_s * 1000 / bench.interval_ms)
+    expected = window_s * 1000 / bench.interval_ms
     check_data(result.checks)
-    check_result(totals, record["intervals"], expected, bench.series)
+    limit, first_failure = bench.workload.max_failed_share, result.first_failure
+    check_result(totals, record["intervals"], expected, bench.series, limit, first_failure)
+
+
+def _operation_row(name: str, counted: Mapping[str, Any], window_s: float) -> OperationRow:
+    return {
+        "operation": name,
+        "ok": counted["ok"],
+        "failed": counted["failed"],
+        "retried": counted.get("retried"),
+        "per_minute": 60 * counted["ok"] / window_s,
+        "latency_mean_us": counted["mean_us"],
+        "latency_p50_us": counted["p50_us"],
+        "latency_p95_us": counted["p95_us"],
+        "latency_p99_us": counted["p99_us"],
+    }
+
+
+def _record_profile(profile: Profile, record: RunRecord) -> None:
+    """Take over the tables of the profile that need no names of files; those of probes are missing when not asked."""
+    record["io_profile"], record["io_sizes"] = profile["io_profile"], profile["io_sizes"]
+    record["queue_depth"], record["io_latency"] = profile["queue_depth"], profile["io_latency"]
+    record["submitters"], record["io_series"] = profile["submitters"], profile["series"]
+    record["syscalls"], record["io_modes"] = profile.get("syscalls", []), profile.get("io_modes", [])

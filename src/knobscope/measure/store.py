@@ -1,32 +1,16 @@
 """The run store: every finished run at once under the hash of everything that defines it."""
 
-import hashlib
-import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from knobscope.identity import hash_identity, run_identity
 from knobscope.specs import Case, StudySpecs, Value
-from knobscope.tables import write_json
+from knobscope.storage import DamagedFileError, read_sealed, set_aside, write_sealed
+from knobscope.tables import PlanRow, RunRecord
 
-__all__ = ["MEASURE_VERSION", "RunStore", "run_id_of"]
-
-#: Raised whenever a change of this stage makes earlier runs incomparable.
-MEASURE_VERSION = 1
-
-#: What of a DBMS spec decides how a run goes.
-_RUN_KEYS = {
-    "name",
-    "environment",
-    "lifecycle",
-    "config_files",
-    "writing",
-    "booleans",
-    "readback",
-    "connection",
-    "loading",
-    "generators",
-}
+__all__ = ["RunStore", "run_id_of"]
 
 
 def run_id_of(
@@ -34,36 +18,27 @@ def run_id_of(
     case: Case,
     configuration: Mapping[str, Value],
     version: str,
-    block_id: str,
+    row: PlanRow,
     sentinel: int | None,
-    repeat: int,
 ) -> str:
-    """Return the hash of everything that defines a run.
+    """Return the hash of everything that defines a planned run; `version` is what the DBMS told of itself.
 
     The block is part of it (a run is only comparable within its block); a sentinel also has its number in the block,
     so that the second and third are measured too.
     """
-    dbms = specs.dbms[case.dbms]
-    generator = specs.generators.get(specs.workloads[case.workload].generator)
+    identity = run_identity(specs, case, row["phase"], configuration)
+    if "devices" in identity:  # of a layout: those that this configuration names
+        used = {name: device for name, device in identity["devices"].items() if name in configuration.values()}
+        identity = {**identity, "devices": used}
     what = {
-        "measure": MEASURE_VERSION,
-        "dbms": dbms.model_dump(
-            mode="json",
-            include=_RUN_KEYS,
-        ),
-        "generator": generator.model_dump(mode="json", exclude={"description"}) if generator else None,
+        **identity,
         "version": version,
-        "device": specs.devices[case.device].model_dump(mode="json", include={"name", "path", "emulate", "dedicated"}),
-        "workload": specs.workloads[case.workload].model_dump(mode="json", exclude={"description", "source"}),
         "configuration": dict(configuration),
-        "block": block_id,
+        "block": row["block_id"],
         "sentinel": sentinel,
-        "repeat": repeat,
-        "seed": specs.study.seed,
-        **({"watch": sorted(specs.study.watch)} if specs.study.watch else {}),
-        **({"trace": True} if specs.study.trace and "/sweep-" in block_id else {}),
+        "repeat": row["repeat"],
     }
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+    return hash_identity(what, 16)
 
 
 class RunStore:
@@ -73,19 +48,22 @@ class RunStore:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def load(self, run_id: str) -> dict[str, Any] | None:
+    def load(self, run_id: str) -> RunRecord | None:
         """Return a finished run, None when it is still to be measured."""
         path = self.directory / f"{run_id}.json"
         if not path.exists():
             return None
-        record: dict[str, Any] = json.loads(path.read_text())
-        return record
+        try:
+            return cast(RunRecord, read_sealed(path))
+        except DamagedFileError as error:
+            print(f"knobscope: {error}; kept as {set_aside(path).name}, measured again", file=sys.stderr)
+            return None
 
-    def knows(self, column: str, value: str) -> bool:
-        """Whether any finished run has this value in a column of table `runs`."""
-        records = (json.loads(path.read_text()) for path in self.directory.glob("*.json"))
-        return any(record["run"].get(column) == value for record in records)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no run has been stored yet."""
+        return next(self.directory.glob("*.json"), None) is None
 
-    def save(self, run_id: str, record: Mapping[str, Any]) -> None:
+    def save(self, run_id: str, record: RunRecord) -> None:
         """Store a finished run, whole or not at all."""
-        write_json(self.directory / f"{run_id}.json", record)
+        write_sealed(self.directory / f"{run_id}.json", record)

@@ -1,37 +1,50 @@
 """When a run counts: knobs in force, server alive, all intervals there, no frozen or copied series."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from knobscope.tables import IntervalRow
 
 __all__ = ["RunFailedError", "check_data", "check_result"]
 
-#: Failed operations above this share mean that something else was measured than was asked for.
-_FAILED_SHARE = 0.001
+#: So many intervals too few or too many mean that one is missing or doubled; clocks are read with less error.
+_MISSING = 0.9
 
 
 class RunFailedError(Exception):
-    """A run that does not count; `status` says of what kind, `log_tail` holds the words of server or client."""
+    """A run that does not count; `status` says of what kind, `log_tail` holds the words of server or client.
 
-    def __init__(self, status: str, reason: str, log_tail: str = "") -> None:
+    `disturbance` says what seems to have ended it from outside, if anything does.
+    """
+
+    def __init__(self, status: str, reason: str, log_tail: str = "", disturbance: str | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.log_tail = log_tail
+        self.disturbance = disturbance
 
 
 def check_result(
-    totals: dict[str, Any],
-    intervals: Sequence[dict[str, Any]],
-    expected_intervals: int,
+    totals: Mapping[str, Any],
+    intervals: Sequence[IntervalRow],
+    expected_intervals: float,
     earlier: set[tuple[Any, ...]],
+    max_failed_share: float,
+    first_failure: str | None = None,
 ) -> None:
-    """Raise RunFailedError unless the result is whole; `earlier` holds the series of the block's other runs."""
+    """Raise RunFailedError unless the result is whole; `earlier` holds the series of the block's other runs.
+
+    With more failed operations than `max_failed_share` (a share of all) something else was measured than was asked for.
+    """
     ok, failed = totals["ok"], totals["failed"]
+    words = f"; the first: {first_failure}" if first_failure else ""
     if ok == 0:
-        raise RunFailedError("failed_run", f"no operation succeeded, {failed} failed")
-    if failed > _FAILED_SHARE * (ok + failed):
-        raise RunFailedError("failed_run", f"{failed} of {ok + failed} operations failed")
-    if len(intervals) != expected_intervals:
-        raise RunFailedError("invalid", f"{len(intervals)} intervals instead of {expected_intervals}")
+        raise RunFailedError("failed_run", f"no operation succeeded, {failed} failed{words}")
+    if failed > max_failed_share * (ok + failed):
+        limit = f"more than {max_failed_share:.2%}"
+        raise RunFailedError("failed_run", f"{failed} of {ok + failed} operations failed, {limit}{words}")
+    if abs(len(intervals) - expected_intervals) >= _MISSING:  # a window that ends late has a part of one more
+        raise RunFailedError("invalid", f"{len(intervals)} intervals instead of {expected_intervals:.3g}")
     if sum(row["ops"] for row in intervals) == 0:
         raise RunFailedError("invalid", "all intervals are empty")
     series = tuple((row["ops"], row["latency_p95_us"], row["latency_p99_us"]) for row in intervals)
@@ -40,7 +53,7 @@ def check_result(
     earlier.add(series)
 
 
-def check_data(checks: Sequence[dict[str, Any]]) -> None:
+def check_data(checks: Sequence[Mapping[str, Any]]) -> None:
     """Raise RunFailedError when the data is not as it must be after the run; checks have name, holds, detail."""
     broken = [f"{check['name']}, {check['detail']}" for check in checks if not check["holds"]]
     if broken:

@@ -2,7 +2,7 @@
 
 from knobscope.plan.command import parse_case
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
-from knobscope.plan.rounds import case_space, plan_screening, plan_sweep, screening_blocks
+from knobscope.plan.rounds import case_space, list_left_out, plan_screening, plan_sweep, screening_blocks
 from knobscope.plan.sampling import Space, draw_configurations
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "case_space",
     "count_random",
     "draw_configurations",
+    "list_left_out",
     "parse_case",
     "plan_screening",
     "plan_sweep",

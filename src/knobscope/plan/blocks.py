@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from knobscope.specs import Case, Dbms, Value
+from knobscope.tables import PlanRow
 
 __all__ = ["build_block", "config_id_of", "load_id_of", "seed_of", "split_into_blocks"]
 
@@ -49,18 +50,18 @@ def build_block(
     sentinel: Mapping[str, Value],
     seed: int,
     repeat: int,
-) -> list[dict[str, Any]]:
+) -> list[PlanRow]:
     """Return rows of table `plan`: the configurations in random order between evenly spread sentinels."""
     block_id = f"{case}/{phase}-{round_}-{index}"
     order = np.random.RandomState(seed_of(seed, block_id)).permutation(len(configurations))
     sentinels = max(3, 2 + len(configurations) // _SENTINEL_EVERY)
-    places = {round(share * len(configurations)) for share in np.linspace(0, 1, sentinels)}
+    sentinel_positions = {round(share * len(configurations)) for share in np.linspace(0, 1, sentinels)}
     sequence: list[tuple[Mapping[str, Value], bool]] = []
-    for place in range(len(configurations) + 1):
-        if place in places:
+    for position in range(len(configurations) + 1):
+        if position in sentinel_positions:
             sequence.append((sentinel, True))
-        if place < len(configurations):
-            sequence.append((configurations[order[place]], False))
+        if position < len(configurations):
+            sequence.append((configurations[order[position]], False))
     return [
         {
             "block_id": block_id,

@@ -1,7 +1,6 @@
 """`knobscope plan`: writes the runs of one round as a table."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from knobscope.plan.earlier import read_earlier
 from knobscope.plan.rounds import case_space, plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
+from knobscope.storage import read_sealed
 from knobscope.tables import write_table
 
 __all__ = ["add_parser", "parse_case", "selected_knobs"]
@@ -24,7 +24,7 @@ def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]
     """Return the knobs to sweep: what the fits of this DBMS selected, the strongest first, and `sweep.always`."""
     best: dict[str, int] = {}
     for path in fits:
-        for entry in json.loads(path.read_text())["importance"]:
+        for entry in read_sealed(path)["importance"]:
             if entry["selected"]:
                 best[entry["knob"]] = min(entry["rank"], best.get(entry["knob"], entry["rank"]))
     chosen = sorted(best, key=lambda knob: (best[knob], knob))

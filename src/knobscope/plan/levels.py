@@ -4,19 +4,17 @@ import math
 
 from knobscope.specs import Dbms, Knob, KnobChoice, Value
 
-__all__ = ["baseline_of", "screening_levels", "sweep_values"]
-
-Baseline = dict[str, Value]
+__all__ = ["default_configuration", "screening_levels", "sweep_values"]
 
 
-def baseline_of(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> Baseline:
+def default_configuration(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> dict[str, Value]:
     """Return the default configuration: the DBMS's defaults, with what the study replaces in them."""
     names = [*knobs, *(name for name in changed if name not in knobs)]
     return {name: dbms.knobs[name].canonical(changed.get(name, dbms.knobs[name].default)) for name in names}
 
 
-def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, baseline: Value) -> list[Value]:
-    """Return the levels that screening draws from, in the knob's order; the baseline is always one of them.
+def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, default: Value) -> list[Value]:
+    """Return the levels that screening draws from, in the knob's order; the default is always one of them.
 
     All values of an enum or boolean; of a number `count` values, evenly spaced on the knob's scale, and its special
     values; or just what the study lists.
@@ -28,24 +26,24 @@ def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, baseline
     else:
         low, high = choice.range if choice and choice.range else knob.range
         values = [*_special_numbers(knob), *_spread(low, high, count, knob)]
-    return _in_order(knob, [*values, baseline])
+    return _in_order(knob, [*values, default])
 
 
-def sweep_values(knob: Knob, choice: KnobChoice | None, baseline: Value) -> list[Value]:
-    """Return the values of the one-at-a-time round, without the baseline.
+def sweep_values(knob: Knob, choice: KnobChoice | None, default: Value) -> list[Value]:
+    """Return the values of the one-at-a-time round, without the default.
 
     One value per order of magnitude for numbers with their ends, every enum value, and special values ("When Database
     Meets New Storage Devices", PVLDB 2023, section 3); or just what the study lists.
     """
     if (choice is not None and choice.values is not None) or knob.range is None:
-        values = screening_levels(knob, choice, 2, baseline)
+        values = screening_levels(knob, choice, 2, default)
     else:
         low, high = choice.range if choice and choice.range else knob.range
         first = math.ceil(math.log10(low)) if low > 0 else 0
         last = math.floor(math.log10(high)) if high > 0 else -1
         powers = [10**exponent for exponent in range(first, last + 1) if low <= 10**exponent <= high]
-        values = _in_order(knob, [*_special_numbers(knob), low, *powers, high, baseline])
-    return [value for value in values if value != baseline]
+        values = _in_order(knob, [*_special_numbers(knob), low, *powers, high, default])
+    return [value for value in values if value != default]
 
 
 def _special_numbers(knob: Knob) -> list[Value]:

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from knobscope.statistics.arrays import Floats, Ints
 
 __all__ = ["RESPONSIVE", "SAMPLERS", "Draw", "Sampler", "count_random"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Draw:
         return self.rng.permutation(np.setdiff1d(np.arange(len(self.codes)), self.taken))
 
     @property
-    def places(self) -> Floats:
+    def coordinates(self) -> Floats:
         """Levels at the middle of equal parts of 0..1, in their order: a row per configuration."""
         return np.asarray((self.codes + 0.5) / np.array(self.levels))
 
@@ -89,18 +87,18 @@ def pick_stratified(draw: Draw) -> Ints:
     ]
     stratum = draw.codes[free, int(np.argmin(rarest))]
     order = np.argsort(stratum, kind="stable")
-    place_in_stratum = np.arange(len(free)) - np.searchsorted(stratum[order], stratum[order])
-    return free[order[np.argsort(place_in_stratum, kind="stable")]][: draw.count]
+    rank_in_stratum = np.arange(len(free)) - np.searchsorted(stratum[order], stratum[order])
+    return free[order[np.argsort(rank_in_stratum, kind="stable")]][: draw.count]
 
 
 def pick_lhs(draw: Draw) -> Ints:
     """Take the free rows nearest to a Latin hypercube of `count` points over the levels."""
-    places, free = draw.places, draw.free
+    coordinates, free = draw.coordinates, draw.free
     cuts = [draw.rng.permutation(draw.count) for _ in draw.levels]
     points = (np.column_stack(cuts) + draw.rng.random((draw.count, len(cuts)))) / draw.count
     chosen = []
     for point in points[: len(free)]:
-        pick = int(np.argmin(((places[free] - point) ** 2).sum(axis=1)))
+        pick = int(np.argmin(((coordinates[free] - point) ** 2).sum(axis=1)))
         chosen.append(int(free[pick]))
         free = np.delete(free, pick)
     return np.array(chosen, dtype=np.int64)
@@ -117,10 +115,10 @@ def pick_distribution_aware(draw: Draw) -> Ints:
     taken, response = draw.known
     if len(taken) < 3:
         return pick_random(draw)
-    places, free = draw.places, draw.free
+    coordinates, free = draw.coordinates, draw.free
     neighbours = min(2 ** len(draw.levels), 16, len(taken))
-    _, near = KDTree(places[taken]).query(places[free], k=neighbours)
-    points, heights = places[taken][near], response[near]
+    _, near = KDTree(coordinates[taken]).query(coordinates[free], k=neighbours)
+    points, heights = coordinates[taken][near], response[near]
     distance = np.sqrt(((points[:, :, None, :] - points[:, None, :, :]) ** 2).sum(axis=3))
     rise = np.abs(heights[:, :, None] - heights[:, None, :])
     slope = np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0).mean(axis=(1, 2))

@@ -1,31 +1,32 @@
 """The two kinds of rounds: screening (many knobs at once, round by round) and the one-at-a-time sweep."""
 
+import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
-from knobscope.plan.levels import baseline_of, screening_levels, sweep_values
+from knobscope.plan.levels import default_configuration, screening_levels, sweep_values
 from knobscope.plan.picking import RESPONSIVE, count_random
 from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
-from knobscope.specs import Case, StudySpecs
+from knobscope.specs import Case, StudySpecs, Value
+from knobscope.tables import LeftOutRow, PlanRow
 
-__all__ = ["case_space", "plan_screening", "plan_sweep", "screening_blocks"]
+__all__ = ["case_space", "list_left_out", "plan_screening", "plan_sweep", "screening_blocks"]
 
 
 def case_space(specs: StudySpecs, case: Case) -> Space:
     """Return the configurations that screening of a case may draw."""
     study, dbms, workload = specs.study, specs.dbms[case.dbms], specs.workloads[case.workload]
     chosen = study.knobs[case.dbms]
-    baseline = baseline_of(dbms, list(chosen), study.baseline.get(case.dbms, {}))
+    default = default_configuration(dbms, list(chosen), study.baseline.get(case.dbms, {}))
     levels = {
-        name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, baseline[name])
+        name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, default[name])
         for name, choice in chosen.items()
     }
-    return Space(dbms, levels, baseline, {"threads": workload.threads, "records": workload.records})
+    return Space(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
 
 
 def screening_blocks(specs: StudySpecs) -> int:
@@ -36,7 +37,7 @@ def screening_blocks(specs: StudySpecs) -> int:
 
 def plan_screening(
     specs: StudySpecs, case: Case, round_: int, earlier: Mapping[Key, float] | None = None
-) -> list[dict[str, Any]]:
+) -> list[PlanRow]:
     """Return table `plan` for one screening round.
 
     Unless the sampling method looks at responses, the draw depends on study seed, DBMS and round only: all devices and
@@ -46,7 +47,7 @@ def plan_screening(
     """
     study, sampling = specs.study, specs.study.sampling
     space = case_space(specs, case)
-    seen = {space.key(space.baseline)}
+    seen = {space.key(space.default)}
     if sampling.method in RESPONSIVE:
         if round_ and not earlier:
             raise UserError(f"sampling {sampling.method!r} goes by earlier rounds: name them with --plans and --runs")
@@ -57,25 +58,55 @@ def plan_screening(
         configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen, earlier)
     chosen = configurations[count_random(sampling.method, sampling.runs_per_round) :]
     chosen_ids = {config_id_of(case.dbms, configuration) for configuration in chosen}
-    rows: list[dict[str, Any]] = []
+    rows: list[PlanRow] = []
     for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):
-        rows += build_block(case, space.dbms, "screen", round_, index, part, space.baseline, study.seed, repeat=index)
+        rows += build_block(case, space.dbms, "screen", round_, index, part, space.default, study.seed, repeat=index)
     return [{**row, "is_chosen": row["config_id"] in chosen_ids} for row in rows]
 
 
-def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[dict[str, Any]]:
+def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[PlanRow]:
     """Return table `plan` for the one-at-a-time round: each repeat is a complete block of all values.
 
-    Values that `requires` forbids beside the default of the other knobs are left out.
+    Values that `requires` forbids beside the default of the other knobs are left out: `list_left_out` names them.
     """
     study, space = specs.study, case_space(specs, case)
-    configurations = [
-        {**space.baseline, name: value}
-        for name in knobs
-        for value in sweep_values(space.dbms.knobs[name], study.knobs[case.dbms][name], space.baseline[name])
-    ]
-    allowed = [configuration for configuration in configurations if space.allows(configuration)]
-    rows: list[dict[str, Any]] = []
+    asked = _sweep_configurations(specs, case, space, knobs)
+    allowed = [configuration for _, configuration in asked if space.allows(configuration)]
+    rows: list[PlanRow] = []
     for index in range(study.sweep.repeats):
-        rows += build_block(case, space.dbms, "sweep", 0, index, allowed, space.baseline, study.seed, repeat=index)
+        rows += build_block(case, space.dbms, "sweep", 0, index, allowed, space.default, study.seed, repeat=index)
     return rows
+
+
+def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
+    """Return table `left_out_values`: what a sweep of all knobs of the study could not measure, and why."""
+    space = case_space(specs, case)
+    return [
+        {
+            "dbms": case.dbms,
+            "device": case.device,
+            "workload": case.workload,
+            "knob": name,
+            "value": _as_text(configuration[name]),
+            "reason": space.explain_refusal(configuration),
+        }
+        for name, configuration in _sweep_configurations(specs, case, space, list(space.levels))
+        if not space.allows(configuration)
+    ]
+
+
+def _sweep_configurations(
+    specs: StudySpecs, case: Case, space: Space, knobs: list[str]
+) -> list[tuple[str, Configuration]]:
+    """Return each knob with the configurations that change it alone, the forbidden ones included."""
+    chosen = specs.study.knobs[case.dbms]
+    return [
+        (name, {**space.default, name: value})
+        for name in knobs
+        for value in sweep_values(space.dbms.knobs[name], chosen[name], space.default[name])
+    ]
+
+
+def _as_text(value: Value) -> str:
+    """Return a value as tables hold it: JSON, words without quotes."""
+    return value if isinstance(value, str) else json.dumps(value)

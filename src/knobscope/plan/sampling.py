@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from knobscope.plan.picking import SAMPLERS, Draw
-from knobscope.specs import Dbms, Value
+from knobscope.specs import Dbms, Expression, Value
 
 __all__ = ["Configuration", "Key", "Space", "draw_configurations"]
 
@@ -31,7 +31,7 @@ class Space:
 
     dbms: Dbms
     levels: Mapping[str, list[Value]]
-    baseline: Mapping[str, Value]
+    default: Mapping[str, Value]
     facts: Mapping[str, Value]  # threads and records of the workload, for `requires`
 
     def key(self, configuration: Mapping[str, Value]) -> Key:
@@ -42,17 +42,31 @@ class Space:
         """Whether every `requires` of the knobs in the configuration holds."""
         return all(self._holds(name, configuration) for name in configuration)
 
-    def _holds(self, name: str, configuration: Mapping[str, Value]) -> bool:
+    def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
+        """Say which `requires` of the knobs in a configuration do not hold, and with which values."""
+        broken = [name for name in configuration if not self._holds(name, configuration)]
+        return " and ".join(self._describe_broken(name, configuration) for name in broken)
+
+    def _describe_broken(self, name: str, configuration: Mapping[str, Value]) -> str:
         requirement = self.dbms.knobs[name].requirement
         if requirement is None:
-            return True
+            return ""
+        values = self._values_for(requirement, configuration)
+        shown = ", ".join(f"{word}={values[word]!r}" for word in sorted(requirement.names))
+        return f"{name} requires `{requirement.text}`, which does not hold for {shown}"
+
+    def _holds(self, name: str, configuration: Mapping[str, Value]) -> bool:
+        requirement = self.dbms.knobs[name].requirement
+        return requirement is None or requirement.holds(self._values_for(requirement, configuration))
+
+    def _values_for(self, requirement: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
         defaults = {other: self.dbms.knobs[other].default for other in requirement.names & set(self.dbms.knobs)}
-        return requirement.holds({**defaults, **self.facts, **configuration})
+        return {**defaults, **self.facts, **configuration}
 
     def repair(self, configuration: Configuration) -> Configuration | None:
         """Move knobs whose `requires` fails to the nearest levels that satisfy it; None when there are none.
 
-        Rejecting instead would unbalance the levels. A knob may be required in several places: hence a few passes.
+        Rejecting instead would unbalance the levels. A knob may be required by several others: hence a few passes.
         """
         repaired = configuration
         for _ in range(_PASSES):
@@ -72,8 +86,8 @@ class Space:
         movable = [name, *sorted((requirement.names if requirement else set()) & set(self.levels) - {name})]
         at = [self.levels[knob].index(configuration[knob]) for knob in movable]
         moves = product(*(range(len(self.levels[knob])) for knob in movable))
-        for places in sorted(moves, key=lambda places: sum(abs(a - b) for a, b in zip(places, at, strict=True))):
-            change = {knob: self.levels[knob][place] for knob, place in zip(movable, places, strict=True)}
+        for target in sorted(moves, key=lambda target: sum(abs(a - b) for a, b in zip(target, at, strict=True))):
+            change = {knob: self.levels[knob][index] for knob, index in zip(movable, target, strict=True)}
             if self._holds(name, {**configuration, **change}):
                 return change
         return None
@@ -137,7 +151,7 @@ def _pick_from_pool(
     )
     chosen = [pool[row] for row in SAMPLERS[method](draw)]
     seen.update(chosen)
-    return [{**space.baseline, **dict(zip(space.levels, key, strict=True))} for key in chosen]
+    return [{**space.default, **dict(zip(space.levels, key, strict=True))} for key in chosen]
 
 
 def _pool(space: Space, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
@@ -149,7 +163,7 @@ def _pool(space: Space, rng: np.random.RandomState, seen: set[Key]) -> list[Conf
     return [
         configuration
         for values in everything
-        if (configuration := {**space.baseline, **values})
+        if (configuration := {**space.default, **values})
         and space.key(configuration) not in seen
         and space.allows(configuration)
     ]
@@ -168,7 +182,7 @@ def _at_point(space: Space, point: np.ndarray) -> Configuration:
         name: levels[min(int(share * len(levels)), len(levels) - 1)]
         for (name, levels), share in zip(space.levels.items(), point, strict=True)
     }
-    return {**space.baseline, **drawn}
+    return {**space.default, **drawn}
 
 
 def _unit_points(method: str, dimensions: int, count: int, rng: np.random.RandomState) -> np.ndarray:

@@ -15,7 +15,8 @@ from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Study, Value, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.specs.check import find_version_misfits
-from knobscope.tables import read_table, write_json
+from knobscope.storage import write_sealed
+from knobscope.tables import read_table
 
 __all__ = ["add_parser", "load_values_of"]
 
@@ -27,7 +28,7 @@ def load_values_of(dbms: Dbms, configuration: dict[str, Value]) -> dict[str, Val
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs, case = load_study(args.study, args.root), parse_case(args.case)
+    specs, case = load_study(args.study, args.root, ask_versions=True), parse_case(args.case)
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
     done = {}
@@ -53,14 +54,14 @@ def _run(args: argparse.Namespace) -> int:
                 done[str(row.load_id)] = {"error": str(error), "log_tail": error.log_tail}
                 outcome = f"refused: {error}"
             print(f"prepare {case}: {number}/{len(plan)} {shown}: {outcome}", file=sys.stderr, flush=True)
-    write_json(args.out, done)
+    write_sealed(args.out, done)
     return 0
 
 
 def _check_version(study: Study, dbms: Dbms, version: str) -> None:
     """Raise UserError for what a study asks of another version than the one that answered after loading."""
-    for place, limits in find_version_misfits(study, dbms, version):
-        shown = ".".join(map(str, place))
+    for location, limits in find_version_misfits(study, dbms, version):
+        shown = ".".join(map(str, location))
         raise UserError(f"study {study.name}: {shown}: found {dbms.name} {version}, expected {limits}")
 
 

@@ -1,16 +1,19 @@
 """Loads data once per load-time setting and keeps the result, from which every run gets a copy."""
 
-import hashlib
 import json
 import os
 import shutil
+import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from knobscope.devices import require_free
+from knobscope.errors import UserError
 from knobscope.generators import (
     GeneratorCall,
     GeneratorError,
@@ -24,43 +27,41 @@ from knobscope.generators import (
     read_back,
     record_bytes,
 )
+from knobscope.identity import data_identity, hash_identity
 from knobscope.prepare.room import DiskRoom
-from knobscope.prepare.tables import keep_tables, read_tables, table_question
-from knobscope.processes import supervise
+from knobscope.prepare.tables import keep_tables, read_tables
+from knobscope.processes import (
+    find_sent_signal,
+    find_service_user,
+    find_system_error,
+    make_shared_directory,
+    share_files,
+    write_shared,
+)
 from knobscope.servers import (
     Instance,
     Server,
     ServerFailedError,
     ask_instance,
     compare_effective,
+    copy_data,
     initialise_data,
+    make_data_directory,
+    make_part_homes,
     open_instance,
+    part_statements,
     read_version,
     readback_request,
 )
 from knobscope.specs import Dbms, Generator, Value, Workload
-from knobscope.tables import write_json
+from knobscope.storage import DamagedFileError, read_sealed, write_sealed
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
 
+#: File of the superuser's password beside the data: nobody but us reads it.
+_PASSWORD = "password"  # noqa: S105 - the name of a file
 #: Data, indexes, logs and a copy for the run in hand, per byte of records.
 _SPACE_FACTOR = 8
-#: Generator parameters that shape the data; the others only shape what is done with it.
-_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
-
-
-#: What of a DBMS spec decides how a data directory is made.
-_DATA_KEYS = {
-    "name",
-    "programs",
-    "paths",
-    "environment",
-    "lifecycle",
-    "config_files",
-    "connection",
-    "loading",
-    "generators",
-}
 
 
 class SnapshotFailedError(Exception):
@@ -104,7 +105,7 @@ def prepare_snapshot(
     It appears whole or not at all. Raises SnapshotFailedError when the DBMS refuses, UserError when the disk is full.
     """
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
-    if not (target / "snapshot.json").exists():
+    if not _is_whole(target):
         needed = _space_for(workload, generator)
         purpose = f"loading {workload.records} records of {workload.name} into {dbms.name}"
         if room is not None:
@@ -114,28 +115,50 @@ def prepare_snapshot(
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
-        part.mkdir(parents=True, mode=0o711)
-        made = _make(dbms, workload, load_values, part, generator)
-        write_json(part / "snapshot.json", {**asdict(made), "directory": str(target)})
+        part.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        make_shared_directory(part, find_service_user())
+        version = _make(dbms, workload, load_values, part, generator)
+        subprocess.run(["sync", "-f", str(part)], check=True)
+        write_sealed(part / "snapshot.json", {"version": version, "files": _list_files(part)})
         part.rename(target)
     if room is not None:
         room.keep(target)
-    content = json.loads((target / "snapshot.json").read_text())
-    return Snapshot(target, content["version"], content["password"])
+    content = read_sealed(target / "snapshot.json")
+    return Snapshot(target, content["version"], (target / _PASSWORD).read_text(encoding="utf-8"))
+
+
+def _is_whole(target: Path) -> bool:
+    """Whether there is a snapshot whose files are still those that were written; says so when they are not."""
+    if not all((target / name).exists() for name in ("snapshot.json", _PASSWORD)):
+        return False
+    try:
+        files = read_sealed(target / "snapshot.json")["files"]
+        if files != _list_files(target):
+            raise DamagedFileError(target, "its files are no longer those that were written")
+    except DamagedFileError as error:
+        print(f"knobscope: {error}; the data is loaded anew", file=sys.stderr)
+        return False
+    return True
+
+
+def _list_files(snapshot: Path) -> dict[str, list[int]]:
+    """Return size in bytes and time of the last change in ns of all files of the data, by path.
+
+    Paths start in the data directory; those of parts that lie beside it are `../parts/...`.
+    """
+    found = {}
+    for folder, _, names in (one for top in ("data", "parts") for one in os.walk(snapshot / top)):
+        for name in names:
+            path = Path(folder, name)
+            state = path.lstat()
+            if stat.S_ISREG(state.st_mode):
+                found[os.path.relpath(path, snapshot / "data")] = [state.st_size, state.st_mtime_ns]
+    return found
 
 
 def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], generator: Generator | None) -> str:
-    shaping = _DATA_PARAMETERS if generator is None else ("",)
-    what = {
-        "dbms": dbms.model_dump(mode="json", include=_DATA_KEYS),
-        "records": workload.records,
-        "parameters": {name: value for name, value in workload.parameters.items() if name.startswith(shaping)},
-        **({"generator": generator.model_dump(mode="json", exclude={"description", "run"})} if generator else {}),
-        **({"generator": workload.generator} if has_own_tables(workload) else {}),
-        "load": dict(load_values),
-        **({"tables": question} if (question := table_question(dbms)) else {}),
-    }
-    return f"{dbms.name}-{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]}"
+    what = {**data_identity(dbms, workload, generator, load_values), "load": dict(load_values)}
+    return f"{dbms.name}-{hash_identity(what, 12)}"
 
 
 def _space_for(workload: Workload, generator: Generator | None) -> int:
@@ -145,19 +168,26 @@ def _space_for(workload: Workload, generator: Generator | None) -> int:
 
 def _make(
     dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], part: Path, generator: Generator | None
-) -> Snapshot:
+) -> str:
+    """Load the data and keep the password that it goes with; return the version of the DBMS."""
     data, log = part / "data", part / "load.log"
-    data.mkdir(mode=0o700)
+    make_data_directory(data)
+    homes = make_part_homes(dbms, part)
     try:
-        with open_instance(dbms, data) as instance:
-            if instance.user is not None:
-                shutil.chown(data, instance.user, instance.user)
+        with open_instance(dbms, data, homes=homes) as instance:
+            write_shared(part / _PASSWORD, instance.password, None, durable=True)
             initialise_data(instance, load_values, log)
             version = read_version(instance)
             call = GeneratorCall(generator, instance, workload, load_values) if generator else None
             answered = _load(instance, workload, load_values, log, call)
-            return Snapshot(part, version or answered, instance.password)
+            return version or answered
     except (ServerFailedError, GeneratorError) as error:
+        sign = find_sent_signal(error.exit_code) or find_system_error(f"{error}\n{error.log_tail}")
+        if sign is not None:
+            raise UserError(
+                f"loading data into {dbms.name} was disturbed from outside ({sign}): {error}. Put that right and call "
+                f"again.\n{error.log_tail}"
+            ) from error
         raise SnapshotFailedError(str(error), error.log_tail) from error
 
 
@@ -181,33 +211,37 @@ def _fill_and_verify(
 ) -> str:
     dbms = instance.dbms
     if call is not None:
-        load_data(call, supervise)
+        load_data(call)
     else:
         settings = instance.session_statements(load_values, "init")
         session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1)
         handed_over = instance.knob_properties(load_values, "init")
-        _load_client(session.with_connection(handed_over), workload, dbms.loading.tables, instance.data.parent)
+        _load_client(session.with_connection(handed_over), workload, instance)
     effective = ask_instance(instance)
-    if dbms.connection is not None and (call is None or dbms.readback.by_client):
+    moving = part_statements(dbms, instance.homes)
+    if dbms.connection is not None and (call is None or dbms.readback.by_client or moving):
         finish = [] if call is not None else finish_statements(workload, dbms.loading.finish)
-        check = load_session(instance, workload, finish, list(load_values), threads=1)
+        check = load_session(instance, workload, [*moving, *finish], list(load_values), threads=1)
         check = check.with_connection(instance.knob_properties(load_values, "start"))
-        effective |= read_back(check, supervise).effective
-        keep_tables(dbms, check, instance.data.parent)
+        effective |= read_back(check, instance.start).effective
+        keep_tables(instance, check, instance.data.parent)
     _, differing = compare_effective(dbms, load_values, effective)
     if differing:
         raise SnapshotFailedError(f"not in force after loading: {', '.join(differing)}", json.dumps(effective))
     return effective.get("version", "")
 
 
-def _load_client(session: Session, workload: Workload, tables: Sequence[str], directory: Path) -> None:
+def _load_client(session: Session, workload: Workload, instance: Instance) -> None:
     """Let the load client make the tables, YCSB's by the statements of the spec, and store all rows.
 
-    Rows that come from files lie in `directory` meanwhile.
+    Rows that come from files lie beside the data meanwhile.
     """
-    with tempfile.TemporaryDirectory(prefix="rows", dir=directory) as rows:
+    tables = instance.dbms.loading.tables
+    with tempfile.TemporaryDirectory(prefix="rows", dir=instance.data.parent) as rows:
         made = make_files(workload, Path(rows))
-        load_records(session.with_connection(made), () if has_own_tables(workload) else tables, supervise)
+        share_files(Path(rows), instance.user)
+        start = partial(instance.start, reach=[Path(rows)])
+        load_records(session.with_connection(made), () if has_own_tables(workload) else tables, start)
 
 
 def load_session(
@@ -227,21 +261,15 @@ def load_session(
         init=[*connection.session, *statements],
         readback=request,
         directory=instance.runtime / "client",
+        jvm=connection.jvm,
         library=connection.library,
+        driver=connection.driver,
         environment=instance.environment,
+        user=instance.user,
         threads=threads,
     )
 
 
 def copy_snapshot(snapshot: Snapshot, target: Path, *, cold: bool = False) -> None:
-    """Copy the data for one run, as a reflink where the file system can, and wait until it is on the device.
-
-    With `cold` the page cache forgets it, file by file: the rest of the machine keeps its pages, nobody needs root.
-    """
-    subprocess.run(["cp", "-a", "--reflink=auto", str(snapshot.data), str(target)], check=True)
-    subprocess.run(["sync", "-f", str(target)], check=True)
-    if cold:
-        for path in target.rglob("*"):
-            if path.is_file() and not path.is_symlink():
-                with path.open("rb") as file:
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    """Copy the data for one run and wait until it is on the device; with `cold` it is not in the page cache."""
+    copy_data(snapshot.data, target, cold=cold)

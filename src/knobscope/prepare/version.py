@@ -1,12 +1,9 @@
 """Which version of a DBMS this machine has, without loading anything."""
 
-import tempfile
-from pathlib import Path
-
 from knobscope.generators import read_back
 from knobscope.prepare.snapshot import load_session
-from knobscope.processes import supervise
-from knobscope.servers import open_instance, read_version
+from knobscope.processes import open_temporary
+from knobscope.servers import make_data_directory, open_instance, read_version
 from knobscope.specs import Dbms, Workload
 
 __all__ = ["find_version"]
@@ -17,12 +14,12 @@ def find_version(dbms: Dbms, workload: Workload) -> str:
 
     GeneratorError: the client cannot connect. UserError: the program prints no version.
     """
-    with tempfile.TemporaryDirectory(prefix="knobscope-version-") as directory:
-        data = Path(directory) / "data"
-        data.mkdir()
+    with open_temporary("knobscope-asked-") as directory:
+        data = directory / "data"
+        make_data_directory(data)
         with open_instance(dbms, data) as instance:
             printed = read_version(instance)
             if printed is not None:
                 return printed
             session = load_session(instance, workload, [], [], threads=1)
-            return read_back(session, supervise).effective["version"]
+            return read_back(session, instance.start).effective["version"]

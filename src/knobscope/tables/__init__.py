@@ -1,10 +1,45 @@
-"""Names, columns and types of all tables: the interface between stages, rules and users.
+"""Tables: types of their rows, with columns, DuckDB types and meanings: the interface between stages, rules and users.
 
-Each stage's tables are a module of their own.
+Each stage's tables are a module of their own; a table is declared there and nowhere else.
 """
 
-from knobscope.tables.columns import TABLES
-from knobscope.tables.trace import TRACE_TABLES
-from knobscope.tables.writing import read_table, write_json, write_table
+from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow, LayoutIoRow
+from knobscope.tables.calls import FaultRow, FileAccessRow
+from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
+from knobscope.tables.explaining import WhatIfRow, WhatIfRunRow
+from knobscope.tables.plan import LeftOutRow, PlanRow
+from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
+from knobscope.tables.runs import EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
+from knobscope.tables.tuning import TrialRow
+from knobscope.tables.writing import finite, read_table, require_readable, write_table, write_tables
 
-__all__ = ["TABLES", "TRACE_TABLES", "read_table", "write_json", "write_table"]
+__all__ = [
+    "BLOCK_TABLES",
+    "COLUMNS",
+    "ROWS",
+    "TABLES",
+    "TRACE_TABLES",
+    "DeviceHealthRow",
+    "EffectiveValueRow",
+    "FaultRow",
+    "FileAccessRow",
+    "FileRow",
+    "IntervalRow",
+    "IoProfileRow",
+    "LayoutIoRow",
+    "LeftOutRow",
+    "MonitorFacts",
+    "OperationRow",
+    "PlanRow",
+    "RunRecord",
+    "RunRow",
+    "TrialRow",
+    "WhatIfRow",
+    "WhatIfRunRow",
+    "finite",
+    "read_table",
+    "require_readable",
+    "rows_of",
+    "write_table",
+    "write_tables",
+]

@@ -1,66 +1,77 @@
 """Tables of what the DBMS asked of its files: system calls and page faults."""
 
-__all__ = ["CALLS_TABLES"]
+from typing import Annotated
 
-CALLS_TABLES: dict[str, dict[str, str]] = {
-    # What the DBMS asked of its files, in system calls; `files` has what of it reached the device, in the same words.
-    "file_access": {
-        "run_id": "VARCHAR",
-        "file": "VARCHAR",
-        "role": "VARCHAR",
-        "table_name": "VARCHAR",
-        "device": "VARCHAR",
-        "inode": "UBIGINT",
-        "op": "VARCHAR",  # read | write
-        "calls": "BIGINT",
-        "bytes": "BIGINT",
-        "sequential_share": "DOUBLE",
-        "strided_share": "DOUBLE",
-        "random_share": "DOUBLE",
-        "pattern": "VARCHAR",
-    },
-    # System calls of the DBMS that read, write, sync or map files or make threads; with `watch: [syscalls]`.
-    "syscalls": {
-        "run_id": "VARCHAR",
-        "syscall": "VARCHAR",
-        "calls": "BIGINT",
-        "errors": "BIGINT",
-        "bytes": "BIGINT",  # moved, or named (mmap, madvise, ...); NULL where a call has none
-        "latency_mean_us": "DOUBLE",
-    },
-    # In which way the DBMS reads, writes and syncs its files.
-    "io_modes": {
-        "run_id": "VARCHAR",
-        "op": "VARCHAR",  # read | write | sync
-        "mode": "VARCHAR",  # sync | libaio | io_uring | mmap
-        "calls": "BIGINT",  # requests of the program; mmap: faults that read the file, or pages dirtied
-        "bytes": "BIGINT",
-        "call_share": "DOUBLE",  # of all of the same op
-        "byte_share": "DOUBLE",
-        "errors": "BIGINT",
-        "submits": "BIGINT",  # system calls that carried them
-        "batch_mean": "DOUBLE",  # requests per such call
-        "in_flight_mean": "DOUBLE",  # while there is any
-        "latency_mean_us": "DOUBLE",
-        "polled": "BIGINT",  # taken over by a kernel thread, without a call
-        "unseen_completions": "BIGINT",  # reaped without a call
-    },
-    # Page faults on mapped files; NULL is what the kernel does not show. With `watch: [faults]`.
-    "faults": {
-        "run_id": "VARCHAR",
-        "file": "VARCHAR",
-        "role": "VARCHAR",
-        "table_name": "VARCHAR",
-        "device": "VARCHAR",
-        "inode": "UBIGINT",
-        "faults": "BIGINT",
-        "pages_in": "BIGINT",  # of 4 KiB, added to the page cache by them, with those read ahead
-        "bytes_in": "BIGINT",
-        "pages_dirtied": "BIGINT",  # clean before
-        "pages_written_back": "BIGINT",  # of these files, however they were dirtied
-        "sequential_share": "DOUBLE",
-        "strided_share": "DOUBLE",
-        "random_share": "DOUBLE",
-        "pattern": "VARCHAR",
-    },
+from knobscope.tables.block_layer import OrderColumns
+from knobscope.tables.declaring import Count, Real, RunColumns, Text, Unsigned
+
+__all__ = ["CALLS_TABLES", "FaultRow", "FileAccessRow", "IoModeRow", "SyscallRow"]
+
+
+class FileAccessRow(RunColumns, OrderColumns, total=False):
+    """What a run asked of each file in system calls; `files` has what of it reached the device, in the same words.
+
+    With `watch: [syscalls]`.
+    """
+
+    file: Annotated[Text, "As in `files`."]
+    role: Annotated[Text, "As in `files`."]
+    table_name: Annotated[Text | None, "Table in the file; NULL where it holds none, or several."]
+    device: Annotated[Text | None, "File system, as MAJ:MIN."]
+    inode: Annotated[Unsigned | None, "Inode of the file."]
+    op: Annotated[Text, "`read` or `write`."]
+    calls: Annotated[Count, "System calls."]
+    bytes: Annotated[Count, "Bytes that they moved."]
+
+
+class SyscallRow(RunColumns, total=False):
+    """System calls of a run that read, write, sync or map files or make threads; with `watch: [syscalls]`."""
+
+    syscall: Annotated[Text, "Name of the call."]
+    calls: Annotated[Count, "Calls."]
+    errors: Annotated[Count, "Calls that returned an error."]
+    bytes: Annotated[Count | None, "Bytes that were moved, or named (mmap, madvise, ...); NULL where a call has none."]
+    latency_mean_us: Annotated[Real | None, "Mean time from entry to return."]
+
+
+class IoModeRow(RunColumns, total=False):
+    """In which way a run read, wrote and synced its files; with `watch: [syscalls]`."""
+
+    op: Annotated[Text, "`read`, `write` or `sync`."]
+    mode: Annotated[Text, "`sync`, `libaio`, `io_uring` or `mmap`."]
+    calls: Annotated[Count, "Requests of the program; for `mmap` faults that read the file, or pages dirtied."]
+    bytes: Annotated[Count | None, "Bytes of these."]
+    call_share: Annotated[Real | None, "Share of all requests of the same operation."]
+    byte_share: Annotated[Real | None, "Share of all bytes of the same operation."]
+    errors: Annotated[Count | None, "Requests that failed."]
+    submits: Annotated[Count | None, "System calls that carried the requests."]
+    batch_mean: Annotated[Real | None, "Requests per such call, in the mean."]
+    in_flight_mean: Annotated[Real | None, "Requests under way while there is any, in the mean."]
+    latency_mean_us: Annotated[Real | None, "Mean time of a request."]
+    polled: Annotated[Count | None, "Requests that a kernel thread took over without a call."]
+    unseen_completions: Annotated[Count | None, "Requests whose end the program saw without a call."]
+
+
+class FaultRow(RunColumns, OrderColumns, total=False):
+    """Page faults on mapped files; NULL is what the kernel does not show. With `watch: [faults]`."""
+
+    file: Annotated[Text, "As in `files`."]
+    role: Annotated[Text, "As in `files`."]
+    table_name: Annotated[Text | None, "Table in the file; NULL where it holds none, or several."]
+    device: Annotated[Text | None, "File system, as MAJ:MIN."]
+    inode: Annotated[Unsigned | None, "Inode of the file."]
+    faults: Annotated[Count | None, "Page faults."]
+    pages_in: Annotated[
+        Count | None, "Pages of 4 KiB that they added to the page cache, with those that were read ahead."
+    ]
+    bytes_in: Annotated[Count | None, "Bytes of these pages."]
+    pages_dirtied: Annotated[Count | None, "Pages that were clean before and were written to."]
+    pages_written_back: Annotated[Count | None, "Pages of these files that were written back, however dirtied."]
+
+
+CALLS_TABLES: dict[str, type] = {
+    "file_access": FileAccessRow,
+    "syscalls": SyscallRow,
+    "io_modes": IoModeRow,
+    "faults": FaultRow,
 }

@@ -1,130 +1,189 @@
 """Tables of comparisons and findings."""
 
-from knobscope.tables.case import CASE
+from typing import Annotated, TypedDict
 
-__all__ = ["DETECTION_TABLES"]
+from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, Text, Truth
 
-DETECTION_TABLES: dict[str, dict[str, str]] = {
-    # One-at-a-time effects against the sentinel of the same block, per metric; natural-log ratios or differences.
-    "effects": {
-        **CASE,
-        "tier": "VARCHAR",
-        "tier_rank": "INTEGER",
-        "knob": "VARCHAR",
-        "value": "VARCHAR",
-        "baseline": "VARCHAR",
-        "unit": "VARCHAR",
-        "step": "INTEGER",  # place above (+) or below (-) the baseline in the knob's order; NULL for special values
-        "metric": "VARCHAR",
-        "estimate": "DOUBLE",
-        "low": "DOUBLE",
-        "high": "DOUBLE",
-        "p_value": "DOUBLE",
-        "q_value": "DOUBLE",  # false discovery rate (Benjamini-Hochberg) over all effects of the metric
-        "standard_error": "DOUBLE",
-        "degrees": "INTEGER",  # residual degrees of freedom
-        "noise": "DOUBLE",  # standard deviation of one run
-        "reference": "DOUBLE",  # mean of the sentinel on the metric's own scale (geometric where effects are ratios)
-        "runs": "INTEGER",
-        "blocks": "INTEGER",
-        "expect": "VARCHAR",
-        "mechanism": "VARCHAR",
-        "durability": "BOOLEAN",
-    },
-    # Whether the runs of a sweep block can be compared with each other; a resumed block has a row per session.
-    "blocks": {
-        "block_id": "VARCHAR",
-        "session": "VARCHAR",
-        **CASE,
-        "sessions": "INTEGER",  # of the whole block
-        "runs": "INTEGER",  # ok ones
-        "sentinels": "INTEGER",  # ok ones
-        "sentinel_change": "DOUBLE",  # natural-log ratio of throughput, last sentinel against the first
-        "drift": "DOUBLE",  # natural-log change of throughput from the first run to the last, as a straight line
-        "drift_p": "DOUBLE",
-        "bend": "DOUBLE",  # natural-log distance of both ends from the middle, beside the straight line
-        "bend_p": "DOUBLE",
-        "treatment": "VARCHAR",  # none | position (its drift is a term of the model) | dropped
-        "reason": "VARCHAR",
-    },
-    # Effects on throughput compared between two devices of different tiers: higher minus lower, natural-log ratios.
-    "tier_contrasts": {
-        "dbms": "VARCHAR",
-        "workload": "VARCHAR",
-        "knob": "VARCHAR",
-        "value": "VARCHAR",
-        "baseline": "VARCHAR",
-        "lower_device": "VARCHAR",
-        "higher_device": "VARCHAR",
-        "estimate": "DOUBLE",
-        "low": "DOUBLE",
-        "high": "DOUBLE",
-        "p_value": "DOUBLE",
-        "q_value": "DOUBLE",  # over all contrasts of the study
-    },
-    # How much slower reads are while the device also writes, in runs of the default configuration of the sweep.
-    "interference": {
-        **CASE,
-        "runs": "INTEGER",  # that have intervals of both kinds
-        "quiet_us": "DOUBLE",  # mean latency of a read while (nearly) nothing is written
-        "busy_us": "DOUBLE",  # while no less is written than usual
-        "estimate": "DOUBLE",  # natural-log ratio, busy to quiet
-        "low": "DOUBLE",
-        "high": "DOUBLE",
-        "p_value": "DOUBLE",
-        "q_value": "DOUBLE",  # over all cases
-        "gain": "DOUBLE",  # natural-log ratio of throughput, if all reads were as fast as in quiet: an upper bound
-        "gain_low": "DOUBLE",
-        "gain_high": "DOUBLE",
-    },
-    # Order in which a file is asked for (system calls) and is read or written on the device, in runs of the default
-    # configuration of the sweep. Files whose names change from run to run go together by their role.
-    "access_contrasts": {
-        **CASE,
-        "file": "VARCHAR",
-        "role": "VARCHAR",
-        "op": "VARCHAR",
-        "runs": "INTEGER",
-        "calls": "BIGINT",
-        "requests": "BIGINT",
-        "call_bytes": "DOUBLE",  # in the mean of a call
-        "request_bytes": "DOUBLE",
-        "logical_share": "DOUBLE",  # sequential, of the calls
-        "device_share": "DOUBLE",  # sequential, of the requests
-        "logical_pattern": "VARCHAR",
-        "device_pattern": "VARCHAR",
-        "estimate": "DOUBLE",  # device minus logical
-        "low": "DOUBLE",
-        "high": "DOUBLE",
-        "p_value": "DOUBLE",
-        "q_value": "DOUBLE",  # over all files of the study
-    },
-    # Every knob that a DBMS of the study has, whether the study varies it or not.
-    "knobs": {
-        "dbms": "VARCHAR",
-        "knob": "VARCHAR",
-        "mechanism": "VARCHAR",
-        "in_study": "BOOLEAN",
-    },
-    "cases": {
-        **CASE,
-        "workload_class": "VARCHAR",
-        "threads": "INTEGER",  # of the load generator
-        "dedicated": "BOOLEAN",  # whether the DBMS has the file system to itself
-    },
-    "findings": {
-        "rule": "VARCHAR",
-        **CASE,
-        "knob": "VARCHAR",
-        "value": "VARCHAR",
-        "verdict": "VARCHAR",  # mismatch | none | insufficient
-        "effect": "DOUBLE",
-        "effect_low": "DOUBLE",
-        "effect_high": "DOUBLE",
-        "penalty": "DOUBLE",
-        "evidence": "VARCHAR",  # JSON
-        "sentence": "VARCHAR",
-        "confirmed": "VARCHAR",  # yes | no | not_tested
-        "confirmation": "VARCHAR",  # sentence on the fio runs that reproduce it
-    },
+__all__ = [
+    "DETECTION_TABLES",
+    "AccessContrastRow",
+    "BlockRow",
+    "CaseRow",
+    "EffectRow",
+    "EstimateColumns",
+    "FindingRow",
+    "InterferenceRow",
+    "KnobRow",
+    "TierContrastRow",
+]
+
+
+class EstimateColumns(TypedDict, total=False):
+    """An estimate with how sure it is."""
+
+    estimate: Annotated[Real | None, "The estimate; the table says of what."]
+    low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    high: Annotated[Real | None, "Upper end of its 95 % interval."]
+    p_value: Annotated[Real | None, "p value: that there is no effect."]
+    q_value: Annotated[
+        Real | None, "The p value adjusted to a false discovery rate (Benjamini-Hochberg) over the family of tests."
+    ]
+
+
+class EffectRow(CaseColumns, EstimateColumns, total=False):
+    """Effects of one knob value at a time against the default configuration of the same block, per metric.
+
+    `estimate` is a natural-log ratio, or a difference for metrics that are shares. The family of `q_value` is all
+    effects on the metric.
+    """
+
+    tier: Annotated[Text | None, "Storage class of the device."]
+    tier_rank: Annotated[Integer | None, "Order of the tiers; higher is faster."]
+    knob: Annotated[Text, "Knob."]
+    value: Annotated[Text, "Its value: JSON, words without quotes."]
+    baseline: Annotated[Text, "Its value in the default configuration."]
+    unit: Annotated[Text | None, "Unit of these values, as the DBMS counts it."]
+    step: Annotated[
+        Integer | None,
+        "Steps above (+) or below (-) the default in the order of the knob's values; NULL for special values.",
+    ]
+    metric: Annotated[Text, "Metric: a column of `runs`, or a figure of the I/O profile."]
+    standard_error: Annotated[Real | None, "Standard error of the estimate."]
+    degrees: Annotated[Real | None, "Degrees of freedom of the interval (Welch and Satterthwaite's)."]
+    noise: Annotated[Real | None, "Standard deviation of one run."]
+    reference: Annotated[
+        Real | None,
+        "Mean of the default configuration on the metric's own scale (the geometric one where effects are ratios).",
+    ]
+    runs: Annotated[Integer, "Runs with this value that were compared."]
+    blocks: Annotated[Integer, "Blocks that these runs lie in."]
+    stalled: Annotated[Integer, "Runs with this value that were set aside, because they were many times slower."]
+    expect: Annotated[Text | None, "What raising the knob should do to performance, as its spec says."]
+    mechanism: Annotated[Text, "I/O mechanism that the knob steers."]
+    durability: Annotated[Truth, "Whether the value risks committed data."]
+
+
+class BlockRow(CaseColumns, total=False):
+    """Whether the runs of a sweep block can be compared with each other; a block that was resumed has several sessions.
+
+    Changes are of throughput, as natural-log ratios.
+    """
+
+    block_id: Annotated[Text, "Block, as in `runs`."]
+    session: Annotated[Text, "Session, as in `runs`."]
+    sessions: Annotated[Integer, "Sessions of the whole block."]
+    runs: Annotated[Integer, "Runs that succeeded."]
+    sentinels: Annotated[Integer, "Runs of the default configuration that succeeded."]
+    sentinel_change: Annotated[Real | None, "Last run of the default configuration against the first."]
+    drift: Annotated[Real | None, "Change from the first run to the last, as a straight line."]
+    drift_p: Annotated[Real | None, "p value: that there is no drift."]
+    bend: Annotated[Real | None, "Distance of both ends from the middle, beside the straight line."]
+    bend_p: Annotated[Real | None, "p value: that there is no bend."]
+    treatment: Annotated[Text, "`none`, `position` (its drift is a term of the model) or `dropped`."]
+    reason: Annotated[Text, "Why."]
+
+
+class TierContrastRow(EstimateColumns, total=False):
+    """Effects on throughput compared between two devices of different tiers: higher minus lower, natural-log ratios.
+
+    The family of `q_value` is all contrasts of the study.
+    """
+
+    dbms: Annotated[Text, "DBMS, by the name of its spec."]
+    workload: Annotated[Text, "Workload, by the name of its spec."]
+    knob: Annotated[Text, "Knob."]
+    value: Annotated[Text, "Its value."]
+    baseline: Annotated[Text, "Its value in the default configuration."]
+    lower_device: Annotated[Text, "Device of the lower tier."]
+    higher_device: Annotated[Text, "Device of the higher tier."]
+
+
+class InterferenceRow(CaseColumns, EstimateColumns, total=False):
+    """How much slower reads are while the device also writes, in runs of the default configuration of the sweep.
+
+    `estimate` is the natural-log ratio of latency, busy to quiet; the family of `q_value` is all cases.
+    """
+
+    runs: Annotated[Integer, "Runs that have intervals of both kinds."]
+    quiet_us: Annotated[Real | None, "Mean latency of a read while nothing, or nearly nothing, is written."]
+    busy_us: Annotated[Real | None, "Mean latency of a read while no less is written than usual."]
+    gain: Annotated[
+        Real | None, "Natural-log ratio of throughput, if all reads were as fast as in quiet: an upper bound."
+    ]
+    gain_low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    gain_high: Annotated[Real | None, "Upper end of its 95 % interval."]
+
+
+class AccessContrastRow(CaseColumns, EstimateColumns, total=False):
+    """The order in which a file is asked for in system calls, and in which the device reads or writes it.
+
+    In runs of the default configuration of the sweep. Files whose names change from run to run go together by their
+    role. `estimate` is the sequential share on the device minus that of the calls; the family of `q_value` is all
+    files of the study.
+    """
+
+    file: Annotated[Text, "Path below the data directory."]
+    role: Annotated[Text, "As in `files`."]
+    op: Annotated[Text, "`read` or `write`."]
+    runs: Annotated[Integer, "Runs that were compared."]
+    calls: Annotated[Count, "System calls on the file, of all these runs."]
+    requests: Annotated[Count, "Requests for the file, of all these runs."]
+    call_bytes: Annotated[Real | None, "Mean size of a call."]
+    request_bytes: Annotated[Real | None, "Mean size of a request."]
+    logical_share: Annotated[Real | None, "Sequential share of the calls."]
+    device_share: Annotated[Real | None, "Sequential share of the requests."]
+    logical_pattern: Annotated[Text | None, "Pattern of the calls."]
+    device_pattern: Annotated[Text | None, "Pattern of the requests."]
+
+
+class KnobRow(TypedDict, total=False):
+    """Every knob that a DBMS of the study has, whether the study varies it or not."""
+
+    dbms: Annotated[Text, "DBMS, by the name of its spec."]
+    knob: Annotated[Text, "Knob."]
+    mechanism: Annotated[Text, "I/O mechanism that it steers."]
+    in_study: Annotated[Truth, "Whether the study varies it."]
+
+
+class CaseRow(CaseColumns, total=False):
+    """The cases of the study."""
+
+    workload_class: Annotated[Text, "`read` or `write`, what dominates the workload."]
+    threads: Annotated[Integer, "Threads of the load generator."]
+    dedicated: Annotated[Truth, "Whether the DBMS has the file system to itself."]
+
+
+class _JudgedColumns(TypedDict, total=False):
+    rule: Annotated[Text, "Rule."]
+
+
+class FindingRow(_JudgedColumns, CaseColumns, total=False):
+    """Verdicts of the mismatch rules."""
+
+    knob: Annotated[Text | None, "Knob; NULL where the rule judges no knob."]
+    value: Annotated[Text | None, "Its value."]
+    verdict: Annotated[Text, "`mismatch`, `none` or `insufficient`."]
+    effect: Annotated[Real | None, "Effect that it is judged by, as the rule defines it."]
+    effect_low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    effect_high: Annotated[Real | None, "Upper end of its 95 % interval."]
+    penalty: Annotated[Real | None, "How much it costs, as the rule defines it; the order of the findings."]
+    evidence: Annotated[Text | None, "JSON: the figures that it is judged by."]
+    sentence: Annotated[Text, "The finding in words."]
+    confirmed: Annotated[
+        Text | None,
+        "Whether an experiment bore the named cause out: `yes`, `no` (the finding is withdrawn), `not_tested`; "
+        "`found`: the rule names no cause, and the experiment found one.",
+    ]
+    confirmation: Annotated[Text | None, "What the experiment showed, in words."]
+
+
+DETECTION_TABLES: dict[str, type] = {
+    "effects": EffectRow,
+    "blocks": BlockRow,
+    "tier_contrasts": TierContrastRow,
+    "interference": InterferenceRow,
+    "access_contrasts": AccessContrastRow,
+    "knobs": KnobRow,
+    "cases": CaseRow,
+    "findings": FindingRow,
 }

@@ -1,85 +1,145 @@
 """Tables of measured runs: their outcome, and what load client and DBMS said."""
 
-from knobscope.tables.case import CASE
+from typing import Annotated, TypedDict
 
-__all__ = ["RUNS_TABLES"]
+from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Time, Truth
 
-RUNS_TABLES: dict[str, dict[str, str]] = {
-    "runs": {
-        "run_id": "VARCHAR",
-        "study": "VARCHAR",
-        "block_id": "VARCHAR",
-        "phase": "VARCHAR",
-        "round": "INTEGER",
-        "position": "INTEGER",
-        **CASE,
-        "dbms_version": "VARCHAR",
-        "tier": "VARCHAR",
-        "workload_class": "VARCHAR",
-        "config_id": "VARCHAR",
-        "is_sentinel": "BOOLEAN",
-        "repeat": "INTEGER",
-        "status": "VARCHAR",  # ok | failed_start | failed_run | rejected_value | timeout | invalid
-        "reason": "VARCHAR",
-        "log_tail": "VARCHAR",
-        "started_at": "TIMESTAMP",
-        "machine": "VARCHAR",  # kernel, processor, memory
-        "session": "VARCHAR",  # one call of `measure`; a block that was resumed has several
-        "window_s": "DOUBLE",
-        "window_change": "DOUBLE",  # of throughput from begin to end of the window, as a share of its median
-        "window_trend_p": "DOUBLE",  # that there is no trend at all; NULL: too few intervals to tell
-        "window_steady": "BOOLEAN",  # whether the change is small, or could be chance
-        "overhead_s": "DOUBLE",  # everything but warm-up and the measured window
-        "operations": "BIGINT",
-        "failed_operations": "BIGINT",
-        "throughput_ops": "DOUBLE",
-        "latency_mean_us": "DOUBLE",
-        "latency_p50_us": "DOUBLE",
-        "latency_p95_us": "DOUBLE",
-        "latency_p99_us": "DOUBLE",
-        "cpu_s": "DOUBLE",
-        "cpu_share": "DOUBLE",  # of all cores of the machine, over the measured window
-        "monitor": "VARCHAR",  # bpf | procfs
-        "monitor_reason": "VARCHAR",  # why procfs had to take the place of bpf
-        "lost_events": "BIGINT",
-        "starts_without_completion": "BIGINT",
-        "completions_without_start": "BIGINT",
-        "unattributed_share": "DOUBLE",
-        "files_overflow": "BIGINT",  # requests of more files than fit
-        "addresses_overflow": "BIGINT",
-    },
-    # The overhead of a run by phase, in their order; `load` is what warm-up and window took beyond their lengths.
-    "phases": {
-        "run_id": "VARCHAR",
-        "phase": "VARCHAR",  # restore | start | connect | load | collect | stop | clean
-        "seconds": "DOUBLE",
-    },
-    "effective_values": {
-        "run_id": "VARCHAR",
-        "knob": "VARCHAR",
-        "requested": "VARCHAR",
-        "effective": "VARCHAR",
-    },
-    "intervals": {
-        "run_id": "VARCHAR",
-        "t_s": "DOUBLE",
-        "ops": "BIGINT",
-        "failed": "BIGINT",
-        "latency_p95_us": "DOUBLE",
-        "latency_p99_us": "DOUBLE",
-    },
-    "operations": {
-        "run_id": "VARCHAR",
-        "operation": "VARCHAR",
-        "ok": "BIGINT",
-        "failed": "BIGINT",
-        "retried": "BIGINT",  # attempts that were repeated because they conflicted with others; null where not known
-        "per_minute": "DOUBLE",  # of ok; of NEW_ORDER what TPC-C calls tpmC
-        "latency_mean_us": "DOUBLE",
-        "latency_p50_us": "DOUBLE",
-        "latency_p95_us": "DOUBLE",
-        "latency_p99_us": "DOUBLE",
-    },
-    # What the data was checked for after the run; one that does not hold makes the run invalid.
-    "checks": {"run_id": "VARCHAR", "condition": "VARCHAR", "holds": "BOOLEAN", "detail": "VARCHAR"},
+__all__ = [
+    "RUNS_TABLES",
+    "CheckRow",
+    "EffectiveValueRow",
+    "IntervalRow",
+    "MonitorFacts",
+    "OperationRow",
+    "PhaseRow",
+    "RunRow",
+]
+
+
+class MonitorFacts(TypedDict, total=False):
+    """What the monitor says of its own counting; NULL where totals of procfs had to do."""
+
+    lost_events: Annotated[Count | None, "Events that found the kernel's buffer full."]
+    starts_without_completion: Annotated[Count | None, "Requests that were issued in the window and not seen to end."]
+    completions_without_start: Annotated[Count | None, "Requests that ended in the window and were not seen to begin."]
+    unattributed_share: Annotated[Real | None, "Share of the requests of which nobody knows who asked for them."]
+    files_overflow: Annotated[Count | None, "Requests of more files than the monitor can count apart."]
+    addresses_overflow: Annotated[Count | None, "Requests whose file and address both found no room."]
+    hidden_completions: Annotated[
+        Count | None, "Requests whose end no program saw: they count as in flight until their tag is used again."
+    ]
+    depth_excess: Annotated[Real | None, "By how much these may have raised the mean depth, at most."]
+    missed_events: Annotated[
+        Count | None, "Events, of any device, that a program missed because it was interrupted by itself."
+    ]
+    unwritten_bytes: Annotated[
+        Count | None, "Bytes that the DBMS left in the page cache when the window ended, not yet written; at most."
+    ]
+
+
+class RunRow(RunColumns, CaseColumns, MonitorFacts, total=False):
+    """All runs of the study, also those that failed: what ran, how it ended, and its figures."""
+
+    study: Annotated[Text, "Name of the study."]
+    block_id: Annotated[Text, "Block: dbms/device/workload/phase-round-number."]
+    phase: Annotated[Text, "`screen`, `sweep` or `tune`."]
+    round: Annotated[Integer, "Round of the phase, from 0."]
+    position: Annotated[Integer, "Position in the order of its block, from 0."]
+    dbms_version: Annotated[Text, "Version that the DBMS told when its data was loaded."]
+    tier: Annotated[Text, "Storage class of the device."]
+    workload_class: Annotated[Text, "`read` or `write`, what dominates the workload."]
+    config_id: Annotated[Text, "Configuration; equal settings have equal ids. See `knob_values`."]
+    is_sentinel: Annotated[Truth, "Whether it is a run of the default configuration inside a block."]
+    repeat: Annotated[Integer, "Number of the repetition of its configuration, from 0."]
+    status: Annotated[Text, "`ok`, `failed_start`, `failed_run`, `rejected_value`, `timeout` or `invalid`."]
+    reason: Annotated[Text | None, "Why it failed; NULL for `ok`."]
+    log_tail: Annotated[Text | None, "Last lines of the server or of the load generator, when it failed."]
+    disturbance: Annotated[
+        Text | None, "What seems to have ended it from outside, though the default configuration ran well after it."
+    ]
+    started_at: Annotated[Time, "When it began (UTC)."]
+    machine: Annotated[Text, "Kernel, processor and memory of the machine."]
+    session: Annotated[Text, "Begin of the session that measured it; a block that was resumed later has several."]
+    window_s: Annotated[Real, "Length of the measured window."]
+    window_change: Annotated[
+        Real | None, "Change of throughput from begin to end of the window, as a share of its median."
+    ]
+    window_trend_p: Annotated[
+        Real | None, "p value: that there is no trend in the window; NULL: too few intervals to tell."
+    ]
+    window_steady: Annotated[Truth | None, "Whether that change is small, or could be chance."]
+    overhead_s: Annotated[Real, "Time of the run beside warm-up and measured window."]
+    operations: Annotated[Count, "Operations of the window that succeeded."]
+    failed_operations: Annotated[Count, "Operations of the window that failed."]
+    throughput_ops: Annotated[Real, "Successful operations per second."]
+    latency_mean_us: Annotated[Real | None, "Mean latency of a successful operation."]
+    latency_p50_us: Annotated[Real | None, "Median latency."]
+    latency_p95_us: Annotated[Real | None, "95th percentile of latency."]
+    latency_p99_us: Annotated[Real | None, "99th percentile of latency."]
+    cpu_s: Annotated[Real | None, "CPU time of the DBMS in the window; of an embedded one, with its load client."]
+    cpu_share: Annotated[Real | None, "That CPU time as a share of all cores over the window."]
+    monitor: Annotated[Text, "`bpf`: every request was counted in the kernel; `procfs`: totals only."]
+    monitor_reason: Annotated[Text | None, "Why only procfs was available."]
+
+
+class PhaseRow(RunColumns, total=False):
+    """Where the time of a run went beside warm-up and window, in this order."""
+
+    phase: Annotated[
+        Text,
+        "`restore`, `start`, `connect`, `load` (what warm-up and window took beyond their lengths), `collect`, `stop` "
+        "or `clean`.",
+    ]
+    seconds: Annotated[Real, "Time spent in it, in seconds."]
+
+
+class EffectiveValueRow(RunColumns, total=False):
+    """What was asked of each knob in a run, and what the DBMS said is in force."""
+
+    knob: Annotated[Text, "Knob."]
+    requested: Annotated[Text, "Value that was asked for, as the DBMS writes it."]
+    effective: Annotated[Text | None, "Value that the DBMS told; NULL where it cannot be asked."]
+
+
+class IntervalRow(RunColumns, total=False):
+    """Throughput and latency of a run over time, by interval of a second or less."""
+
+    t_s: Annotated[Real, "End of the interval, from the begin of the window."]
+    ops: Annotated[Count, "Operations of the interval that succeeded."]
+    failed: Annotated[Count, "Operations of the interval that failed."]
+    latency_p95_us: Annotated[Real | None, "95th percentile of latency in the interval."]
+    latency_p99_us: Annotated[Real | None, "99th percentile of latency in the interval."]
+
+
+class OperationRow(RunColumns, total=False):
+    """Figures of a run by kind of operation: READ, UPDATE, ... of YCSB, transactions of TPC-C, queries of TPC-H."""
+
+    operation: Annotated[Text, "Kind of operation."]
+    ok: Annotated[Count, "Operations that succeeded."]
+    failed: Annotated[Count, "Operations that failed."]
+    retried: Annotated[
+        Count | None, "Attempts that were repeated because they conflicted with others; NULL where not known."
+    ]
+    per_minute: Annotated[Real, "Successful ones per minute; of NEW_ORDER what TPC-C calls tpmC."]
+    latency_mean_us: Annotated[Real | None, "Mean latency of the successful ones."]
+    latency_p50_us: Annotated[Real | None, "Median latency."]
+    latency_p95_us: Annotated[Real | None, "95th percentile of latency."]
+    latency_p99_us: Annotated[Real | None, "99th percentile of latency."]
+
+
+class CheckRow(RunColumns, total=False):
+    """What the data was checked for after the run; one condition that does not hold makes the run invalid."""
+
+    condition: Annotated[Text, "Condition."]
+    holds: Annotated[Truth, "Whether it holds."]
+    detail: Annotated[Text | None, "What was found."]
+
+
+RUNS_TABLES: dict[str, type] = {
+    "runs": RunRow,
+    "phases": PhaseRow,
+    "effective_values": EffectiveValueRow,
+    "intervals": IntervalRow,
+    "operations": OperationRow,
+    "checks": CheckRow,
 }

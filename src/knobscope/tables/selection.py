@@ -1,80 +1,111 @@
 """Tables of rankings: which knobs matter, where, to what, and for how certain."""
 
-from knobscope.tables.case import CASE
+from typing import Annotated, TypedDict
 
-__all__ = ["SELECTION_TABLES"]
+from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
-SELECTION_TABLES: dict[str, dict[str, str]] = {
-    "importance": {
-        **CASE,
-        "round": "INTEGER",
-        "model": "VARCHAR",
-        "knob": "VARCHAR",
-        "rank": "INTEGER",
-        "importance": "DOUBLE",
-        "permutation": "DOUBLE",
-        "above_noise": "BOOLEAN",
-        "selected": "BOOLEAN",
-    },
-    "important_points": {
-        **CASE,
-        "knob": "VARCHAR",
-        "type": "VARCHAR",  # knee | turning | cliff
-        "value": "VARCHAR",
-        "turn_ratio": "DOUBLE",
-        "share": "DOUBLE",  # of the variance, explained by the knob's main effect
-        "score": "DOUBLE",  # turn ratio x share: the order of the points
-    },
-    # How the rank of a knob changes between two cases that differ in device only, or in workload only.
-    "rank_drift": {
-        "dbms": "VARCHAR",
-        "changed": "VARCHAR",  # device | workload
-        "same": "VARCHAR",  # the workload or device that both have
-        "from_case": "VARCHAR",  # the device or workload of each
-        "to_case": "VARCHAR",
-        "knob": "VARCHAR",
-        "rank_from": "INTEGER",
-        "rank_to": "INTEGER",
-        "change": "INTEGER",
-        "drifts": "BOOLEAN",  # rank intervals apart, both rankings trustworthy, above noise in one of them
-    },
-    "rank_overlap": {
-        "dbms": "VARCHAR",
-        "changed": "VARCHAR",
-        "same": "VARCHAR",
-        "from_case": "VARCHAR",
-        "to_case": "VARCHAR",
-        "top": "INTEGER",  # so many leaders were compared
-        "overlap": "INTEGER",
-        "only_from": "VARCHAR",  # leaders of one case alone
-        "only_to": "VARCHAR",
-        "rank_correlation": "DOUBLE",  # Spearman's, over all knobs
-        "drifting": "INTEGER",
-        "trustworthy": "BOOLEAN",  # both rankings
-    },
-    # What a knob does to the I/O profile, from the screening runs; responses are counted per operation of the load.
-    "io_related": {
-        **CASE,
-        "knob": "VARCHAR",
-        "response": "VARCHAR",
-        "runs": "INTEGER",  # configurations that it was tested with
-        "explained_share": "DOUBLE",  # of the variance of the normal scores, beside stronger knobs
-        "p_value": "DOUBLE",
-        "q_value": "DOUBLE",  # over all knobs and responses of the case
-        "verdict": "VARCHAR",  # related | none | insufficient
-    },
-    "fits": {
-        **CASE,
-        "round": "INTEGER",  # NULL where a model of an earlier study took the place of screening
-        "prior": "VARCHAR",  # that model
-        "model": "VARCHAR",
-        "runs": "INTEGER",
-        "stopped": "BOOLEAN",
-        "reason": "VARCHAR",
-        "r2_min": "DOUBLE",
-        "r2_median": "DOUBLE",
-        "holdout_r2": "DOUBLE",
-        "trustworthy": "BOOLEAN",
-        "reason_trust": "VARCHAR",
-    },
+__all__ = [
+    "SELECTION_TABLES",
+    "FitRow",
+    "ImportanceRow",
+    "ImportantPointRow",
+    "IoRelatedRow",
+    "RankDriftRow",
+    "RankOverlapRow",
+]
+
+
+class ImportanceRow(CaseColumns, total=False):
+    """The ranking of the knobs after each screening round."""
+
+    round: Annotated[Integer | None, "Screening round, from 0; NULL for the ranking of an earlier study."]
+    model: Annotated[Text, "Statistical model that ranked."]
+    knob: Annotated[Text, "Knob."]
+    rank: Annotated[Integer, "Its rank; 1 matters most."]
+    importance: Annotated[Real, "The model's own measure of importance."]
+    permutation: Annotated[Real, "R2 on held-out runs that is lost when the knob's values are shuffled."]
+    above_noise: Annotated[Truth, "Whether it beats columns of pure chance."]
+    selected: Annotated[Truth, "Whether it went on to the sweep."]
+
+
+class ImportantPointRow(CaseColumns, total=False):
+    """Values of a knob at which its effect changes."""
+
+    knob: Annotated[Text, "Knob."]
+    type: Annotated[Text, "`knee`, `turning` (point) or `cliff`."]
+    value: Annotated[Text, "Value of the knob."]
+    turn_ratio: Annotated[Real, "How sharply the curve turns there."]
+    share: Annotated[Real, "Share of the variance that the knob's main effect explains."]
+    score: Annotated[Real, "Turn ratio times share: the order of the points."]
+
+
+class _TwoCases(TypedDict, total=False):
+    dbms: Annotated[Text, "DBMS, by the name of its spec."]
+    changed: Annotated[Text, "In what the two cases differ: `device` or `workload`."]
+    same: Annotated[Text, "The workload or device that both have."]
+    from_case: Annotated[Text, "The device or workload of the first."]
+    to_case: Annotated[Text, "The device or workload of the second."]
+
+
+class RankDriftRow(_TwoCases, total=False):
+    """How the rank of a knob changes between two cases that differ in device only, or in workload only."""
+
+    knob: Annotated[Text, "Knob."]
+    rank_from: Annotated[Integer, "Rank in the first case."]
+    rank_to: Annotated[Integer, "Rank in the second case."]
+    change: Annotated[Integer, "Difference of the ranks."]
+    drifts: Annotated[
+        Truth, "Whether the intervals of the ranks lie apart, both rankings can be trusted, and one is above noise."
+    ]
+
+
+class RankOverlapRow(_TwoCases, total=False):
+    """How far the rankings of two such cases agree."""
+
+    top: Annotated[Integer, "So many first knobs of each were compared."]
+    overlap: Annotated[Integer, "So many of them are in both."]
+    only_from: Annotated[Text, "First knobs of the first case alone."]
+    only_to: Annotated[Text, "First knobs of the second case alone."]
+    rank_correlation: Annotated[Real | None, "Spearman's rank correlation over all knobs."]
+    drifting: Annotated[Integer, "Knobs whose rank drifts."]
+    trustworthy: Annotated[Truth, "Whether both rankings can be trusted."]
+
+
+class IoRelatedRow(CaseColumns, total=False):
+    """What a knob does to the I/O profile, from the screening runs; responses are counted per operation of the load."""
+
+    knob: Annotated[Text, "Knob."]
+    response: Annotated[Text, "Figure of the I/O profile."]
+    runs: Annotated[Integer, "Configurations that it was tested with."]
+    explained_share: Annotated[Real | None, "Share of the variance of the normal scores, beside stronger knobs."]
+    p_value: Annotated[Real | None, "p value: that the knob does nothing to it."]
+    q_value: Annotated[
+        Real | None, "The p value adjusted to a false discovery rate over all knobs and responses of the case."
+    ]
+    verdict: Annotated[Text, "`related`, `none` or `insufficient`."]
+
+
+class FitRow(CaseColumns, total=False):
+    """The statistical model after each screening round, and whether screening could stop."""
+
+    round: Annotated[Integer | None, "Screening round, from 0; NULL where a prior replaces screening."]
+    prior: Annotated[Text | None, "Name of that prior."]
+    model: Annotated[Text, "Statistical model that ranked."]
+    runs: Annotated[Integer, "Runs that it was fitted to."]
+    stopped: Annotated[Truth, "Whether screening may stop."]
+    reason: Annotated[Text, "Why, or why not."]
+    r2_min: Annotated[Real | None, "Smallest R2 over the splits into training and test runs."]
+    r2_median: Annotated[Real | None, "Median R2 over the splits."]
+    holdout_r2: Annotated[Real | None, "R2 on configurations that the fit did not see."]
+    trustworthy: Annotated[Truth, "Whether the ranking can be trusted."]
+    reason_trust: Annotated[Text | None, "Why, or why not."]
+
+
+SELECTION_TABLES: dict[str, type] = {
+    "importance": ImportanceRow,
+    "important_points": ImportantPointRow,
+    "rank_drift": RankDriftRow,
+    "rank_overlap": RankOverlapRow,
+    "io_related": IoRelatedRow,
+    "fits": FitRow,
 }

@@ -1,35 +1,43 @@
 """Tables of a trace of single requests."""
 
-__all__ = ["TRACE_TABLES"]
+from typing import Annotated, TypedDict
+
+from knobscope.tables.declaring import Count, Integer, Text, Truth, Unsigned
+
+__all__ = ["TRACE_ROWS", "EventRow", "LostRow"]
+
+
+class EventRow(TypedDict, total=False):
+    """Every request that was issued in the run, in order of issue."""
+
+    ts_ns: Annotated[Count, "Time of issue, from the begin of the run."]
+    lba: Annotated[Count, "First sector of 512 bytes, on the whole disk."]
+    bytes: Annotated[Count, "Length."]
+    op: Annotated[Text, "`read`, `write`, `discard` or `flush`."]
+    file: Annotated[Text | None, "File; NULL: not known, or none."]
+    offset: Annotated[Count | None, "Begin of the request in the file, in bytes."]
+    lat_ns: Annotated[Count | None, "Time from issue to completion; NULL: the kernel showed no completion."]
+    wait_ns: Annotated[Count | None, "Time from the making of the request to its issue."]
+    queue: Annotated[Integer | None, "Hardware queue."]
+    owner: Annotated[Text, "`own`, `inode`, `journal`, `flush`, `foreign`, `unknown` or `unseen`."]
+    pid: Annotated[Integer | None, "Process that submitted it; NULL for a flush, which nobody submits."]
+    comm: Annotated[Text | None, "Name of that process."]
+    fua: Annotated[Truth, "Whether it must be on the medium before it ends (FUA)."]
+    preflush: Annotated[Truth, "Whether it asks for a flush of the device's cache first."]
+    sync: Annotated[Truth, "Whether somebody waits for it."]
+    meta: Annotated[Truth, "Whether it is for the file system's own data."]
+    failed: Annotated[Truth, "Whether it ended with an error."]
+    device: Annotated[Text | None, "File system, as MAJ:MIN."]
+    inode: Annotated[Unsigned | None, "Inode of the file."]
+
+
+class LostRow(TypedDict, total=False):
+    """What was recorded and lost each time that events were taken out of the kernel's buffer, about ten a second."""
+
+    ts_ns: Annotated[Count, "When, from the begin of the run; the last one is its end."]
+    recorded: Annotated[Count, "Events that were kept since the row before."]
+    lost: Annotated[Count, "Events that were not: the buffer was full, or the trace had its full length."]
+
 
 #: In a directory of their own per run; no part of a study's database.
-TRACE_TABLES: dict[str, dict[str, str]] = {
-    # One row per request that was issued and completed in the run, in order of issue.
-    "events": {
-        "ts_ns": "BIGINT",  # of issue, from the begin of the run
-        "lba": "BIGINT",  # first sector of 512 bytes, on the whole disk
-        "bytes": "BIGINT",
-        "op": "VARCHAR",  # read | write | discard | flush
-        "file": "VARCHAR",  # NULL: not known, or none
-        "offset": "BIGINT",  # in the file, bytes
-        "lat_ns": "BIGINT",  # from issue to completion; NULL: the kernel showed no completion
-        "wait_ns": "BIGINT",  # from the making of the request to its issue
-        "queue": "INTEGER",  # hardware queue
-        "owner": "VARCHAR",  # own | inode | journal | flush | foreign | unknown | unseen
-        "pid": "INTEGER",  # process that submitted it; NULL for a flush, which nobody submits
-        "comm": "VARCHAR",  # its name
-        "fua": "BOOLEAN",
-        "preflush": "BOOLEAN",
-        "sync": "BOOLEAN",
-        "meta": "BOOLEAN",
-        "failed": "BOOLEAN",
-        "device": "VARCHAR",  # MAJ:MIN of the file system
-        "inode": "UBIGINT",
-    },
-    # One row per time that events were taken out of the kernel's buffer, about ten a second.
-    "lost": {
-        "ts_ns": "BIGINT",  # when, from the begin of the run; the last one is its end
-        "recorded": "BIGINT",  # events since the row before
-        "lost": "BIGINT",  # of which there is no event: the buffer was full, or the trace had its full length
-    },
-}
+TRACE_ROWS: dict[str, type] = {"events": EventRow, "lost": LostRow}

@@ -1,31 +1,37 @@
 """Tables of tuners: what they tried and found."""
 
-from knobscope.tables.case import CASE
+from typing import Annotated
 
-__all__ = ["TUNING_TABLES"]
+from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
-TUNING_TABLES: dict[str, dict[str, str]] = {
-    # Configurations that tuners tried; their runs are in `runs`, with the default configuration between them.
-    "trials": {
-        **CASE,
-        "space": "VARCHAR",  # topK or all
-        "knobs": "INTEGER",  # in the space
-        "seed": "INTEGER",
-        "trial": "INTEGER",  # from 1
-        "run_id": "VARCHAR",
-        "config_id": "VARCHAR",
-        "is_winner": "BOOLEAN",  # the best of its tuner, and better than the default was
-    },
-    # The best configuration of each tuner, measured again in blocks with the default; natural-log ratios to it.
-    "tuned": {
-        **CASE,
-        "space": "VARCHAR",
-        "seed": "INTEGER",
-        "trial": "INTEGER",  # that found it; NULL: none beat the default
-        "config_id": "VARCHAR",
-        "estimate": "DOUBLE",
-        "low": "DOUBLE",
-        "high": "DOUBLE",
-        "runs": "INTEGER",
-    },
-}
+__all__ = ["TUNING_TABLES", "TrialRow", "TunedRow"]
+
+
+class TrialRow(CaseColumns, total=False):
+    """Configurations that tuners tried; their runs are in `runs`, with the default configuration between them."""
+
+    space: Annotated[Text, "Search space: `topK` of the ranking, or `all`."]
+    knobs: Annotated[Integer, "Knobs in the space."]
+    seed: Annotated[Integer, "Seed of the tuner, from 1."]
+    trial: Annotated[Integer, "Number of the attempt, from 1."]
+    run_id: Annotated[Text, "The run, as in `runs`."]
+    config_id: Annotated[Text, "Configuration that was tried."]
+    is_winner: Annotated[
+        Truth, "Whether it is the best one of its tuner, and was better than the default configuration."
+    ]
+
+
+class TunedRow(CaseColumns, total=False):
+    """The best configuration of each tuner, measured again in blocks with the default configuration."""
+
+    space: Annotated[Text, "Search space: `topK` of the ranking, or `all`."]
+    seed: Annotated[Integer, "Seed of the tuner, from 1."]
+    trial: Annotated[Integer | None, "Attempt that found it; NULL: none was better than the default configuration."]
+    config_id: Annotated[Text | None, "Configuration."]
+    estimate: Annotated[Real | None, "Natural-log ratio of throughput to the default configuration."]
+    low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    high: Annotated[Real | None, "Upper end of its 95 % interval."]
+    runs: Annotated[Integer | None, "Runs of it that succeeded."]
+
+
+TUNING_TABLES: dict[str, type] = {"trials": TrialRow, "tuned": TunedRow}

@@ -1,64 +1,93 @@
-"""Reads and writes tables and JSON files, always whole: beside the target, then renamed.
+"""Reads and writes tables: parquet files, by DuckDB (no second parquet library)."""
 
-Tables are parquet files, written by DuckDB (no second parquet library).
-"""
-
-import json
-from collections.abc import Iterable, Sequence
-from itertools import chain
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.storage import DamagedFileError, whole_file
 from knobscope.tables.columns import TABLES
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
 
-__all__ = ["read_table", "write_json", "write_table"]
+__all__ = ["finite", "read_table", "require_readable", "write_table", "write_tables"]
 
-#: Rows of one statement: seven times as fast as row by row.
-_ROWS_AT_ONCE = 200
+_SELECT = "SELECT * FROM read_parquet(?, union_by_name = true)"
 
 
-def write_table(path: Path, table: str, rows: Iterable[dict[str, Any]]) -> None:
+def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as parquet with exactly the columns of the table; a missing key is NULL, an unknown one a KeyError."""
+    _write_all([(path, table, rows)])
+
+
+def write_tables(directory: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Write tables as `<table>.parquet` into a directory, each as `write_table` does."""
+    _write_all((directory / f"{table}.parquet", table, rows) for table, rows in tables.items())
+
+
+def _write_all(files: Iterable[tuple[Path, str, Iterable[Mapping[str, Any]]]]) -> None:
     import duckdb
 
+    with duckdb.connect() as connection:  # one for all of them: it takes longer to open than a small table to write
+        for path, table, rows in files:
+            _write(connection, path, table, rows)
+
+
+def _write(connection: "duckdb.DuckDBPyConnection", path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     columns = TABLES[table]
-    values = []
+    values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
         if unknown := set(row) - set(columns):
             raise KeyError(f"table {table} has no columns {sorted(unknown)}")
-        values.append([row.get(column) for column in columns])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with duckdb.connect() as connection:
-        definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-        connection.execute(f"CREATE TABLE t ({definition})")
-        marks = f"({', '.join('?' * len(columns))})"
-        connection.execute("BEGIN")
-        for start in range(0, len(values), _ROWS_AT_ONCE):
-            part_of_them = values[start : start + _ROWS_AT_ONCE]
-            places = ", ".join([marks] * len(part_of_them))
-            connection.execute(f"INSERT INTO t VALUES {places}", list(chain(*part_of_them)))  # noqa: S608
-        connection.execute("COMMIT")
+        for cells, (column, kind) in zip(values, columns.items(), strict=True):
+            cells.append(_as_text(row.get(column)) if kind == "VARCHAR" else row.get(column))
+    # A list per column is up to sixteen times as fast as rows of parameters (10,000 rows: 0.04 s and 0.6 s).
+    selected = ", ".join(f'unnest(CAST(? AS {kind}[])) AS "{name}"' for name, kind in columns.items())
+    with whole_file(path) as part:
+        connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT {selected}", values)
         connection.execute("COPY t TO ? (FORMAT parquet)", [str(part)])
-    part.replace(path)
+
+
+def _as_text(value: Any) -> str | None:
+    """Return a value as DuckDB writes it: in a list of mixed types it would first make numbers of them all."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
 
 
 def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
-    """Return the rows of parquet files of one table as one data frame, in the order of the paths."""
+    """Return the rows of parquet files of one table as one data frame, in the order of the paths.
+
+    Raises DamagedFileError for the first file that is no parquet file.
+    """
     import duckdb
 
     with duckdb.connect() as connection:
-        return connection.execute(
-            "SELECT * FROM read_parquet(?, union_by_name = true)", [[str(path) for path in paths]]
-        ).df()
+        try:
+            return connection.execute(_SELECT, [[str(path) for path in paths]]).df()
+        except duckdb.Error:
+            require_readable(paths)
+            raise
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    part.replace(path)
+def require_readable(paths: Sequence[Path]) -> None:
+    """Raise DamagedFileError for the first parquet file that cannot be read to its end."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for path in paths:
+            try:
+                connection.execute(_SELECT, [[str(path)]]).df()
+            except duckdb.Error as error:
+                raise DamagedFileError(path, str(error).splitlines()[0]) from error
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold (infinite, not a number) by None, at any depth."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

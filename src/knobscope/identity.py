@@ -1,0 +1,107 @@
+"""What defines loaded data and a run: one answer for the store, for names of loaded data, and for Snakemake's `params`.
+
+Of specs it is the fields that `specs.identity` says; of the machine, the contents of the programs and libraries that
+these lead to. Nothing is run to find out: a dry run asks here, too.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from knobscope.generators import client_libraries
+from knobscope.specs import (
+    Case,
+    Dbms,
+    Device,
+    Generator,
+    StudySpecs,
+    Workload,
+    digest_of,
+    find_path,
+    find_program,
+    select_fields,
+)
+
+__all__ = ["MEASURE_VERSION", "data_identity", "hash_identity", "run_identity", "varied_knobs"]
+
+#: Raised whenever a change of `prepare` or `measure` makes earlier runs incomparable.
+MEASURE_VERSION = 2
+#: YCSB properties, by how they begin, that shape the data; the others only shape what is done with it.
+_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
+
+Identity = dict[str, Any]
+
+
+def hash_identity(identity: Mapping[str, Any], length: int) -> str:
+    """Return a hash of so many hexadecimal digits."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:length]
+
+
+def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, knobs: Iterable[str]) -> Identity:
+    """Return what defines loaded data, beside the values of these knobs; `generator` is None for the load client."""
+    load = select_fields(workload, "data")
+    if generator is None:
+        parameters = load["parameters"].items()
+        load["parameters"] = {name: value for name, value in parameters if name.startswith(_DATA_PARAMETERS)}
+    loaded = {name: part.load for name, part in dbms.layout_parts.items() if part.load is not None}
+    return {
+        "version": MEASURE_VERSION,
+        "installed": _installed(dbms, generator),
+        "dbms": select_fields(_with_knobs(dbms, knobs), "data"),
+        "workload": load,
+        "generator": select_fields(generator, "data") if generator else None,
+        **({"parts": loaded} if loaded else {}),
+    }
+
+
+def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]) -> Identity:
+    """Return what defines the runs of a case in a phase, beside the values of these knobs and their order in blocks."""
+    dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
+    generator = specs.generators.get(workload.generator)
+    return {
+        "data": data_identity(dbms, workload, generator, [name for name in knobs if dbms.knobs[name].apply == "load"]),
+        "dbms": select_fields(_with_knobs(dbms, knobs), "run"),
+        "device": _device_identity(specs.devices[case.device]),
+        "workload": {**select_fields(workload, "run"), "parameters": workload.parameters},
+        "generator": select_fields(generator, "run") if generator else None,
+        "study": select_fields(specs.study, "run"),
+        "traced": select_fields(specs.study, "traced_run") if phase == "sweep" else {},
+        **_layout_identity(specs, case),
+    }
+
+
+def _device_identity(device: Device) -> Identity:
+    wanted = device.precondition
+    return {
+        **select_fields(device, "run"),
+        **({"precondition": wanted.model_dump(mode="json")} if wanted else {}),
+    }
+
+
+def _layout_identity(specs: StudySpecs, case: Case) -> Identity:
+    """Return what defines the parts that a study lays out elsewhere, and their devices; nothing without a layout."""
+    parts = specs.dbms[case.dbms].layout_parts
+    if not parts:
+        return {}
+    devices = {name: _device_identity(specs.devices[name]) for name in specs.layout_devices(case.dbms)}
+    return {"parts": {name: part.model_dump(mode="json") for name, part in parts.items()}, "devices": devices}
+
+
+def varied_knobs(specs: StudySpecs, dbms: str) -> list[str]:
+    """Return the knobs that configurations of a study set: those it varies, and those of its `baseline`."""
+    return sorted({*specs.study.knobs[dbms], *specs.study.baseline.get(dbms, {})})
+
+
+def _with_knobs(dbms: Dbms, names: Iterable[str]) -> Dbms:
+    return dbms.model_copy(update={"knobs": {name: dbms.knobs[name] for name in sorted(names)}})
+
+
+def _installed(dbms: Dbms, generator: Generator | None) -> dict[str, str | None]:
+    """Return digests of the programs, paths and client libraries in use; None for what is not there."""
+    programs = {**dbms.programs, **(generator.programs if generator else {})}
+    found = {name: find_program(wanted) for name, wanted in programs.items()}
+    found |= {f"path.{name}": find_path(wanted) for name, wanted in dbms.paths.items()}
+    if dbms.connection is not None:
+        found |= {jar.name: jar for jar in client_libraries(dbms.connection.library)}
+    return {name: digest_of(path) if path else None for name, path in found.items()}

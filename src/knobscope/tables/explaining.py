@@ -1,0 +1,48 @@
+"""Tables of stage `explain`: runs on what-if devices, and which share of an effect each property explains."""
+
+from typing import Annotated
+
+from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
+
+__all__ = ["EXPLAINING_TABLES", "WhatIfRow", "WhatIfRunRow"]
+
+
+class _QuestionColumns(CaseColumns, total=False):
+    knob: Annotated[Text, "Knob whose effect is explained."]
+    value: Annotated[Text, "Its value."]
+    other_device: Annotated[
+        Text | None, "Device of the other tier where a gap between two is explained; NULL: the effect on `device`."
+    ]
+    property: Annotated[
+        Text, "What differs on the what-if device; `none` is the device itself, `everything` all costs at once."
+    ]
+
+
+class WhatIfRunRow(_QuestionColumns, total=False):
+    """Runs on what-if devices, in pairs: the value and its reference value, directly after each other."""
+
+    run_id: Annotated[Text, "Run, as its file in the store is named."]
+    pair: Annotated[Integer, "Number of the pair, from 0."]
+    is_reference: Annotated[Truth, "Whether it has the reference value."]
+    status: Annotated[Text, "As in `runs`."]
+    reason: Annotated[Text | None, "Why there is no result."]
+    throughput_ops: Annotated[Real | None, "Operations per second."]
+
+
+class WhatIfRow(_QuestionColumns, total=False):
+    """Which share of an effect is gone on a device that differs in one property.
+
+    `amount` is the time per operation that the value takes more than its reference value, in microseconds (over all
+    threads); where `other_device` is named, the natural-log ratio of throughput.
+    """
+
+    change: Annotated[Text, "JSON: parameters of the device model that differ."]
+    pairs: Annotated[Integer, "Pairs of successful runs."]
+    amount: Annotated[Real | None, "The effect on this device."]
+    amount_error: Annotated[Real | None, "Its standard error."]
+    share: Annotated[Real | None, "Share of the effect that is gone, against the device itself; 1: all of it."]
+    share_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
+    share_high: Annotated[Real | None, "Upper end; NULL: no end."]
+
+
+EXPLAINING_TABLES: dict[str, type] = {"what_if_runs": WhatIfRunRow, "what_ifs": WhatIfRow}

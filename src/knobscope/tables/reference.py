@@ -1,0 +1,78 @@
+"""What the tables say of themselves: the page docs/tables.md, and the statements that make them in a database.
+
+`python -m knobscope.tables.reference docs/tables.md` writes the page.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from inspect import cleandoc
+from pathlib import Path
+
+from knobscope.tables.columns import COLUMNS, ROWS
+from knobscope.tables.declaring import Column, columns_of
+from knobscope.tables.trace import TRACE_ROWS
+
+__all__ = ["define_tables", "render_tables"]
+
+_HEAD = """\
+# Tables
+
+Written by `make docs` from `src/knobscope/tables`. All these tables are in `results/STUDY/study.duckdb`, with the same
+words as comments (`SELECT * FROM duckdb_columns()`); those about runs lie as parquet files in
+`results/STUDY/DBMS/DEVICE/WORKLOAD/runs`, too. Times of the day are UTC. A figure that could not be had is NULL.
+"""
+_TRACES = """
+# Tables of a trace
+
+In `results/STUDY/traces/RUN_ID` of a study with `trace: true`, as parquet files, and in no database.
+"""
+
+
+def define_tables() -> Iterator[str]:
+    """Yield the statements that make all tables of a study's database, with their meanings as comments."""
+    for table, columns in COLUMNS.items():
+        definition = ", ".join(f'"{column.name}" {column.type}' for column in columns.values())
+        yield f"CREATE TABLE {table} ({definition})"
+        yield f"COMMENT ON TABLE {table} IS {_quote(_meaning(ROWS[table]))}"
+        for column in columns.values():
+            yield f'COMMENT ON COLUMN {table}."{column.name}" IS {_quote(column.meaning)}'
+
+
+def render_tables() -> str:
+    """Return the page."""
+    parts = [_HEAD, *_list(ROWS)]
+    for table, row in ROWS.items():
+        parts += _section(table, row, COLUMNS[table])
+    parts.append(_TRACES)
+    for table, row in TRACE_ROWS.items():
+        parts += _section(table, row, columns_of(row))
+    return "\n".join(parts) + "\n"
+
+
+def _list(rows: Mapping[str, type]) -> Iterator[str]:
+    yield "| table | what it holds |\n|---|---|"
+    for table, row in rows.items():
+        first = _meaning(row).split("\n\n")[0].replace("\n", " ")
+        yield f"| [`{table}`](#{table}) | {_cell(first)} |"
+
+
+def _section(table: str, row: type, columns: Mapping[str, Column]) -> Iterator[str]:
+    yield f"\n## {table}\n\n{_meaning(row)}\n\n| column | type | unit | meaning |\n|---|---|---|---|"
+    for column in columns.values():
+        yield f"| `{column.name}` | {column.type} | {column.unit} | {_cell(column.meaning)} |"
+
+
+def _meaning(row: type) -> str:
+    return cleandoc(row.__doc__ or "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render_tables(), encoding="utf-8")

@@ -1,0 +1,57 @@
+"""No value of the sweep disappears in silence: what is not planned is named with the reason."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from knobscope.pipeline import Pipeline
+from knobscope.plan import list_left_out, plan_sweep
+from knobscope.plan.levels import sweep_values
+from knobscope.specs import StudySpecs, load_study
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(name: str) -> StudySpecs:
+    return load_study(ROOT / f"specs/studies/{name}.yaml", ROOT, runnable=False)
+
+
+@pytest.mark.parametrize("name", ["cassandra-io", "mariadb-io", "postgresql-io", "sqlite-io", "redis-io"])
+def test_every_value_is_planned_or_named(name: str) -> None:
+    specs = load(name)
+    case = specs.cases[0]
+    dbms, chosen = specs.dbms[case.dbms], specs.study.knobs[case.dbms]
+    usual = {knob: dbms.knobs[knob].canonical(dbms.knobs[knob].default) for knob in chosen}
+    usual |= {knob: value for knob, value in specs.study.baseline.get(case.dbms, {}).items() if knob in chosen}
+    asked = {
+        (knob, json.dumps(value))
+        for knob in chosen
+        for value in sweep_values(dbms.knobs[knob], chosen[knob], usual[knob])
+    }
+    rows = plan_sweep(specs, case, list(chosen))
+    planned = {
+        (knob, json.dumps(value))
+        for row in rows
+        if not row["is_sentinel"]
+        for knob, value in json.loads(row["configuration"]).items()
+        if knob in usual and value != usual[knob]
+    }
+    left_out = {(row["knob"], row["value"]) for row in list_left_out(specs, case)}
+    unplanned = {(knob, value.strip('"')) for knob, value in asked - planned}
+    assert left_out == unplanned
+
+
+def test_the_reason_names_the_rule_and_the_values() -> None:
+    specs = load("mariadb-io")
+    reasons = {row["knob"]: row["reason"] for row in list_left_out(specs, specs.cases[0])}
+    assert reasons["innodb_io_capacity"] == (
+        "innodb_io_capacity requires `innodb_io_capacity <= innodb_io_capacity_max`, which does not hold for "
+        "innodb_io_capacity=20000, innodb_io_capacity_max=2000"
+    )
+
+
+def test_a_dry_run_names_each_value_once() -> None:
+    lines = Pipeline(load("sqlite-io"), "sqlite-io.yaml").describe_left_out()
+    assert len(lines) == len(set(lines)) == 3
+    assert all(line.startswith("sqlite: ") and " is left out: " in line and "requires" in line for line in lines)
