@@ -97,7 +97,7 @@ def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
     assert (tmp_path / "tidied").read_text() == "tidied"
 
 
-@pytest.mark.parametrize("victim", ["starter", "keeper"])
+@pytest.mark.parametrize("victim", ["starter", "keeper", "inner keeper"])
 def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: str) -> None:
     code = (
         "import sys, time; from knobscope.processes import supervise\n"
@@ -108,11 +108,11 @@ def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: s
     assert starter.stdout is not None
     keeper = int(starter.stdout.readline())
     pids = wait_for_pids(tmp_path / "pids", 2)
-    os.kill(starter.pid if victim == "starter" else keeper, signal.SIGKILL)
+    inner = int(Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
     try:
-        # A killed keeper takes the command along (its death signal); its orphans are out of anybody's reach then.
-        expected_gone = [*pids, keeper] if victim == "starter" else [pids[0], keeper]
-        assert wait_gone(expected_gone) == []
+        killed = {"starter": starter.pid, "keeper": keeper, "inner keeper": inner}[victim]
+        os.kill(killed, signal.SIGKILL)
+        assert wait_gone([*pids, keeper, inner]) == []
     finally:
         starter.kill()
         starter.wait()

@@ -26,14 +26,38 @@ def test_who_takes_more_is_killed() -> None:
         pytest.skip("control groups need root")
     with limit_memory(100) as limit:
         assert eat(limit) != 0
+        assert limit.has_killed
     with limit_memory(2000) as limit:
         assert eat(limit) == 0
-    assert not list(Path("/sys/fs/cgroup").rglob(f"knobscope-{os.getpid()}"))
+        assert not limit.has_killed
+    assert not list(Path("/sys/fs/cgroup").rglob(f"knobscope-memory-{os.getpid()}-*"))
+
+
+KILLED = """
+import os, signal, sys
+from knobscope.servers import limit_memory
+with limit_memory(100):
+    print(os.getpid(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.real
+def test_groups_of_who_was_killed_go_with_the_next_limit() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("control groups need root")
+    done = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False)
+    left = f"knobscope-memory-{done.stdout.strip()}-*"
+    assert len(list(Path("/sys/fs/cgroup").rglob(left))) == 1
+    with limit_memory(100), limit_memory(50):  # one that lives stays
+        assert not list(Path("/sys/fs/cgroup").rglob(left))
+        assert len(list(Path("/sys/fs/cgroup").rglob(f"knobscope-memory-{os.getpid()}-*"))) == 2
 
 
 def test_no_limit_needs_nothing() -> None:
     with limit_memory(None) as limit:
         assert eat(limit) == 0
+        assert not limit.has_killed
 
 
 def test_who_may_not_limit_is_told() -> None:

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from knobscope.servers import Instance, ServerFailedError, ask_instance, open_instance, write_config_files
+from knobscope.servers import (
+    Instance,
+    ServerFailedError,
+    ask_instance,
+    make_data_directory,
+    open_instance,
+    write_config_files,
+)
 from knobscope.specs import Dbms, Value, read_spec
 from knobscope.specs.inherit import load_extended
 from knobscope.specs.validate import validate_document
@@ -39,7 +46,7 @@ def test_files_hold_fixed_content_then_knobs(written: Dbms, tmp_path: Path) -> N
         assert lines == f"dir {instance.data}\npass {instance.password}\ndelay 5ms\n"
         assert keys == {"sync": "batch", "seeds": [{"host": f"127.0.0.1:{instance.port}"}]}
         assert read_files(instance, {})[1]["sync"] == "periodic"
-        assert stat.S_IMODE((instance.config / "a.conf").stat().st_mode) == 0o600
+        assert stat.S_IMODE((instance.config / "a.conf").stat().st_mode) == (0o640 if instance.user else 0o600)
         assert len(set(instance.ports)) == 3
 
 
@@ -78,10 +85,13 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
 
 def test_the_newest_file_tells_what_is_in_force(written: Dbms, tmp_path: Path) -> None:
     spec = changed(written, readback={"file": "{data}/OPTIONS-*", "parser": "ini"})
-    with open_instance(spec, tmp_path) as instance:
+    data = tmp_path / "data"
+    make_data_directory(data)
+    with open_instance(spec, data) as instance:
         with pytest.raises(ServerFailedError, match=r"no file OPTIONS-\*"):
             ask_instance(instance)
         for number in (7, 8):
-            (tmp_path / f"OPTIONS-{number}").write_text(f"[x]\n delay={number}\n")
-            os.utime(tmp_path / f"OPTIONS-{number}", (number, number))
+            (data / f"OPTIONS-{number}").write_text(f"[x]\n delay={number}\n")
+            (data / f"OPTIONS-{number}").chmod(0o644)
+            os.utime(data / f"OPTIONS-{number}", (number, number))
         assert ask_instance(instance) == {"delay": "8"}

@@ -1,5 +1,43 @@
-"""Processes that end with us, also after kill -9."""
+"""Processes that end with us, also after kill -9, and run as somebody who may do little."""
 
-from knobscope.processes.supervision import PIPELINE_VARIABLE, follow_pipeline, supervise
+from knobscope.processes.disturbance import find_sent_signal, find_system_error
+from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned
+from knobscope.processes.network import connects, open_network
+from knobscope.processes.private import (
+    UnsafeFileError,
+    hand_over,
+    make_own_directory,
+    make_shared_directory,
+    read_foreign,
+    remove_shared,
+    share_directory,
+    share_files,
+    write_shared,
+)
+from knobscope.processes.supervision import PIPELINE_VARIABLE, capture, follow_pipeline, supervise
+from knobscope.processes.user import SERVICE_USER, find_service_user
 
-__all__ = ["PIPELINE_VARIABLE", "follow_pipeline", "supervise"]
+__all__ = [
+    "PIPELINE_VARIABLE",
+    "SERVICE_USER",
+    "UnsafeFileError",
+    "capture",
+    "connects",
+    "find_sent_signal",
+    "find_service_user",
+    "find_system_error",
+    "follow_pipeline",
+    "hand_over",
+    "hold_directory",
+    "make_own_directory",
+    "make_shared_directory",
+    "open_network",
+    "open_temporary",
+    "read_foreign",
+    "remove_if_abandoned",
+    "remove_shared",
+    "share_directory",
+    "share_files",
+    "supervise",
+    "write_shared",
+]

@@ -26,7 +26,7 @@ def parse_table(text: str) -> dict[str, str]:
 
 def parse_json(text: str) -> dict[str, str]:
     """Read an object, or a list of objects with `name` and `value`; what comes before the first bracket is skipped."""
-    start = min((place for place in map(text.find, "{[") if place >= 0), default=0)
+    start = min((index for index in map(text.find, "{[") if index >= 0), default=0)
     content, _ = json.JSONDecoder().raw_decode(text[start:])
     if isinstance(content, list):
         content = {str(row["name"]): row["value"] for row in content}
@@ -57,15 +57,15 @@ def parse_wiredtiger(text: str) -> dict[str, str]:
     """Read configurations of WiredTiger, one in a line: `a=1,b=(c=2)` gives a and b.c; the first of several counts."""
     found: dict[str, str] = {}
     for line in text.splitlines():
-        place: list[str] = []
+        parents: list[str] = []
         for name, value, mark in re.findall(r'([\w.]+)=("[^"]*"|\[[^]]*\]|[^,()\[\]]*)([(),]*)', f"{line.strip()},"):
             if "(" in mark:
-                place.append(name)
+                parents.append(name)
             elif value or mark:
-                found.setdefault(".".join([*place, name]), value.strip('"'))
+                found.setdefault(".".join([*parents, name]), value.strip('"'))
             for _ in range(mark.count(")")):
-                if place:
-                    place.pop()
+                if parents:
+                    parents.pop()
     return found
 
 

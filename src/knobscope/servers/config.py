@@ -1,10 +1,10 @@
 """Configuration files of a server: the fixed content of the spec, then the knobs."""
 
-import shutil
 from typing import Any
 
 import yaml
 
+from knobscope.processes import write_shared
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Moment, Value, Writing
 
@@ -26,7 +26,7 @@ def write_config_files(instance: Instance, configuration: Configuration, moment:
                 if writing.file == name:
                     lines += _lines_of(instance, knob, value, writing)
             text = "".join(f"{line}\n" for line in lines)
-        _place(instance, name, text)
+        write_shared(instance.config / name, text, instance.user)
 
 
 def _fill(instance: Instance, content: Any) -> Any:
@@ -43,7 +43,7 @@ def _set_keys(content: dict[str, Any], instance: Instance, knob: str, value: Val
         unit = instance.dbms.knobs[knob].unit
         plain = writing.value == "{value}" or (writing.value == "{value}{unit}" and not unit)
         key = instance.fill_knob(writing.key, knob, value)
-        content[key] = value if plain else instance.fill_knob(writing.value, knob, value)
+        content[key] = value if plain and knob not in instance.homes else instance.fill_knob(writing.value, knob, value)
         return
     said = writing.of_value(value)
     for key, setting in said.items() if isinstance(said, dict) else ():
@@ -56,13 +56,3 @@ def _set_keys(content: dict[str, Any], instance: Instance, knob: str, value: Val
 def _lines_of(instance: Instance, knob: str, value: Value, writing: Writing) -> list[str]:
     said = [writing.line] if writing.line is not None else writing.of_value(value)
     return [instance.fill_knob(line, knob, value) for line in said or []]
-
-
-def _place(instance: Instance, name: str, text: str) -> None:
-    """Write a file that only the server's user can read."""
-    path = instance.config / name
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8")
-    if instance.user is not None:
-        shutil.chown(path, instance.user, instance.user)

@@ -1,28 +1,56 @@
-"""One data directory of a DBMS with its private places, and the commands of its spec filled in for it."""
+"""One data directory of a DBMS with its own directories and ports, and the commands of its spec filled in."""
 
 import os
+import re
 import secrets
-import shutil
 import socket
+import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
+from typing import IO, Any
 
 from knobscope.errors import UserError
-from knobscope.servers.user import find_service_user
-from knobscope.specs import Dbms, Moment, Program, Value, Writing, find_paths, find_program
+from knobscope.processes import (
+    find_service_user,
+    hold_directory,
+    make_own_directory,
+    make_shared_directory,
+    open_network,
+    remove_if_abandoned,
+    remove_shared,
+    share_directory,
+    supervise,
+    write_shared,
+)
+from knobscope.servers.parts import PartHome
+from knobscope.specs import (
+    Dbms,
+    Moment,
+    Program,
+    Value,
+    Writing,
+    clients_directory,
+    find_paths,
+    find_program,
+    fleet_directory,
+)
 
 __all__ = ["Configuration", "Instance", "fill_program", "open_instance"]
 
 #: Knob -> value, canonical.
 Configuration = Mapping[str, Value]
 
-_PREFIX = "knobscope-"
+_PREFIX = "knobscope-run-"
 _PORTS = ("port", "port2", "port3")
+#: Link to a data directory whose path not every DBMS would understand.
+_ALIAS = "d"
+#: Signs that no shell script, URL, pattern or configuration file reads as something else.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 @dataclass(frozen=True)
@@ -31,10 +59,12 @@ class Instance:
 
     dbms: Dbms
     data: Path
-    runtime: Path  # private directory for sockets, password file, client files
+    runtime: Path  # private directory for sockets, password file, client files; only we write to it
     ports: tuple[int, ...]  # one for each of _PORTS
     password: str
-    user: str | None  # whom servers run as, when we are root
+    user: str | None  # whom all commands run as, when we are root
+    network: int | None = None  # descriptor of the network namespace in which they meet; None: the machine's own
+    homes: Mapping[str, PartHome] = field(default_factory=dict)  # by knob: parts that lie beside the data, or elsewhere
 
     @property
     def port(self) -> int:
@@ -47,29 +77,64 @@ class Instance:
         return self.runtime / "c"
 
     @cached_property
-    def places(self) -> dict[str, str | SimpleNamespace]:
+    def placeholders(self) -> dict[str, str | SimpleNamespace]:
         """What the placeholders of the spec stand for."""
         return {
-            "data": str(self.data),
+            "data": str(self.runtime / _ALIAS if needs_alias(self.data) else self.data),
             **{name: str(port) for name, port in zip(_PORTS, self.ports, strict=True)},
             "socket": str(self.runtime / "s"),
             "config": str(self.config),
             "password": self.password,
-            "password_file": str(self.runtime / "s" / "password"),
+            "password_file": str(self.config / "password"),
             "path": find_paths(self.dbms.paths),
         }
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment of all commands: ours, and what the spec adds."""
-        return {**os.environ, **{name: self.fill(text) for name, text in self.dbms.environment.items()}}
+        """Environment of all commands: ours, in a locale that knows every path, and what the spec adds."""
+        added = {name: self.fill(text) for name, text in self.dbms.environment.items()}
+        return {**os.environ, "LC_ALL": "C.UTF-8", **added}
+
+    def start(
+        self,
+        command: list[str],
+        /,
+        *,
+        stdout: IO[Any] | int | None = None,
+        stderr: IO[Any] | int | None = None,
+        cwd: str | Path | None = "/",
+        env: dict[str, str] | None = None,
+        end_signal: str | None = None,
+        reach: Sequence[Path] = (),
+    ) -> "subprocess.Popen[bytes]":
+        """Start a command of the spec, or a client, under a keeper: never as root, and in the instance's network.
+
+        It gets at the data, and at the directories of `reach`, wherever they lie.
+        """
+        return supervise(
+            command,
+            user=self.user,
+            network=self.network,
+            reach=[*self._reach(command[0]), *reach],
+            end_signal=end_signal,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd,
+            env=env or self.environment,
+        )
+
+    def _reach(self, program: str) -> list[Path]:
+        """Return what a command has to get at, though it may lie below a directory that only root may enter."""
+        folder = Path(program).parent
+        homes = [home.directory for home in self.homes.values()]
+        return [self.data, *homes, self.runtime, clients_directory(), fleet_directory(), folder]
 
     def fill(self, text: str) -> str:
         """Return a text of the spec with its placeholders filled."""
-        return text.format(**self.places)
+        return text.format(**self.placeholders)
 
     def fill_command(self, command: list[str], configuration: Configuration, moment: Moment) -> list[str]:
-        """Return a command of the spec ready to run: program found, placeholders filled, knobs in their place."""
+        """Return a command of the spec ready to run: program found, placeholders filled, knobs inserted."""
         filled = [fill_program(self.dbms.programs[command[0]])]
         for part in command[1:]:
             filled += self.knob_arguments(configuration, moment) if part == "{knobs}" else [self.fill(part)]
@@ -98,26 +163,36 @@ class Instance:
         return {key: self.fill(text) for key, text in connection.properties.items()} if connection else {}
 
     def knob_properties(self, configuration: Configuration, moment: Moment) -> dict[str, str]:
-        """Return the properties of the client binding that hand over knobs."""
-        return {
-            self.fill_knob(writing.client, name, value): self.fill_knob(writing.value, name, value)
-            for name, value, writing in self.knobs_at(configuration, moment)
-            if writing.client is not None
-        }
+        """Return the properties of the client binding that hand over knobs; several may add to one property."""
+        usual = self.connection_properties()
+        changed: dict[str, str] = {}
+        for name, value, writing in self.knobs_at(configuration, moment):
+            if writing.client is not None:
+                key = self.fill_knob(writing.client, name, value)
+                before = changed.get(key, usual.get(key, ""))
+                changed[key] = self.fill_knob(writing.value, name, value, before)
+        return changed
 
     def knobs_at(self, configuration: Configuration, moment: Moment) -> Iterator[tuple[str, Value, Writing]]:
-        """Yield the knobs that are handed over at this moment, with how they are written."""
+        """Yield the knobs that are handed over at this moment, with how they are written.
+
+        Nothing is said to the server about a part that lies with the data, or that a link leads to.
+        """
         for name, value in configuration.items():
             writing = self.dbms.writing_of(name)
+            if self.dbms.part_of(name) is not None and (writing is None or name not in self.homes):
+                continue
             assert writing is not None, name  # noqa: S101 - the checks of the spec saw to it
             if moment in writing.moments(self.dbms.knobs[name].apply):
                 yield name, value, writing
 
-    def fill_knob(self, template: str, name: str, value: Value) -> str:
-        """Return a text under `writing` filled for a knob and its value."""
+    def fill_knob(self, template: str, name: str, value: Value, before: str = "") -> str:
+        """Return a text under `writing` filled for a knob and its value; `before`: what its property says so far."""
         knob = self.dbms.knobs[name]
-        written = self.dbms.write(name, value)
-        return template.format(**self.places, knob=knob.alias or name, value=written, unit=knob.unit or "")
+        home = self.homes.get(name)
+        written = self.dbms.write(name, value) if home is None else str(home.directory)
+        names = {"knob": knob.alias or name, "value": written, "unit": knob.unit or "", "property": before}
+        return template.format(**self.placeholders, **names)
 
 
 def fill_program(wanted: Program) -> str:
@@ -129,46 +204,61 @@ def fill_program(wanted: Program) -> str:
 
 
 @contextmanager
-def open_instance(dbms: Dbms, data: Path, password: str | None = None) -> Iterator[Instance]:
+def open_instance(
+    dbms: Dbms, data: Path, password: str | None = None, homes: Mapping[str, PartHome] | None = None
+) -> Iterator[Instance]:
     """Yield an instance on a data directory; its private directory is removed at the end."""
     remove_stale_directories()
-    runtime = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    user = find_service_user() if dbms.lifecycle is not None else None
-    instance = Instance(dbms, data, runtime, find_free_ports(), password or secrets.token_hex(16), user)
+    user = find_service_user()
+    runtime, holding = _make_runtime()
+    network = open_network() if dbms.lifecycle is not None else None
+    secret = password or secrets.token_hex(16)
+    instance = Instance(dbms, data, runtime, find_free_ports(), secret, user, network, homes or {})
     try:
-        _make_private_directories(instance)
+        share_directory(runtime, user)
+        if needs_alias(data):
+            (runtime / _ALIAS).symlink_to(data.absolute())
+        make_own_directory(runtime / "s", user)
+        make_shared_directory(instance.config, user)
+        write_shared(instance.config / "password", instance.password + "\n", user)
         yield instance
     finally:
-        shutil.rmtree(runtime, ignore_errors=False)
-
-
-def _make_private_directories(instance: Instance) -> None:
-    """Make the directories that client and server share; as root they belong to the server's user."""
-    sockets = instance.runtime / "s"
-    for directory in (sockets, instance.config):
-        directory.mkdir(mode=0o700)
-    secret = sockets / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(instance.password + "\n")
-    if instance.user is not None:
-        instance.runtime.chmod(0o711)
-        for path in (sockets, secret, instance.config):
-            shutil.chown(path, instance.user, instance.user)
+        if network is not None:
+            os.close(network)
+        remove_shared(runtime)
+        os.close(holding)
 
 
 def find_free_ports() -> tuple[int, ...]:
     """Return ports on 127.0.0.1 that nobody listens on at this moment, all different."""
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in _PORTS]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return tuple(int(probe.getsockname()[1]) for probe in probes)
+        sockets = [stack.enter_context(socket.socket()) for _ in _PORTS]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return tuple(int(one.getsockname()[1]) for one in sockets)
+
+
+def _temporary_directory() -> Path:
+    usual = Path(tempfile.gettempdir())
+    return Path("/tmp") if needs_alias(usual) else usual  # noqa: S108 - mkdtemp makes what is private in it
 
 
 def remove_stale_directories() -> None:
     """Remove private directories of processes that were killed before they could."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-        owner = path.name.removeprefix(_PREFIX).split("-")[0]
-        with suppress(FileNotFoundError):  # its owner, or somebody else who looks, removes it at this moment
-            if path.stat().st_uid == os.geteuid() and not Path("/proc", owner).exists():
-                shutil.rmtree(path)
+    for path in _temporary_directory().glob(f"{_PREFIX}*"):
+        remove_if_abandoned(path, remove_shared)
+
+
+def needs_alias(path: Path) -> bool:
+    """Whether a path has blanks, quotes, umlauts or the like in it."""
+    return not _PLAIN_PATH.fullmatch(str(path.absolute()))
+
+
+def _make_runtime() -> tuple[Path, int]:
+    """Make a private directory; return it with the descriptor that holds it."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_temporary_directory()))
+        try:
+            return path, hold_directory(path)
+        except FileNotFoundError:
+            continue

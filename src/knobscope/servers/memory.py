@@ -1,5 +1,6 @@
 """A limit on the memory of a DBMS, its share of the page cache included: a control group of its own, v1 or v2."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -7,9 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.processes import hold_directory, remove_if_abandoned
 
 __all__ = ["MemoryLimit", "limit_memory"]
 
+_PREFIX = "knobscope-memory-"
+#: What counts kills, in v2 and v1 of control groups.
+_EVENTS = ("memory.events", "memory.oom_control")
 _FILES = {"cgroup": "memory.limit_in_bytes", "cgroup2": "memory.max"}
 _REMOVAL_S = 5.0
 
@@ -17,8 +22,16 @@ _REMOVAL_S = 5.0
 class MemoryLimit:
     """A control group; processes that are added, and all that they start, share its limit. Without one: no limit."""
 
-    def __init__(self, group: Path | None) -> None:
-        self._group = group
+    def __init__(self, group: Path | None, mib: int = 0) -> None:
+        self._group, self.mib = group, mib
+
+    @property
+    def has_killed(self) -> bool:
+        """Whether a process was killed because the limit did not suffice."""
+        if self._group is None:
+            return False
+        events = next(path for name in _EVENTS if (path := self._group / name).exists()).read_text()
+        return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in events.splitlines())
 
     def add(self, pid: int) -> None:
         """Move a process and its descendants into the group."""
@@ -38,7 +51,7 @@ def limit_memory(mib: int | None) -> Iterator[MemoryLimit]:
         yield MemoryLimit(None)
         return
     try:
-        group = _make_group(mib << 20)
+        group, holding = _make_group(mib << 20)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise UserError(
@@ -46,19 +59,28 @@ def limit_memory(mib: int | None) -> Iterator[MemoryLimit]:
             "start knobscope as root, or leave out memory_mib"
         ) from error
     try:
-        yield MemoryLimit(group)
+        yield MemoryLimit(group, mib)
     finally:
         _remove(group)
+        os.close(holding)
 
 
-def _make_group(size: int) -> Path:
+def _make_group(size: int) -> tuple[Path, int]:
     kind, parent = _find_parent()
     if kind == "cgroup2" and "memory" not in (parent / "cgroup.subtree_control").read_text().split():
         (parent / "cgroup.subtree_control").write_text("+memory")
-    group = parent / f"knobscope-{os.getpid()}"
-    group.mkdir(exist_ok=True)
+    for left in parent.glob(f"{_PREFIX}*"):
+        remove_if_abandoned(left, _remove_empty)
+    group = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns():x}"
+    group.mkdir()
+    holding = hold_directory(group)
     (group / _FILES[kind]).write_text(str(size))
-    return group
+    return group, holding
+
+
+def _remove_empty(group: Path) -> None:
+    with contextlib.suppress(OSError):  # something still runs in it
+        group.rmdir()
 
 
 def _find_parent() -> tuple[str, Path]:

@@ -6,22 +6,29 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from knobscope.processes import capture
 from knobscope.servers.answers import ANSWER_PARSERS
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.servers.server import ServerFailedError
 from knobscope.specs import Dbms, Knob, Value
+from knobscope.tables import EffectiveValueRow
 
 __all__ = ["ask_instance", "compare_effective", "readback_request"]
 
+_ANSWER_S = 60
+
 
 def readback_request(dbms: Dbms, knobs: list[str]) -> dict[str, Any]:
-    """Return the question the load client asks on each of its connections, in the client's form."""
+    """Return the question the load client asks on each of its connections, in the client's form.
+
+    Where parts of the data lie is no question for the DBMS.
+    """
     readback = dbms.readback
     if readback.query is not None:
         return {"query": readback.query}
     if readback.each is None:
         return {"each": {}}
-    names = {knob: dbms.knobs[knob].alias or knob for knob in knobs}
+    names = {knob: dbms.knobs[knob].alias or knob for knob in knobs if dbms.part_of(knob) is None}
     return {"each": {knob: readback.each.format(knob=name) for knob, name in names.items()}}
 
 
@@ -34,7 +41,7 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     if readback.by_client:
         return {}
     if readback.file is not None:
-        text = _newest(instance.fill(readback.file))
+        text = _read_newest(instance, instance.fill(readback.file))
     else:
         text = _run(instance, readback.command or [])
     try:
@@ -45,30 +52,38 @@ def ask_instance(instance: Instance) -> dict[str, str]:
 
 def _run(instance: Instance, command: list[str]) -> str:
     filled = instance.fill_command(command, {}, "start")
-    output = subprocess.run(
-        filled, capture_output=True, text=True, timeout=60, check=False, env=instance.environment, cwd="/"
-    )
-    if output.returncode != 0:
-        raise ServerFailedError(f"{filled[0]} ended with exit code {output.returncode}", output.stdout + output.stderr)
-    return output.stdout
+    return _output_of(instance, filled)
 
 
-def _newest(pattern: str) -> str:
+def _output_of(instance: Instance, command: list[str]) -> str:
+    process = instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        code, output, errors = capture(process, _ANSWER_S)
+    except subprocess.TimeoutExpired as error:
+        raise ServerFailedError(f"{command[0]} did not answer within {_ANSWER_S} s", "") from error
+    if code != 0:
+        raise ServerFailedError(f"{command[0]} ended with exit code {code}", output + errors)
+    return output
+
+
+def _read_newest(instance: Instance, pattern: str) -> str:
+    """Read the newest file that matches, as the server's user: its directory is that user's to change."""
     files = [Path(path) for path in glob(pattern)]  # noqa: PTH207 - the pattern is absolute
     if not files:
         raise ServerFailedError(f"no file {Path(pattern).name} in the data directory tells the values in force", "")
-    return max(files, key=lambda path: (path.stat().st_mtime_ns, path.name)).read_text(encoding="utf-8")
+    newest = max(files, key=lambda path: (path.lstat().st_mtime_ns, path.name))
+    return _output_of(instance, ["/bin/cat", "--", str(newest)])
 
 
 def compare_effective(
     dbms: Dbms, configuration: Configuration, effective: Mapping[str, str]
-) -> tuple[list[dict[str, str | None]], list[str]]:
+) -> tuple[list[EffectiveValueRow], list[str]]:
     """Return rows (knob, requested, effective), and the knobs whose value is not in force.
 
     Numbers are compared as numbers, with or without the knob's unit behind them, booleans in any spelling, and a value
     that the DBMS writes differently through the knob's `reads_back`. A knob that is not `readable` may have no answer.
     """
-    rows: list[dict[str, str | None]] = []
+    rows: list[EffectiveValueRow] = []
     differing = []
     for name, value in configuration.items():
         answer = effective.get(name)

@@ -1,12 +1,13 @@
 """A server's life: initialise a data directory, start, wait until it answers, stop or kill."""
 
+import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import BinaryIO
 
-from knobscope.processes import supervise
+from knobscope.processes import capture, connects
 from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Lifecycle, ask_version
@@ -19,11 +20,15 @@ _CHECK_S = 10
 
 
 class ServerFailedError(Exception):
-    """A server did not start, did not answer in time, or died; `log_tail` holds its own last lines."""
+    """A server did not start, did not answer in time, or died; `log_tail` holds its own last lines.
 
-    def __init__(self, message: str, log_tail: str) -> None:
+    `exit_code` is that of the process, where it has ended.
+    """
+
+    def __init__(self, message: str, log_tail: str, exit_code: int | None = None) -> None:
         super().__init__(message)
         self.log_tail = log_tail
+        self.exit_code = exit_code
 
 
 def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
@@ -42,15 +47,17 @@ def initialise_data(instance: Instance, configuration: Configuration, log: Path)
     run_command(instance, instance.fill_command(life.init, configuration, "init"), log)
 
 
+def open_log(path: Path) -> BinaryIO:
+    """Open a log for more lines; only we can read it, since servers write all sorts of things there."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "ab")
+
+
 def run_command(instance: Instance, command: list[str], log: Path) -> None:
     """Run a command as the server's user until it ends; raises ServerFailedError with its words when it fails."""
-    with log.open("ab") as output:
-        process = supervise(
-            command, user=instance.user, stdout=output, stderr=output, cwd="/", env=instance.environment
-        )
-        code = process.wait()
+    with open_log(log) as output:
+        code = instance.start(command, stdout=output, stderr=output).wait()
     if code != 0:
-        raise ServerFailedError(f"{command[0]} ended with exit code {code}", read_tail(log))
+        raise ServerFailedError(f"{command[0]} ended with exit code {code}", read_tail(log), code)
 
 
 def read_version(instance: Instance) -> str | None:
@@ -68,16 +75,8 @@ class Server:
         self.log = log
         write_config_files(instance, configuration, "start")
         command = instance.fill_command(life.start, configuration, "start")
-        with log.open("ab") as output:
-            self.process = supervise(
-                command,
-                user=instance.user,
-                end_signal=life.discard,
-                stdout=output,
-                stderr=output,
-                cwd="/",
-                env=instance.environment,
-            )
+        with open_log(log) as output:
+            self.process = instance.start(command, stdout=output, stderr=output, end_signal=life.discard)
 
     @property
     def pid(self) -> int:
@@ -99,21 +98,19 @@ class Server:
                 self.kill()
                 raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s", read_tail(self.log))
             time.sleep(0.02)
-        raise ServerFailedError(f"the server ended with exit code {self.process.returncode}", read_tail(self.log))
+        code = self.process.returncode
+        raise ServerFailedError(f"the server ended with exit code {code}", read_tail(self.log), code)
 
     def _answers(self) -> bool:
         """Ask once whether it is ready; a check that hangs counts as no."""
         if self.life.ready is None:
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", self.instance.port)) == 0
+            return connects(self.instance.port, self.instance.network)
         command = self.instance.fill_command(self.life.ready, {}, "start")
+        check = self.instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            check = subprocess.run(
-                command, capture_output=True, timeout=_CHECK_S, check=False, env=self.instance.environment
-            )
+            return capture(check, _CHECK_S)[0] == 0
         except subprocess.TimeoutExpired:
             return False
-        return check.returncode == 0
 
     def set_up(self) -> None:
         """Run what the spec wants done once, before data is loaded."""

@@ -1,4 +1,4 @@
-"""Whom servers run as: never root."""
+"""Whom the commands of specs run as: never root."""
 
 import os
 import pwd
@@ -12,14 +12,16 @@ SERVICE_USER = "knobscope"
 
 
 def find_service_user() -> str | None:
-    """Return the unprivileged user for servers when we are root, None when we are somebody ordinary already."""
+    """Return the user for servers and load when we are root, None when we are somebody ordinary already."""
     if os.geteuid() != 0:
         return None
     try:
-        pwd.getpwnam(SERVICE_USER)
+        account = pwd.getpwnam(SERVICE_USER)
     except KeyError as error:
         raise UserError(
-            f"knobscope was started as root, and there is no user {SERVICE_USER!r} to run servers as; "
+            f"knobscope was started as root, and there is no user {SERVICE_USER!r} to run servers and clients as; "
             f"`make setup` makes one (useradd --system {SERVICE_USER}), or start knobscope as an ordinary user"
         ) from error
+    if account.pw_uid == 0:
+        raise UserError(f"user {SERVICE_USER!r} is root; give it a user id of its own")
     return SERVICE_USER

@@ -1,0 +1,159 @@
+"""Injects faults into small studies at random and looks whether anything is lost, left behind, or blamed on a knob.
+
+Run `python benchmarks/faults --trials 200 --seed 1` as root. Every trial has a file system, temporary directory, shared
+memory, and control groups of its own, so that nothing it does reaches the machine, and whatever stays can be seen. One
+call of a study is disturbed at a random moment; then the study is called again. The trial fails unless
+
+- this next call finishes, and the disturbed one ended within its limit of time;
+- every run that was stored before the fault still is, unchanged, and was measured once;
+- runs and tables are those of an undisturbed study, as far as they are no measured figures;
+- no run has failed: what came from outside is no configuration's fault;
+- no process, control group, mount, loop device, shared memory or temporary file stays.
+
+Prints a line per trial and a table by kind of fault; ends with exit code 1 when a trial failed. Trials that `--out`
+holds are not repeated, so that a call that was cut goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from kinds import KINDS
+from studies import STUDIES
+
+#: Kind of the trial that nothing disturbs; the others are compared with it.
+UNDISTURBED = "nothing"
+_TRIAL_LIMIT_S = 900
+Outcome = dict[str, Any]
+
+
+def main() -> int:
+    """Carry out what is missing, print, and return the exit code."""
+    options = _parse()
+    if os.geteuid() != 0:
+        print("benchmarks/faults: loop devices and namespaces need root", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    outcomes = _read(options.out)
+    trials = list(_draw(options.trials, options.seed, options.kinds, options.studies))
+    with tempfile.TemporaryDirectory(prefix="knobscope-faults-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        for number, (study, kind, seed) in enumerate(trials, start=1):
+            if (number, study) in outcomes:
+                continue
+            expected = KINDS[kind].result or study
+            if (UNDISTURBED, expected) not in outcomes:
+                _carry_out(outcomes, (UNDISTURBED, expected), expected, UNDISTURBED, 0, options, Path(folder))
+            if outcomes[UNDISTURBED, expected]["violations"]:
+                print(f"the undisturbed study of {expected} does not do what it should", file=sys.stderr)
+                return 1
+            _carry_out(outcomes, (number, study), study, kind, seed, options, Path(folder))
+    done = [outcomes[number, study] for number, (study, _, _) in enumerate(trials, start=1)]
+    print(_tabulate(done))
+    return int(any(one["violations"] for one in done))
+
+
+def _draw(trials: int, seed: int, kinds: list[str], studies: list[str]) -> list[tuple[str, str, int]]:
+    """Return study, kind and seed of each trial: kinds in turn, in random order, so that a short form has many."""
+    chance = random.Random(seed)  # noqa: S311 - trials, no secret
+    possible = [(study, kind) for kind in kinds for study in studies if KINDS[kind].fits(study)]
+    drawn: list[tuple[str, str, int]] = []
+    while len(drawn) < trials:
+        order = list(dict.fromkeys(kind for _, kind in possible))
+        chance.shuffle(order)
+        for kind in order:
+            study = chance.choice([study for study, of in possible if of == kind])
+            drawn.append((study, kind, chance.getrandbits(32)))
+    return drawn[:trials]
+
+
+def _carry_out(
+    outcomes: dict[Any, Outcome],
+    key: tuple[Any, str],
+    study: str,
+    kind: str,
+    seed: int,
+    options: argparse.Namespace,
+    folder: Path,
+) -> None:
+    """Carry out one trial in namespaces of its own, in a program of its own; note and print its outcome."""
+    order = {"study": study, "kind": kind, "seed": seed, "folder": str(folder), "logs": str(_logs(options, key))}
+    if kind != UNDISTURBED:
+        order["reference"] = outcomes[UNDISTURBED, KINDS[kind].result or study]["found"]
+    begin = time.monotonic()
+    command = ["unshare", "--mount", "--ipc", "--net", "--propagation", "private", sys.executable]
+    code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
+    outcome: Outcome = {"told": kind, "first_exit": None, "violations": [f"the trial itself failed:\n{complained}"]}
+    if code == 0:
+        outcome = json.loads(said)
+    outcome |= {"trial": key[0], "study": study, "kind": kind, "seed": seed}
+    outcome["seconds"] = round(time.monotonic() - begin, 1)
+    outcomes[key] = outcome
+    with options.out.open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(outcome)}\n")
+    words = "; ".join(outcome["violations"]) or "held"
+    print(f"{key[0]}: {study}, {outcome['told']}: {words} ({outcome['seconds']:.0f} s)", flush=True)
+
+
+def _run(command: list[str], order: str) -> tuple[int, str, str]:
+    """Run a trial; when we are ended before it, so is the trial, which takes everything down."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+        try:
+            said, complained = process.communicate(order, _TRIAL_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            said, complained = process.communicate()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    return process.returncode, said, complained
+
+
+def _logs(options: argparse.Namespace, key: tuple[Any, str]) -> Path:
+    """Return where a trial that fails leaves what the calls said."""
+    return Path(f"{options.out.resolve()}.logs", f"{key[0]}-{key[1]}")
+
+
+def _read(file: Path) -> dict[Any, Outcome]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    found = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut
+    return {(one["trial"], one["study"]): one for one in found}
+
+
+def _tabulate(outcomes: list[Outcome]) -> str:
+    """Return a Markdown table: by kind, how many trials there were, held, and ended well by themselves."""
+    rows = ["| fault | trials | held | the disturbed call finished, too |", "|---|---|---|---|"]
+    kinds = Counter(one["kind"] for one in outcomes)
+    for kind in [*sorted(kinds), "all"]:
+        of_kind = [one for one in outcomes if kind in (one["kind"], "all")]
+        held = sum(not one["violations"] for one in of_kind)
+        rows.append(f"| {kind} | {len(of_kind)} | {held} | {sum(one['first_exit'] == 0 for one in of_kind)} |")
+    return "\n".join(rows)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks/faults", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), default=list(KINDS), metavar="KIND")
+    parser.add_argument("--studies", nargs="+", choices=sorted(STUDIES), default=list(STUDIES), metavar="STUDY")
+    parser.add_argument("--out", type=Path, default=Path("results/faults.jsonl"), help="JSON lines, one per trial")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Ways to damage a file of a study's results, or of the data that it loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["damage_something"]
+
+#: What knobscope makes and reads again.
+_PATTERNS = (
+    "store/*.json",
+    "devices/*.json",
+    "*/*/*/plan/*.parquet",
+    "*/*/*/fit/*.json",
+    "*/*/*/prepared/*.json",
+    "*/*/*/runs/*/*.parquet",
+    "*.duckdb",
+    "*.html",
+)
+_SNAPSHOTS = ("**/snapshots/*/snapshot.json", "**/snapshots/*/data/*", "**/snapshots/*/password")
+
+
+def damage_something(project: Path, results: Path, chance: random.Random) -> str:
+    """Damage one file, of a random kind and in a random way; return in words what was done."""
+    kinds = [sorted(results.glob(pattern)) for pattern in _PATTERNS]
+    kinds += [sorted(path for path in project.glob(pattern) if path.is_file()) for pattern in _SNAPSHOTS]
+    files = chance.choice([kind for kind in kinds if kind] or [[]])
+    if not files:
+        return "nothing to damage yet"
+    path = chance.choice(files)
+    ways = [_empty, _halve, _overwrite, _zero, _retype, _remove]
+    ways += [_lose_key, _change_value] if path.suffix == ".json" else []
+    ways += [_lose_folder] if path.suffix == ".parquet" else []
+    way = chance.choice(ways)
+    way(path, chance)
+    return f"damaged file {path.relative_to(project)}: {way.__name__[1:].replace('_', ' ')}"
+
+
+Way = Callable[[Path, random.Random], object]
+
+
+def _empty(path: Path, _: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _halve(path: Path, _: random.Random) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _overwrite(path: Path, chance: random.Random) -> None:
+    path.write_bytes(chance.randbytes(path.stat().st_size))
+
+
+def _zero(path: Path, _: random.Random) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _retype(path: Path, _: random.Random) -> None:
+    path.write_text('["something else"]\n', encoding="utf-8")
+
+
+def _remove(path: Path, _: random.Random) -> None:
+    path.unlink()
+
+
+def _lose_folder(path: Path, _: random.Random) -> None:
+    shutil.rmtree(path.parent)
+
+
+def _lose_key(path: Path, chance: random.Random) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content.pop(chance.choice(sorted(content)))
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _change_value(path: Path, chance: random.Random) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content[chance.choice(sorted(content))] = chance.choice([None, [], "x", -1])
+    path.write_text(json.dumps(content), encoding="utf-8")

@@ -1,0 +1,37 @@
+"""Makes Snakemake measure again what failed: `snakemake --config retry_failed=true`."""
+
+from pathlib import Path
+
+from knobscope.storage import DamagedFileError, read_sealed
+
+__all__ = ["forget_failed_runs"]
+
+
+def forget_failed_runs(results: Path) -> int:
+    """Set aside the stored runs of a study that did not end well, and their blocks; return how many runs they were.
+
+    A run keeps its file, under the suffix `.retried`. A block that misses a run is measured anew, which takes what is
+    in the store from there; everything that depends on it follows.
+    """
+    failed = [path for path in sorted((results / "store").glob("*.json")) if _has_failed(path)]
+    for path in failed:
+        block = Path(read_sealed(path)["run"]["block_id"])
+        path.rename(path.with_suffix(".json.retried"))
+        directory = results / block.parent / "runs" / block.name
+        if directory.is_dir():
+            directory.rename(_free_name(directory))
+    return len(failed)
+
+
+def _has_failed(path: Path) -> bool:
+    try:
+        return bool(read_sealed(path)["run"]["status"] != "ok")
+    except DamagedFileError:
+        return False  # set aside by those who read it
+
+
+def _free_name(directory: Path) -> Path:
+    number = 0
+    while (name := directory.with_name(f".{directory.name}.retried-{number}")).exists():
+        number += 1
+    return name

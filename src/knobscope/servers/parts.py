@@ -1,0 +1,106 @@
+"""Parts of the data that lie elsewhere: prepared as data is loaded, moved before a run, looked for while it runs.
+
+What is moved and linked is moved and linked by its owner, the user that servers run as: root follows no link of it.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.processes import find_service_user, make_shared_directory
+from knobscope.servers.data import copy_data, make_data_directory, run_as_owner
+from knobscope.specs import Dbms, Part, matches_pattern, part_knob
+
+__all__ = ["PartHome", "devices_of_part", "make_part_homes", "move_part", "part_statements"]
+
+#: Directory beside loaded data with a directory for each part that statements put there.
+_PARTS = "parts"
+
+
+@dataclass(frozen=True)
+class PartHome:
+    """Where a part lies that does not lie in the data directory itself."""
+
+    directory: Path
+    prefix: str = ""  # path of the link in the data directory that leads there; "" when an option of the server does
+
+
+def make_part_homes(dbms: Dbms, snapshot: Path) -> dict[str, PartHome]:
+    """Make directories for parts beside the data that is to be loaded; returns knob -> home, mostly nothing."""
+    names = [name for name, part in dbms.layout_parts.items() if part.load is not None]
+    if names:
+        make_shared_directory(snapshot / _PARTS, find_service_user())
+    for name in names:
+        make_data_directory(snapshot / _PARTS / name)
+    return {part_knob(name): PartHome(snapshot / _PARTS / name) for name in names}
+
+
+def part_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
+    """Return the statements that put parts into their directories once the data is loaded."""
+    return [
+        text.replace("{directory}", str(homes[part_knob(name)].directory))
+        for name, part in dbms.layout_parts.items()
+        for text in part.load or []
+    ]
+
+
+def move_part(name: str, part: Part, data: Path, directory: Path, snapshot: Path) -> PartHome:
+    """Move a part out of a copied data directory into a new directory; of one with statements copy what was loaded.
+
+    UserError: it cannot be moved, or the statements made no link.
+    """
+    if part.load is not None:
+        copy_data(snapshot / _PARTS / name, directory)
+        link = _find_link(data, name)
+        run_as_owner(["/bin/ln", "-sfnT", str(directory), str(data / link)], [data])
+        return PartHome(directory, link)
+    make_data_directory(directory)
+    if part.link is None:
+        if files := _list_files(part, data):
+            run_as_owner(["/bin/mv", "-t", str(directory), "--", *map(str, files)], [data, directory])
+        return PartHome(directory)
+    source = data / part.link
+    if source.is_dir():
+        run_as_owner(["/bin/cp", "-a", f"{source}/.", str(directory)], [data, directory])
+        run_as_owner(["/bin/rm", "-r", str(source)], [data])
+    run_as_owner(["/bin/mkdir", "-p", str(source.parent)], [data])
+    run_as_owner(["/bin/ln", "-sT", str(directory), str(source)], [data])
+    return PartHome(directory, part.link)
+
+
+def devices_of_part(part: Part, data: Path, home: PartHome | None, told: str | None) -> set[int]:
+    """Return the numbers of the file systems that a part really lies on; `told`: the directory that the server names.
+
+    A part that has no files yet lies where its directory lies.
+    """
+    found = [Path(told)] if told is not None else []
+    if part.writing is not None:
+        found += [*_list_files(part, data), *(_list_files(part, home.directory) if home else [])]
+    else:
+        found.append(data / (home.prefix if home else part.link or ""))
+    return {path.stat().st_dev for path in found if path.exists()}
+
+
+def _list_files(part: Part, directory: Path) -> list[Path]:
+    """Return the files of a part below a directory."""
+    return [
+        path
+        for path in _walk(directory)
+        if any(matches_pattern(pattern, str(path.relative_to(directory))) for pattern in part.files)
+    ]
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(directory):
+        yield from (Path(folder, name) for name in names)
+
+
+def _find_link(data: Path, name: str) -> str:
+    """Return the path, below the data directory, of the link that leads to the directory of a part."""
+    for folder, folders, files in os.walk(data):
+        for entry in (Path(folder, one) for one in [*folders, *files]):
+            if entry.is_symlink() and entry.readlink().name == name:
+                return str(entry.relative_to(data))
+    raise UserError(f"no symbolic link in {data} leads to the directory of part {name}: its `load` has made none")

@@ -1,0 +1,132 @@
+"""Files that survive a power cut: they appear whole, reach the device before their name does, are checked when read.
+
+A rename alone is atomic for other processes only. After a power cut the new name may point to a file without content,
+because file systems write names and contents at different times. So a file is written beside its target, synchronised,
+renamed, and then its directory is synchronised too (see Pillai et al., "All File Systems Are Not Created Equal", OSDI
+2014, for how often programs leave one of these steps out).
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from knobscope.errors import UserError
+
+__all__ = [
+    "DamagedFileError",
+    "read_sealed",
+    "set_aside",
+    "whole_directory",
+    "whole_file",
+    "write_json",
+    "write_sealed",
+    "write_text",
+]
+
+#: Key of a sealed JSON file that holds the checksum of all other keys.
+_SEAL = "sha256"
+
+
+class DamagedFileError(UserError):
+    """A file of ours that holds something else than what was written; `path` names it."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path} is damaged: {problem}")
+        self.path = path
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; at the end the file has its name and is on the device; errors leave nothing behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        _synchronise(part)
+        part.replace(path)
+        _synchronise(path.parent)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """Yield an empty directory to fill; at the end it takes over the name, as `whole_file` does for a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+        for entry in sorted(part.rglob("*")):
+            if not entry.is_symlink():
+                _synchronise(entry)
+        _synchronise(part)
+        shutil.rmtree(path, ignore_errors=True)
+        part.rename(path)
+        _synchronise(path.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text whole or not at all."""
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people and other programs, whole or not at all."""
+    write_text(path, json.dumps(content, indent=1, default=str) + "\n")
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON object with a checksum of itself, which `read_sealed` looks at."""
+    plain = json.loads(json.dumps(content, default=str))
+    write_json(path, {**plain, _SEAL: _checksum(plain)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return what `write_sealed` wrote.
+
+    Raises DamagedFileError when the file is anything else, FileNotFoundError when there is none.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        size = path.stat().st_size
+        raise DamagedFileError(path, "it is empty" if size == 0 else f"its {size} bytes are no JSON") from error
+    if not isinstance(content, dict):
+        raise DamagedFileError(path, "it holds no JSON object")
+    if content.pop(_SEAL, None) != _checksum(content):
+        raise DamagedFileError(path, f"its content does not fit its checksum (key {_SEAL})")
+    return content
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file or directory, so that it is made anew and can still be looked at; returns the new name."""
+    aside = path.with_name(f"{path.name}.damaged")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    path.replace(aside)
+    return aside
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _synchronise(path: Path) -> None:
+    """Wait until a file's content, or a directory's entries, are on the device."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
