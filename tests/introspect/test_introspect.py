@@ -29,7 +29,7 @@ def spec_of(name: str) -> Dbms:
 
 
 def introspect(name: str, folder: Path) -> Dbms:
-    """Introspect, put the list into a copy of the spec in the place of its knobs, and read that back whole."""
+    """Introspect, replace the knobs of a copy of the spec by the list, and read that back whole."""
     out = folder / "knobs.yaml"
     assert main(["introspect", name, "--out", str(out), "--root", str(ROOT)]) == 0
     for base in ("postgresql", "redis"):

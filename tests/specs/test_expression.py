@@ -1,8 +1,10 @@
 """The language of `requires` agrees with Python where both are defined, and never executes anything."""
 
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -56,9 +58,28 @@ PIECES = st.sampled_from([*PYTHON.split(), "\\", "\n", "#", "\t"])
 def ask_python(text: str, values: dict[str, object]) -> bool | type[Exception]:
     """Return what Python makes of it; the text comes from the strategies above, never from outside."""
     try:
-        return bool(eval(text, {"__builtins__": {}, "true": True, "false": False}, values))  # noqa: S307
-    except (TypeError, ArithmeticError) as error:
+        with little_memory():
+            return bool(eval(text, {"__builtins__": {}, "true": True, "false": False}, values))  # noqa: S307
+    except (TypeError, ArithmeticError, MemoryError) as error:
         return type(error)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Let Python have 256 MiB more and no byte above: it also multiplies words, and `'x' * 10000000000` fills it."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_words_that_would_fill_the_memory_are_no_numbers() -> None:
+    assert ask_python("'x' * 10000000000", {}) is MemoryError
+    with pytest.raises(UserError, match="is no number"):
+        Expression("'x' * 10000000000 == 'x'").holds({})
 
 
 @given(EXPRESSIONS, VALUES)

@@ -5,6 +5,7 @@ A bad file is put beside the good ones, so that it may name them, and all files 
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,21 @@ def test_study_reports_what_is_wrong_in_the_files_it_names(shelf: Path) -> None:
     (shelf / "dbms/server.yaml").write_text(text.replace("default: 16\n", "default: 1600\n"))
     with pytest.raises(SpecErrors, match=r"dbms/server.yaml:\d+: knobs.log_size.default: found 1600"):
         load_study(shelf / "studies/small.yaml", shelf)
+
+
+@pytest.mark.real
+def test_a_device_that_is_mounted_read_only_is_a_problem(shelf: Path) -> None:
+    """Root may write everywhere but there."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    (shelf / "mounted").mkdir()
+    (shelf / "devices/disk.yaml").write_text("name: disk\ndescription: x\ntier: auto\npath: mounted\n")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", shelf / "mounted"], check=True)
+    try:
+        with pytest.raises(SpecErrors, match=r"devices/disk.yaml:4: path: found 'mounted', which is mounted read-only"):
+            validate_files([shelf / "devices/disk.yaml"], shelf, runnable=True)
+    finally:
+        subprocess.run(["umount", shelf / "mounted"], check=True)
 
 
 def test_directory_that_cannot_be_written_is_a_problem(shelf: Path) -> None:

@@ -1,5 +1,6 @@
 """YAML with positions: scalars mean what they look like, and nothing that cannot be read ends in a traceback."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,19 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, text: str, value: object)
         (b"a: 1\nb: 'x\n", 3, "found unexpected end of stream"),
         (b"a: 1\n\tb: 2\n", 2, "found character '\\t' that cannot start any token"),
         (b"a: 1\n---\nb: 2\n", 2, "but found another document"),
-        (b"a: !!python/object/apply:os.system [ls]\n", 1, "could not determine a constructor for the tag"),
-        (b"a: !!int word\n", 1, "a document that cannot be read"),
+        (b"a: !!python/object/apply:os.system [ls]\n", 1, "the tag !!python/object/apply:os.system"),
+        (b"a: 1\nb: !!int word\n", 2, "the tag !!int"),
+        (b"a: 1\n!!seq b: 2\n", 2, "the tag !!seq"),
+        (b"!!map a: 1\n", 1, "the tag !!map"),
+        (b"!!timestamp 2024-01-01: 1\n", 1, "the tag !!timestamp"),
+        (b"a:\n  - !x 1\n", 2, "the tag !x"),
+        (b"a:\n  - 1\n  - 1e999\n", 3, "the number 1e999"),
+        (b"a:\n  - 1\n  - 1e-300\n", 3, "the number 1e-300"),
+        (b"a: " + b"9" * 5000, 1, "the number 9999"),
+        (b'a: 1\nb: ["x", "y\\0"]\n', 2, "text with the character U+0000"),
+        (b'a: 1\n"b\\ud800": 1\n', 2, "a key that is text with the character U+D800"),
+        (b'a: "\\UFFFFFFFF"\n', 1, "a document that cannot be read"),
+        (b"a: " + b"x" * 5_000_000, 1, "more than 4 MiB"),
         (b"a: " + b"[" * 1500, 1, "a document that cannot be read"),
         (b"a: &x [*x]\n", 1, "an alias"),
         (b"a:\n  b: 1\n  b: 2\n  b: 3\n", 3, "the key a second time"),
@@ -64,6 +76,16 @@ def test_unreadable_files_are_explained(tmp_path: Path, content: bytes, line: in
 def test_missing_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(SpecErrors, match=r"x.yaml:1: file: found no such file or directory; expected a readable YAML"):
         load_document(tmp_path / "x.yaml")
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """A FIFO would make the reader wait for a writer, and /dev/zero never ends."""
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "folder.yaml").mkdir()
+    for name in ("fifo", "zero", "folder"):
+        with pytest.raises(SpecErrors, match=f"{name}.yaml:1: file: found .*(no regular file|is a directory)"):
+            load_document(tmp_path / f"{name}.yaml")
 
 
 def test_lines_of_keys_and_items(tmp_path: Path) -> None:

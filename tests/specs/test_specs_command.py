@@ -48,12 +48,12 @@ def test_wrong_specs_end_with_2_and_no_traceback(checkout: Path) -> None:
 
 def test_right_specs_end_with_0(checkout: Path) -> None:
     done = run(checkout, "validate")
-    assert (done.returncode, done.stdout) == (0, "10 specs checked, no problem found\n")
+    assert (done.returncode, done.stdout) == (0, "13 specs checked, no problem found\n")
 
 
 def test_paths_choose_what_is_checked(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(checkout / "specs/devices"), str(checkout / "specs/dbms/server.yaml")]) == 0
-    assert capsys.readouterr().out == "3 specs checked, no problem found\n"
+    assert capsys.readouterr().out == "6 specs checked, no problem found\n"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,8 @@ def test_schema_writes_what_editors_and_readers_use(checkout: Path, capsys: pyte
     assert main(["schema", "--root", str(checkout)]) == 0
     files = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert [str(file.relative_to(checkout)) for file in files] == [
-        *(f"specs/schemas/{kind}.json" for kind in ("dbms", "device", "workload", "generator", "study")),
+        *(f"specs/schemas/{kind}.json" for kind in ("dbms", "device", "workload", "generator", "study", "rule")),
         "docs/specs.md",
+        "docs/rules.md",
     ]
     assert all(file.stat().st_size > 0 for file in files)

@@ -1,6 +1,6 @@
 """Load generators: YCSB's own Java client with knobscope's bindings and timing (`clients/`), and others by spec."""
 
-from knobscope.generators.clients import find_clients
+from knobscope.generators.clients import client_libraries, find_clients
 from knobscope.generators.command_run import CommandRun, GeneratorCall, load_data
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
@@ -23,6 +23,7 @@ __all__ = [
     "LoadResult",
     "Session",
     "YcsbRun",
+    "client_libraries",
     "client_properties",
     "find_clients",
     "finish_statements",

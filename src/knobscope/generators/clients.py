@@ -2,28 +2,28 @@
 
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.specs import FETCH_DRIVERS, Jvm, clients_directory, find_driver
 
-__all__ = ["find_clients", "find_java", "java_command"]
+__all__ = ["client_libraries", "find_clients", "find_java", "java_command"]
 
 _JAR = "knobscope-clients.jar"
-_CHECKOUT = Path(__file__).resolve().parents[3]
 
-#: A client is started for every run and lives for seconds, so it is tuned for its first seconds. Measured on two
-#: cores: without the optimising compiler (C2) throughput is at its level in the first second, with it a run is half as
-#: fast at first and takes three seconds or more to get there, in the middle of what is measured. The rest is start-up.
+#: A client is started for every run and lives for seconds, so it is tuned for its first seconds.
 _OPTIONS = (
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Xshare:auto",
     # htrace, which YCSB carries, would spend 20 ms looking for somebody to log to
     "-Dorg.apache.htrace.shaded.commons.logging.Log=org.apache.htrace.shaded.commons.logging.impl.NoOpLog",
 )
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
+#: Measured on two cores: without the optimising compiler (C2) throughput is at its level in the first second, with it
+#: a run is half as fast at first and takes three seconds or more to get there, in the middle of what is measured.
+_JIT = {"c1": ("-XX:TieredStopAtLevel=1",), "tiered": ()}
 
 
 def find_clients() -> Path:
@@ -31,15 +31,23 @@ def find_clients() -> Path:
 
     Raises UserError when they are not built.
     """
-    named = os.environ.get("KNOBSCOPE_CLIENTS")
-    directory = Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
+    directory = clients_directory()
     if not (directory / _JAR).is_file() or not (directory / "lib").is_dir():
-        origin = " (from KNOBSCOPE_CLIENTS)" if named else ""
+        origin = " (from KNOBSCOPE_CLIENTS)" if "KNOBSCOPE_CLIENTS" in os.environ else ""
         raise UserError(
             f"the load clients are not built: {directory}{origin} should hold {_JAR} and lib/; "
             "run `make setup` in the checkout"
         )
     return directory
+
+
+def client_libraries(library: str | None) -> list[Path]:
+    """Return the jars of others that the load client runs with: YCSB, drivers, and those of a folder of `bindings/`.
+
+    UserError when the clients are not built.
+    """
+    clients = find_clients()
+    return sorted([*clients.glob("lib/*.jar"), *(clients.glob(f"bindings/{library}/*.jar") if library else ())])
 
 
 def find_java() -> str:
@@ -52,15 +60,18 @@ def find_java() -> str:
     return program
 
 
-def java_command(directory: Path, extra_options: tuple[str, ...], library: str | None = None) -> list[str]:
+def java_command(directory: Path, jvm: Jvm, library: str | None = None, driver: str | None = None) -> list[str]:
     """Return the command line that starts the client's JVM, up to the main class.
 
-    `directory` takes what a driver writes to disk for itself; `extra_options` win over the standard ones; `library` is
-    a folder of `bindings/` whose jars are added. UserError when it is not there.
+    `directory` takes what a driver writes to disk for itself; `library` is a folder of `bindings/` whose jars are
+    added, `driver` a JDBC driver by its Maven coordinates. UserError when they are not there.
     """
     clients = find_clients()
     native = clients / "native" / "org" / "sqlite" / "native" / "Linux" / platform.machine()
-    options = [*_OPTIONS, f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
+    options = [f"-Xmx{jvm.heap_mib}m", *_JIT[jvm.jit], *_OPTIONS]
+    if not any(_COLLECTOR.fullmatch(option) for option in jvm.options):  # Java refuses two
+        options.append("-XX:+UseSerialGC")
+    options += [f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
     if native.is_dir():
         options += [f"-Dorg.sqlite.lib.path={native}", "-Dorg.sqlite.lib.name=libsqlitejdbc.so"]
     # the jar's manifest names lib/*.jar: one fixed class path, for which the class archive is valid, also when more
@@ -71,4 +82,13 @@ def java_command(directory: Path, extra_options: tuple[str, ...], library: str |
         if not folder.is_dir():
             raise UserError(f"no jars for the binding: {folder} is missing; run `make setup` in the checkout")
         class_path += sorted(folder.glob("*.jar"))
-    return [find_java(), *options, *extra_options, "-cp", ":".join(map(str, class_path))]
+    if driver is not None:
+        class_path += _jars_of(driver)
+    return [find_java(), *options, *jvm.options, "-cp", ":".join(map(str, class_path))]
+
+
+def _jars_of(driver: str) -> list[Path]:
+    jars = find_driver(driver)
+    if not jars:
+        raise UserError(f"no jars of the driver {driver}; fetch them: {FETCH_DRIVERS}")
+    return jars

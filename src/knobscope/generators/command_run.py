@@ -19,6 +19,7 @@ from knobscope.generators.output import Output
 from knobscope.generators.parsers import OUTPUT_READERS
 from knobscope.generators.results import LoadResult
 from knobscope.generators.ycsb import Connected
+from knobscope.processes import hand_over
 from knobscope.servers import Configuration, Instance, fill_program
 from knobscope.specs import Generator, Moment, Value, Workload
 
@@ -27,7 +28,7 @@ __all__ = ["CommandRun", "GeneratorCall", "load_data"]
 _STOP_S = 5
 _TAIL_LINES = 30
 #: Calls at most that find out how fast a generator is which is bound by a number of requests.
-_PROBES = 3
+_SPEED_CALLS = 3
 #: Durations are printed with two decimals: 0.00 s is not 0.
 _SHORTEST_S = 0.005
 
@@ -48,7 +49,7 @@ class GeneratorCall:
 
     def fill(self, command: Sequence[str], moment: Moment, *, seconds: float = 1, requests: int = 1) -> list[str]:
         """Return a command of the spec ready to run."""
-        places = self._places(seconds, requests)
+        placeholders = self._placeholders(seconds, requests)
         filled = [fill_program(self.generator.programs[command[0]])]
         for part in command[1:]:
             if part == "{knobs}":
@@ -57,21 +58,25 @@ class GeneratorCall:
                 arguments = self.instance.dbms.generators[self.generator.name]
                 filled += [self.instance.fill(argument) for argument in arguments]
             else:
-                filled.append(part.format(**places))
+                filled.append(part.format(**placeholders))
         return filled
 
     def write_files(self) -> None:
-        """Make the private directory anew, with the files of the spec."""
-        shutil.rmtree(self.out, ignore_errors=True)
+        """Make the private directory anew, with the files of the spec; from then on it is the generator's."""
+        if self.out.exists():
+            shutil.rmtree(self.out)
         self.out.mkdir(mode=0o700)
-        places = self._places(1, 1)
+        placeholders = self._placeholders(1, 1)
         for name, lines in self.generator.files.items():
-            (self.out / name).write_text("".join(line.format(**places) + "\n" for line in lines))
+            (self.out / name).write_text(
+                "".join(line.format(**placeholders) + "\n" for line in lines), encoding="utf-8"
+            )
+        hand_over(self.out, self.instance.user)
 
-    def _places(self, seconds: float, requests: int) -> dict[str, object]:
+    def _placeholders(self, seconds: float, requests: int) -> dict[str, object]:
         parameters = {**self.generator.parameters, **self.workload.parameters}
         return {
-            **self.instance.places,
+            **self.instance.placeholders,
             "out": self.out,
             "records": self.workload.records,
             "threads": self.workload.threads,
@@ -85,11 +90,11 @@ def _plain(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def load_data(call: GeneratorCall, supervise: Supervise, *, timeout: float = 3600) -> None:
+def load_data(call: GeneratorCall, *, timeout: float = 3600) -> None:
     """Make the data with the generator's own commands; raises GeneratorError with its words when one fails."""
     call.write_files()
     for command in call.generator.load:
-        process = _Process(call.fill(command, "init"), call, supervise)
+        process = _Process(call.fill(command, "init"), call, call.instance.start)
         try:
             process.finish(timeout)
         finally:
@@ -111,9 +116,9 @@ class CommandRun:
         measure_s: float,
         interval_ms: int,
         ask: Callable[[], Mapping[str, str]],
-        supervise: Supervise = subprocess.Popen,
+        supervise: Supervise | None = None,
     ) -> None:
-        self._call, self._supervise, self._ask = call, supervise, ask
+        self._call, self._supervise, self._ask = call, supervise or call.instance.start, ask
         self._warmup_s, self._measure_s, self._interval_s = warmup_s, measure_s, interval_ms / 1000
         self._requests = 0
         self._process: _Process | None = None
@@ -138,12 +143,12 @@ class CommandRun:
             self._find_speed(timeout)
         elif self._warmup_s > 0 or self._call.instance.dbms.lifecycle is None:
             self._finish(self._start(self._warmup_s, 0), self._warmup_s + timeout)
-        return Connected(dict(self._ask()), [])
+        return Connected(dict(self._ask()), {})
 
     def _find_speed(self, timeout: float) -> None:
         """Warm up with few requests, then with as many as fit the rest of the time; set the number for the run."""
         spent, requests = 0.0, self._call.generator.warmup_requests
-        for _ in range(_PROBES):
+        for _ in range(_SPEED_CALLS):
             result = self._finish(self._start(0, requests), timeout)
             spent += result.window_s
             speed = result.operations["ALL"]["ok"] / max(result.window_s, _SHORTEST_S)
@@ -246,7 +251,7 @@ class _Process:
         code = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT).si_status  # type: ignore[union-attr]
         self._listener.join(_STOP_S)
         if code != 0:
-            raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail())
+            raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail(), code)
         return Output(self._lines, duration, self._out, self._data)
 
     def tail(self) -> str:

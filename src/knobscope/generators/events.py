@@ -40,16 +40,19 @@ class Client:
     def __init__(
         self,
         command: Sequence[str],
+        log: Path,
         directory: Path,
         supervise: Supervise,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._log = directory / "client.log"
+        self._log = log
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._seen: dict[str, dict[str, Any]] = {}
-        with self._log.open("wb") as log:
-            variables = None if environment is None else dict(environment)
-            self._process = supervise(list(command), stdout=subprocess.PIPE, stderr=log, cwd=directory, env=variables)
+        variables = None if environment is None else dict(environment)
+        with log.open("wb") as errors:
+            self._process = supervise(
+                list(command), stdout=subprocess.PIPE, stderr=errors, cwd=directory, env=variables
+            )
         self._listener = threading.Thread(target=self._listen, name="client-events", daemon=True)
         self._listener.start()
 
@@ -86,7 +89,8 @@ class Client:
             failure = self._seen["failed"]
             return GeneratorError(failure["kind"], failure["reason"], self.log_tail())
         code = self._process.wait()
-        return GeneratorError("died", f"the load client ended with code {code} before '{name}'", self.log_tail())
+        message = f"the load client ended with code {code} before '{name}'"
+        return GeneratorError("died", message, self.log_tail(), code)
 
     def log_tail(self) -> str:
         """Return the last lines the client wrote on standard error."""

@@ -12,10 +12,11 @@ class GeneratorError(Exception):
 
     `kind` is "refused" when the DBMS did not accept an init statement (a knob's value), "failed" when the client
     itself says why it ended, "died" when it ended without a word, "timeout" when it did not come that far in time.
-    `log_tail` holds its last lines on standard error.
+    `log_tail` holds its last lines on standard error; `exit_code` is that of its process, where it has ended.
     """
 
-    def __init__(self, kind: FailureKind, message: str, log_tail: str = "") -> None:
+    def __init__(self, kind: FailureKind, message: str, log_tail: str = "", exit_code: int | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.log_tail = log_tail
+        self.exit_code = exit_code

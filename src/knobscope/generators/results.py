@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from knobscope.processes import read_foreign
+
 __all__ = ["LoadResult", "read_result"]
 
 
@@ -27,14 +29,14 @@ class LoadResult:
     operations: dict[str, dict[str, Any]]
     intervals: list[dict[str, Any]]
     checks: Sequence[dict[str, Any]] = field(default=())
+    first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
 
 
 def read_result(directory: Path, checks: Sequence[dict[str, Any]] = ()) -> LoadResult:
     """Read summary.json and intervals.csv of a finished run, and take its `checks` along."""
-    summary = json.loads((directory / "summary.json").read_text())
-    with (directory / "intervals.csv").open(newline="") as file:
-        intervals = [_typed(row) for row in csv.DictReader(file)]
-    return LoadResult(summary["window_s"], summary["operations"], intervals, checks)
+    summary = json.loads(read_foreign(directory / "summary.json"))
+    intervals = [_typed(row) for row in csv.DictReader(read_foreign(directory / "intervals.csv").splitlines())]
+    return LoadResult(summary["window_s"], summary["operations"], intervals, checks, summary["first_failure"])
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:

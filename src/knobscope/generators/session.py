@@ -1,11 +1,15 @@
 """A client's call in files: properties, statements, questions."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-__all__ = ["Session", "write_properties", "write_statements"]
+from knobscope.processes import make_own_directory, make_shared_directory, write_shared
+from knobscope.specs import Jvm
+
+__all__ = ["Session", "as_properties", "as_statements"]
 
 _CORE = "site.ycsb.workloads.CoreWorkload"
 _OPEN_ENDED = "knobscope.OpenEndedWorkload"
@@ -23,29 +27,42 @@ class Session:
     readback: Mapping[str, object] | None  # {"query": SQL} of (name, value) rows, or {"each": {knob: SQL}}
     directory: Path  # private to this call; made if need be
     threads: int = 1
-    java_options: tuple[str, ...] = field(default=())
+    jvm: Jvm = field(default=Jvm())
     library: str | None = None  # folder of jars that the binding needs beside the usual ones
+    driver: str | None = None  # JDBC driver by its Maven coordinates
     environment: Mapping[str, str] | None = None  # of the client; ours when absent
+    user: str | None = None  # whom the client runs as, when that is not us
 
     def with_connection(self, more: Mapping[str, str]) -> "Session":
         """Return the same session with further properties of the binding."""
         return replace(self, connection={**self.connection, **more})
 
-    def write_files(self, own: Mapping[str, str], schema: Sequence[str] = ()) -> Path:
-        """Write everything the client reads into `directory`; `own` are knobscope's properties of this call.
+    @property
+    def out(self) -> Path:
+        """Where the client writes; nobody else does, not even we."""
+        return self.directory.absolute() / "out"
 
-        Returns the properties file, which only its owner can read: it may hold a password.
+    def write_files(self, own: Mapping[str, str], schema: Sequence[str] = ()) -> Path:
+        """Write everything the client reads into `directory`, and make its empty `out`.
+
+        `own` are knobscope's properties of this call. Returns the properties file, which only we and the client's user
+        can read: it may hold a password.
         """
         directory = self.directory.absolute()
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not directory.exists():
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            make_shared_directory(directory, self.user)
+        if self.out.exists():
+            shutil.rmtree(self.out)
+        make_own_directory(self.out, self.user)
         files = {
-            "knobscope.init": write_statements(directory / "init.sql", self.init),
-            "knobscope.schema": write_statements(directory / "schema.sql", schema),
-            "knobscope.out": directory,
+            "knobscope.init": write_shared(directory / "init.sql", as_statements(self.init), self.user),
+            "knobscope.schema": write_shared(directory / "schema.sql", as_statements(schema), self.user),
+            "knobscope.out": self.out,
         }
         if self.readback is not None:
-            files["knobscope.readback"] = directory / "readback.json"
-            files["knobscope.readback"].write_text(json.dumps(dict(self.readback)))
+            request = json.dumps(dict(self.readback))
+            files["knobscope.readback"] = write_shared(directory / "readback.json", request, self.user)
         properties = {
             **self._workload_properties(),
             **self.connection,
@@ -55,7 +72,7 @@ class Session:
             **{key: str(path) for key, path in files.items()},
             **own,
         }
-        return write_properties(directory / "client.properties", properties)
+        return write_shared(directory / "client.properties", as_properties(properties), self.user)
 
     def _workload_properties(self) -> dict[str, str]:
         """YCSB's properties; a core workload runs as the variant that ends by time.
@@ -71,19 +88,14 @@ class Session:
         return stated
 
 
-def write_statements(path: Path, statements: Sequence[str]) -> Path:
-    """Write one SQL statement per line; line breaks inside a statement become blanks (so no ``--`` comments)."""
-    path.write_text("".join(" ".join(statement.splitlines()).strip() + "\n" for statement in statements))
-    return path
+def as_statements(statements: Sequence[str]) -> str:
+    """Return one SQL statement per line; line breaks inside a statement become blanks (so no ``--`` comments)."""
+    return "".join(" ".join(statement.splitlines()).strip() + "\n" for statement in statements)
 
 
-def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
-    """Write a Java properties file with mode 0600; any text survives as key and value."""
-    lines = [f"{_escape(key)}={_escape(value)}\n" for key, value in properties.items()]
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text("".join(lines), encoding="ascii")
-    return path
+def as_properties(properties: Mapping[str, str]) -> str:
+    """Return the text of a Java properties file; any text survives as key and value."""
+    return "".join(f"{_escape(key)}={_escape(value)}\n" for key, value in properties.items())
 
 
 def _escape(text: str) -> str:

@@ -35,7 +35,7 @@ _SUITES = {
 
 
 def has_own_tables(workload: Workload) -> bool:
-    """Return whether the client makes the tables itself, in place of YCSB's `usertable`."""
+    """Return whether the client makes the tables itself, instead of YCSB's `usertable`."""
     return workload.generator in _SUITES
 
 

@@ -22,11 +22,11 @@ class Connected:
     """What the client's connections answered when asked for the values of knobs.
 
     `effective` holds the values of the first connection; a knob of which the DBMS knows no value is missing.
-    `disagree` names knobs that differ between connections, each with its values: "synchronous (0, 2)".
+    `disagree` has what connections answer differently, knobs and others, with the values: {"synchronous": ["0", "2"]}.
     """
 
     effective: dict[str, str]
-    disagree: list[str]
+    disagree: Mapping[str, Sequence[str]]
 
 
 def load_records(
@@ -99,7 +99,7 @@ class YcsbRun:
 
     def result(self) -> LoadResult:
         """Return the figures, once `wait_measured` has returned, and wait until the data was checked, if it is."""
-        return read_result(self._session.directory, self._client.wait_for("checked", _CHECK_S)["checks"])
+        return read_result(self._session.out, self._client.wait_for("checked", _CHECK_S)["checks"])
 
     def log_tail(self) -> str:
         """Return the client's last lines on standard error."""
@@ -121,16 +121,13 @@ class YcsbRun:
 
 
 def _start(session: Session, phase: str, own: Mapping[str, str], schema: Sequence[str], supervise: Supervise) -> Client:
-    directory = session.directory.absolute()
-    java = java_command(
-        directory, session.java_options, session.library
-    )  # first: it may have to say that nothing is built
+    # first: it may have to say that nothing is built
+    java = java_command(session.out, session.jvm, session.library, session.driver)
     properties = session.write_files(own, schema)
-    for leftover in ("summary.json", "intervals.csv"):
-        (directory / leftover).unlink(missing_ok=True)
-    return Client([*java, "site.ycsb.Client", phase, "-P", str(properties)], directory, supervise, session.environment)
+    command = [*java, "site.ycsb.Client", phase, "-P", str(properties)]
+    return Client(command, session.directory.absolute() / "client.log", session.out, supervise, session.environment)
 
 
 def _connected(event: Mapping[str, Any]) -> Connected:
-    disagree = [f"{knob['knob']} ({', '.join(knob['values'])})" for knob in event["disagree"]]
+    disagree = {one["knob"]: one["values"] for one in event["disagree"]}
     return Connected(dict(event["effective"]), disagree)

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,16 @@ from typing import Any
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, read_back
 from knobscope.prepare import load_session
-from knobscope.processes import supervise
-from knobscope.servers import Instance, Server, ServerFailedError, initialise_data, open_instance, read_version
+from knobscope.processes import open_temporary
+from knobscope.servers import (
+    Instance,
+    Server,
+    ServerFailedError,
+    initialise_data,
+    make_data_directory,
+    open_instance,
+    read_version,
+)
 from knobscope.specs import Dbms, Introspection, Trial, Workload
 
 __all__ = ["Answer", "ask_catalogue", "learn"]
@@ -39,15 +45,12 @@ def ask_catalogue(dbms: Dbms) -> Answer:
     """
     if dbms.introspect is None:
         raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`: nobody has said how to ask it for its knobs")
-    with tempfile.TemporaryDirectory(prefix="knobscope-introspect-", dir="/var/tmp") as directory:
-        place = Path(directory)
-        place.chmod(0o711)  # the server's user has to pass
-        data, log = place / "data", place / "server.log"
-        data.mkdir(mode=0o700)
+    with open_temporary("knobscope-catalogue-", Path("/var/tmp")) as folder:  # noqa: S108 - what is private is made in it
+        folder.chmod(0o711)  # the server's user has to pass
+        data, log = folder / "data", folder / "server.log"
+        make_data_directory(data)
         try:
             with open_instance(dbms, data) as instance:
-                if instance.user is not None:
-                    shutil.chown(data, instance.user, instance.user)
                 return _start_and_ask(instance, dbms.introspect, log)
         except (ServerFailedError, GeneratorError) as error:
             raise UserError(f"{dbms.name} did not answer: {error}\n{error.log_tail}") from error
@@ -68,7 +71,7 @@ def _ask(instance: Instance, asked: Introspection) -> Answer:
     session = load_session(instance, _NO_LOAD, [], [], threads=1)
     each = {_VERSION: instance.dbms.version_sql} if instance.dbms.version_sql else {}
     query = asked.query or instance.dbms.readback.query
-    listed = dict(read_back(replace(session, readback={"query": query, "each": each}), supervise).effective)
+    listed = dict(read_back(replace(session, readback={"query": query, "each": each}), instance.start).effective)
     version = listed.pop(_VERSION) if each else read_version(instance)
     rows = {name: _parse(name, text) if asked.query else {"default": text} for name, text in listed.items()}
     for trial in asked.trials:
@@ -77,9 +80,10 @@ def _ask(instance: Instance, asked: Introspection) -> Answer:
             for name in rows
             if not asked.leaves_out(name)
         }
-        # Asked last, the list shows that the server outlived the attempts: words of a broken connection tell nothing.
+        # The list is asked for last, which shows that the server survived the attempts: a refusal that comes from a
+        # broken connection says nothing about a knob.
         questions = {"attempts": attempts, "each": {_ALIVE: query}}
-        answers = dict(read_back(replace(session, readback=questions), supervise).effective)
+        answers = dict(read_back(replace(session, readback=questions), instance.start).effective)
         del answers[_ALIVE]
         for name, answer in answers.items():
             rows[name] = {**learn(trial, answer), **rows[name]}

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from knobscope.errors import UserError
 from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
+from knobscope.specs.source import LARGEST_REAL
 
 __all__ = ["Catalogue", "read_catalogue"]
 
@@ -140,7 +141,7 @@ def _reach(kind: str, default: float, reach: float) -> tuple[int | float, int | 
 def _parse_number(kind: str, value: Any) -> int | float:
     text = str(value).strip()
     if kind == "real":
-        return float(f"{float(text):.6g}")
+        return float(f"{max(-LARGEST_REAL, min(LARGEST_REAL, float(text))):.6g}")  # the largest double means no limit
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise _NotDescribed(f"{text!r} is no integer")
     return int(text)

@@ -11,6 +11,7 @@ from knobscope.introspect.writing import render_catalogue, render_knobs
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, read_spec
 from knobscope.specs.arguments import find_dbms
+from knobscope.storage import write_text
 
 __all__ = ["add_parser"]
 
@@ -28,9 +29,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.out is None:
         print(text, end="")
     else:
-        part = args.out.with_name(args.out.name + ".part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(args.out)
+        write_text(args.out, text)
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(catalogue.count_types().items()))
     settings = len(catalogue.knobs) + len(catalogue.left_out)
     print(

@@ -4,47 +4,86 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
+from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
+from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
 from knobscope.specs.expression import Expression
+from knobscope.specs.files import matches_pattern
 from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
+from knobscope.specs.identity import Product, select_fields
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
-from knobscope.specs.lifecycle import Lifecycle
-from knobscope.specs.prior import FittedModel, FittedRanking, RankedKnob, check_prior_version, major_version
-from knobscope.specs.programs import Program, ask_version, find_path, find_paths, find_program
+from knobscope.specs.lifecycle import Jvm, Lifecycle
+from knobscope.specs.part import WITH_DATA, Part, part_knob
+from knobscope.specs.prior import Prior, PriorRanking, RankedKnob, check_prior_version, major_version
+from knobscope.specs.programs import (
+    Program,
+    ask_version,
+    clients_directory,
+    digest_of,
+    find_path,
+    find_paths,
+    find_program,
+    fleet_directory,
+)
 from knobscope.specs.reference import render_reference, write_reference
+from knobscope.specs.rule import (
+    SHIPPED_RULES,
+    VERDICTS,
+    Rule,
+    RuleCause,
+    RuleEffect,
+    RuleSpec,
+    read_rule,
+    read_shipped_rule,
+    shipped_rules,
+)
+from knobscope.specs.rule_page import render_rules
 from knobscope.specs.schema import render_schemas, write_schemas
 from knobscope.specs.source import SpecErrors, SpecProblem
-from knobscope.specs.startable import Refusal, StartableKnob, StartableRecord, read_records
-from knobscope.specs.study import RULES, KnobChoice, Study
+from knobscope.specs.startable import Refusal, StartableKnob, StartableRecord, read_record
+from knobscope.specs.study import KnobChoice, Study
 from knobscope.specs.workload import Workload
 from knobscope.specs.writing import Moment, Writing
 
 __all__ = [
     "CATALOGUE_KEYS",
+    "FETCH_DRIVERS",
     "OUTPUT_PARSERS",
-    "RULES",
+    "SHIPPED_RULES",
     "TPCC",
     "TPCDS",
     "TPCH",
+    "VERDICTS",
+    "WITH_DATA",
     "YCSB",
     "Case",
     "Dbms",
     "Device",
+    "DeviceModel",
+    "DiskModel",
     "Emulation",
     "Expression",
-    "FittedModel",
-    "FittedRanking",
+    "FlashModel",
     "Generator",
     "Introspection",
+    "Jvm",
     "Knob",
     "KnobCatalogue",
     "KnobChoice",
     "Lifecycle",
     "Moment",
+    "Part",
+    "Prior",
+    "PriorRanking",
+    "Product",
     "Program",
     "RankedKnob",
     "Refusal",
+    "Rule",
+    "RuleCause",
+    "RuleEffect",
+    "RuleSpec",
     "SpecErrors",
     "SpecProblem",
     "StartableKnob",
@@ -59,17 +98,29 @@ __all__ = [
     "ask_version",
     "catalogue_file",
     "check_prior_version",
+    "clients_directory",
+    "digest_of",
+    "driver_directory",
+    "find_driver",
     "find_path",
     "find_paths",
     "find_program",
     "find_specs",
+    "fleet_directory",
     "load_study",
     "major_version",
+    "matches_pattern",
+    "part_knob",
     "read_knob_catalogue",
-    "read_records",
+    "read_record",
+    "read_rule",
+    "read_shipped_rule",
     "read_spec",
     "render_reference",
+    "render_rules",
     "render_schemas",
+    "select_fields",
+    "shipped_rules",
     "suggest",
     "validate_files",
     "write_reference",

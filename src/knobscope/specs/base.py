@@ -1,13 +1,13 @@
 """What all spec models share: unknown keys are errors, values are not converted behind the user's back."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Misfit", "Name", "SpecModel", "Value", "suggest"]
+__all__ = ["Misfit", "Misfits", "Name", "SpecModel", "Value", "check_name", "check_one_line", "suggest"]
 
 #: A value of a knob as YAML gives it.
 Value = bool | int | float | str
@@ -18,17 +18,36 @@ _NAME = r"^[a-z][a-z0-9_-]{0,62}$"
 class Misfit(ValueError):  # noqa: N818 - pydantic turns it into an entry of its own error
     """A value that does not fit its neighbours; knows the key, below its model, that is to be changed."""
 
-    def __init__(self, place: tuple[Value, ...], found: str, expected: str) -> None:
+    def __init__(self, location: tuple[Value, ...], found: str, expected: str) -> None:
         super().__init__(f"found {found}; expected {expected}")
-        self.place = place
+        self.location = location
         self.found = found
         self.expected = expected
+
+
+class Misfits(ValueError):  # noqa: N818 - pydantic turns it into an entry of its own error
+    """All values of one model that do not fit together; each key of the `model` is right for itself."""
+
+    def __init__(self, misfits: list[Misfit], model: BaseModel) -> None:
+        super().__init__("; ".join(map(str, misfits)))
+        self.misfits = misfits
+        self.model = model
 
 
 class SpecModel(BaseModel):
     """Base of every model that is read from YAML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield what does not fit between the keys of this model; each model says it for itself."""
+        return iter(())
+
+    @model_validator(mode="after")
+    def _raise_misfits(self) -> Self:
+        if misfits := list(self.find_misfits()):
+            raise Misfits(misfits, self)
+        return self
 
 
 def suggest(word: object, known: list[str], more: Iterable[str] = ()) -> str:
@@ -46,3 +65,10 @@ def check_name(name: str) -> str:
 
 #: Name of a spec. The pattern is for editors, the check for people.
 Name = Annotated[str, AfterValidator(check_name), Field(json_schema_extra={"pattern": _NAME})]
+
+
+def check_one_line(text: str) -> str:
+    """Return text that stays one line wherever it is written."""
+    if "\n" in text:
+        raise ValueError("text in one line")
+    return text

@@ -2,20 +2,26 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
+from knobscope.specs.drivers import FETCH_DRIVERS, find_driver
 from knobscope.specs.expression import WORKLOAD_NAMES
 from knobscope.specs.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
 from knobscope.specs.lifecycle import SQL_BINDING
+from knobscope.specs.overwritten import find_overwritten
 from knobscope.specs.programs import Program, ask_version, find_path, find_program, is_between
-from knobscope.specs.source import Document, Location, SpecProblem
-from knobscope.specs.study import KnobChoice, Study
+from knobscope.specs.quoting import find_breakouts
+from knobscope.specs.rule import Rule, RuleThreshold
+from knobscope.specs.source import Document, Location, SpecProblem, load_document, show_value
+from knobscope.specs.study import KnobChoice, Study, Thresholds
 from knobscope.specs.workload import Workload
+from knobscope.specs.writing import same_value
 
 __all__ = [
     "check_baseline",
@@ -23,9 +29,12 @@ __all__ = [
     "check_device",
     "check_generator",
     "check_load",
+    "check_memory",
     "check_parameters",
     "check_programs",
     "check_study_knobs",
+    "check_study_names",
+    "check_thresholds",
     "check_versions",
     "find_version_misfits",
 ]
@@ -44,22 +53,24 @@ def check_dbms(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
     if cycle := find_cycle(dbms.knobs):
         found = f"a circle: {' -> '.join(cycle)}"
         yield document.problem(("knobs", cycle[0], "requires"), found, "each relation stated at one knob only")
+    for misfit in [*find_breakouts(dbms), *find_overwritten(dbms)]:
+        yield document.problem(misfit.location, misfit.found, misfit.expected)
 
 
 def _check_requires(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProblem]:
     requirement = dbms.knobs[name].requirement
     if requirement is None:
         return
-    place = ("knobs", name, "requires")
+    location = ("knobs", name, "requires")
     unknown = sorted(requirement.names - set(dbms.knobs) - WORKLOAD_NAMES)
     for word in unknown:
         yield document.problem(
-            place, f"the unknown name {word!r}", suggest(word, sorted({*dbms.knobs, *WORKLOAD_NAMES}))
+            location, f"the unknown name {word!r}", suggest(word, sorted({*dbms.knobs, *WORKLOAD_NAMES}))
         )
     if not unknown:
         problem = _problem_of_requires(dbms, name, _SOME_WORKLOAD)
         if problem is not None:
-            yield document.problem(place, problem, "an expression that the defaults satisfy")
+            yield document.problem(location, problem, "an expression that the defaults satisfy")
 
 
 def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> str | None:
@@ -77,26 +88,49 @@ def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> 
     return f"`{requirement.text}` not to hold for {shown}"
 
 
-def find_cycle(knobs: dict[str, Knob]) -> list[str] | None:
+def find_cycle(knobs: Mapping[str, Knob]) -> list[str] | None:
     """Return knobs whose `requires` lead in a circle (first = last), or None."""
     needs = {
         name: sorted((knob.requirement.names & set(knobs)) - {name}) if knob.requirement else []
         for name, knob in knobs.items()
     }
-    done: set[str] = set()
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        circle = list(reversed(error.args[1][1:]))
+        first = min(range(len(circle)), key=lambda index: circle[index])
+        return [*circle[first:], *circle[:first], circle[first]]
+    return None
 
-    def visit(name: str, path: list[str]) -> list[str] | None:
-        if name in path:
-            return [*path[path.index(name) :], name]
-        if name in done:
-            return None
-        for other in needs[name]:
-            if (cycle := visit(other, [*path, name])) is not None:
-                return cycle
-        done.add(name)
-        return None
 
-    return next((cycle for name in needs if (cycle := visit(name, [])) is not None), None)
+def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]:
+    """Yield DBMSs of a study without knobs, and knobs of others.
+
+    A DBMS whose file is missing is misspelt, as is reported elsewhere; keys below which it is spelt right are not to
+    blame for it.
+    """
+    folder = document.path.absolute().parent.parent / "dbms"
+    known = [name for name in study.dbms if (folder / f"{name}.yaml").is_file()]
+    complete = len(known) == len(study.dbms)
+    groups: dict[str, Iterable[str]] = {"knobs": study.knobs, "baseline": study.baseline, "layout": study.layout}
+    for key, group in groups.items():
+        for name in group:
+            if name not in study.dbms and (complete or not (folder / f"{name}.yaml").is_file()):
+                expected = suggest(name, study.dbms)
+                yield document.problem((key, name), "a DBMS that the study does not use", expected)
+    for name in known:
+        varies_layout = any(isinstance(devices, list) for devices in study.layout.get(name, {}).values())
+        if not study.knobs.get(name) and not varies_layout:
+            yield document.problem(("knobs", name), "no knob", "at least one knob to vary")
+
+
+def check_memory(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
+    """Yield a memory limit with which the DBMS cannot even start."""
+    limit = workload.memory_mib
+    if limit is not None and limit < dbms.min_memory_mib:
+        expected = f"{dbms.min_memory_mib} or more, with which {dbms.name} starts"
+        location = ("workloads", workload.name, "memory_mib")
+        yield document.problem(location, f"{limit} MiB", expected)
 
 
 def check_study_knobs(
@@ -104,31 +138,38 @@ def check_study_knobs(
 ) -> Iterator[SpecProblem]:
     """Yield knobs and values of a study that the DBMS does not know; `catalogue`: other knobs that it might name."""
     for name, choice in study.knobs.get(dbms.name, {}).items():
-        place = ("knobs", dbms.name, name)
+        location = ("knobs", dbms.name, name)
         if name not in dbms.knobs:
             expected = suggest(name, sorted(dbms.knobs), catalogue)
-            yield document.problem(place, f"an unknown knob of {dbms.name}", expected)
+            yield document.problem(location, f"an unknown knob of {dbms.name}", expected)
         elif choice is not None:
-            yield from _check_choice(document, place, dbms.knobs[name], choice)
+            usual = study.baseline.get(dbms.name, {}).get(name, dbms.knobs[name].default)
+            yield from _check_choice(document, location, dbms.knobs[name], choice, usual)
     for name, value in study.baseline.get(dbms.name, {}).items():
-        place = ("baseline", dbms.name, name)
+        location = ("baseline", dbms.name, name)
         if name not in dbms.knobs:
             expected = suggest(name, sorted(dbms.knobs), catalogue)
-            yield document.problem(place, f"an unknown knob of {dbms.name}", expected)
+            yield document.problem(location, f"an unknown knob of {dbms.name}", expected)
         elif (problem := dbms.knobs[name].problem_with(value)) is not None:
-            yield document.problem(place, repr(value), f"another value: it {problem}")
+            yield document.problem(location, repr(value), f"another value: it {problem}")
 
 
-def _check_choice(document: Document, place: Location, knob: Knob, choice: KnobChoice) -> Iterator[SpecProblem]:
+def _check_choice(
+    document: Document, location: Location, knob: Knob, choice: KnobChoice, usual: Value
+) -> Iterator[SpecProblem]:
+    """Yield values and ends that the knob does not have; `usual` is its value in the default configuration."""
     for index, value in enumerate(choice.values or []):
         if (problem := knob.problem_with(value)) is not None:
-            yield document.problem((*place, "values", index), repr(value), f"another value: it {problem}")
+            yield document.problem((*location, "values", index), repr(value), f"another value: it {problem}")
+    if choice.values is not None and all(same_value(value, usual) for value in choice.values):
+        found = f"{usual!r} alone, which the default configuration has"
+        yield document.problem((*location, "values"), found, "at least one other value")
     if choice.range is not None and knob.range is None:
-        yield document.problem((*place, "range"), "a range", f"values, for a knob of type {knob.type}")
+        yield document.problem((*location, "range"), "a range", f"values, for a knob of type {knob.type}")
     elif choice.range is not None:
         for index, end in enumerate(choice.range):
             if (problem := knob.problem_outside(end)) is not None:
-                yield document.problem((*place, "range", index), repr(end), f"another end: it {problem}")
+                yield document.problem((*location, "range", index), repr(end), f"another end: it {problem}")
 
 
 def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
@@ -143,10 +184,32 @@ def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workl
             yield document.problem((group, dbms.name, name), problem, expected)
 
 
+def check_thresholds(document: Document, study: Study, rules: Iterable[Rule]) -> Iterator[SpecProblem]:
+    """Yield thresholds of a study that no rule of it has, or that are out of range, and names that two rules share."""
+    known: dict[str, tuple[str, RuleThreshold]] = {}
+    for rule in rules:
+        for name, threshold in rule.about.thresholds.items():
+            owner = known[name][0] if name in known else "the study" if name in Thresholds.model_fields else None
+            if owner is not None:
+                found = f"a threshold that {owner} has as well"
+                yield load_document(rule.about_file).problem(("thresholds", name), found, "a name of its own")
+            known.setdefault(name, (f"rule {rule.name}", threshold))
+    for name, value in study.thresholds.of_rules.items():
+        location = ("thresholds", name)
+        if name not in known:
+            expected = suggest(name, sorted({*known, *Thresholds.model_fields}))
+            yield document.problem(location, "a threshold that no rule of the study has", expected)
+        elif problem := known[name][1].problem_with(value):
+            yield document.problem(location, f"{value:g}", problem)
+
+
 def check_programs(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
     """Yield programs and paths that this machine does not have, with the command that would get them."""
     yield from _check_found(document, "programs", dbms.programs, find_program)
     yield from _check_found(document, "paths", dbms.paths, find_path)
+    driver = dbms.connection.driver if dbms.connection is not None else None
+    if driver is not None and not find_driver(driver):
+        yield document.problem(("connection", "driver"), f"no jars of {driver}", f"them fetched: {FETCH_DRIVERS}")
 
 
 def check_generator(document: Document, generator: Generator) -> Iterator[SpecProblem]:
@@ -176,18 +239,18 @@ def check_versions(document: Document, study: Study, dbms: Dbms) -> Iterator[Spe
     if dbms.version is None or not _bounds(study, dbms):
         return
     version = ask_version(dbms.version, dbms.programs, dbms.paths)
-    for place, limits in find_version_misfits(study, dbms, version):
-        yield document.problem(place, f"{dbms.name} {version}", limits)
+    for location, limits in find_version_misfits(study, dbms, version):
+        yield document.problem(location, f"{dbms.name} {version}", limits)
 
 
 def find_version_misfits(study: Study, dbms: Dbms, version: str) -> Iterator[tuple[Location, str]]:
-    """Yield the places of a study that want another version than this one of a DBMS, and which they want."""
-    for place, (since, until) in _bounds(study, dbms).items():
+    """Yield the locations in a study that want another version than this one of a DBMS, and which they want."""
+    for location, (since, until) in _bounds(study, dbms).items():
         if not is_between(version, since, until):
             limits = [f"from {since} on"] if since else []
             limits += [f"up to {until}"] if until else []
-            whose = f"{dbms.name}.yaml is for versions " if place[0] == "dbms" else ""
-            yield place, whose + " and ".join(limits)
+            whose = f"{dbms.name}.yaml is for versions " if location[0] == "dbms" else ""
+            yield location, whose + " and ".join(limits)
 
 
 def _bounds(study: Study, dbms: Dbms) -> dict[Location, tuple[str | None, str | None]]:
@@ -199,27 +262,27 @@ def _bounds(study: Study, dbms: Dbms) -> dict[Location, tuple[str | None, str | 
     for group, names in groups.items():
         known = {name: dbms.knobs[name] for name in names if name in dbms.knobs}
         bounds |= {(group, dbms.name, name): (knob.since, knob.until) for name, knob in known.items()}
-    return {place: limits for place, limits in bounds.items() if any(limits)}
+    return {location: limits for location, limits in bounds.items() if any(limits)}
 
 
 def check_load(
     document: Document, study: Study, dbms: Dbms, workload: Workload, generators: Mapping[str, Generator]
 ) -> Iterator[SpecProblem]:
     """Yield why a workload's generator cannot drive a DBMS with the knobs that a study varies."""
-    place = ("workloads", workload.name)
+    location = ("workloads", workload.name)
     chosen = [name for name in study.knobs.get(dbms.name, {}) if name in dbms.knobs]
     if workload.generator in BUILT_IN:
         title = {YCSB: "YCSB", TPCC: "TPC-C", TPCH: "TPC-H", TPCDS: "TPC-DS"}[workload.generator]
         if dbms.connection is None:
             names = ", ".join(sorted(dbms.generators)) or "none"
-            yield document.problem(place, f"{title} for {dbms.name}", f"a workload of its generators: {names}")
+            yield document.problem(location, f"{title} for {dbms.name}", f"a workload of its generators: {names}")
         elif workload.generator != YCSB and dbms.connection.binding != SQL_BINDING:
-            yield document.problem(place, f"{title} for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
+            yield document.problem(location, f"{title} for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
         unwritable = ("argv", "by_value") if dbms.lifecycle is None else ()
     elif workload.generator in generators:
         if workload.generator not in dbms.generators:
             expected = f"`generators.{workload.generator}` in {dbms.name}.yaml, or a workload of another generator"
-            yield document.problem(place, f"{workload.generator}, which {dbms.name} does not mention", expected)
+            yield document.problem(location, f"{workload.generator}, which {dbms.name} does not mention", expected)
         unwritable = ("sql", "client")
     else:
         return
@@ -232,12 +295,15 @@ def check_load(
 
 def check_device(document: Document, device: Device, root: Path) -> Iterator[SpecProblem]:
     """Yield what makes a device unusable here: its directory is missing or cannot be written."""
-    place: Location = ("path",)
+    location: Location = ("path",)
     named = device.path or ""
     if device.emulate is not None:
-        place, named = ("emulate", "image_directory"), device.emulate.image_directory
+        location, named = ("emulate", "image_directory"), device.emulate.image_directory
+    shown = show_value(named)
     directory = root / named
-    if not directory.is_dir():
-        yield document.problem(place, f"{named!r}, which is no directory", "an existing directory on the device")
+    if not os.path.isdir(directory):  # noqa: PTH112 - that of Path raises an error for a name that is too long
+        yield document.problem(location, f"{shown}, which is no directory", "an existing directory on the device")
+    elif os.statvfs(directory).f_flag & os.ST_RDONLY:
+        yield document.problem(location, f"{shown}, which is mounted read-only", "a file system that can be written")
     elif not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
-        yield document.problem(place, f"{named!r}, which cannot be written", "a directory this user may write")
+        yield document.problem(location, f"{shown}, which cannot be written", "a directory this user may write")

@@ -1,11 +1,17 @@
 """`knobscope validate` and `knobscope schema`: checks specs, and writes what is generated from their models."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.library import find_specs, validate_files
+from knobscope.specs.arguments import find_study
+from knobscope.specs.device import Device
+from knobscope.specs.emulation_limits import describe_limits
+from knobscope.specs.library import find_specs, load_study, read_spec, validate_files
 from knobscope.specs.reference import write_reference
+from knobscope.specs.rule import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.specs.rule_page import render_rules, write_rules
 from knobscope.specs.schema import write_schemas
 
 __all__ = ["add_parser"]
@@ -20,13 +26,28 @@ def _validate(args: argparse.Namespace) -> int:
     if not files:
         raise UserError(f"no spec in {', '.join(map(str, wanted))}; expected files NAME.yaml")
     validate_files(files, args.root, runnable=args.runnable)
+    for file in files:
+        if file.absolute().parent.name == "devices":
+            for text in describe_limits(read_spec(file, Device, None)[1]):
+                print(f"note: {text}", file=sys.stderr)
     print(f"{len(files)} spec{'s' if len(files) != 1 else ''} checked, no problem found")
     return 0
 
 
 def _schema(args: argparse.Namespace) -> int:
-    for path in [*write_schemas(args.root / "specs/schemas"), write_reference(args.root / "docs/specs.md")]:
+    docs = args.root / "docs"
+    pages = [write_reference(docs / "specs.md"), write_rules(docs / "rules.md")]
+    for path in [*write_schemas(args.root / "specs/schemas"), *pages]:
         print(path)
+    return 0
+
+
+def _rules(args: argparse.Namespace) -> int:
+    if args.study is None:
+        rules = [read_rule(SHIPPED_RULES / name) for name in shipped_rules()]
+    else:
+        rules = list(load_study(find_study(args.study), args.root, runnable=False).rules.values())
+    print(render_rules(rules))
     return 0
 
 
@@ -50,8 +71,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "schema",
         help="write JSON Schemas and the reference of all spec fields",
-        description="Write specs/schemas/*.json, with which an editor completes and checks specs, and docs/specs.md. "
-        "Both are generated from the models; only a change of the models makes them stale.",
+        description="Write specs/schemas/*.json, with which an editor completes and checks specs, docs/specs.md and "
+        "docs/rules.md. All are generated from models and rules; only a change of models or rules makes them stale.",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout to write into")
     parser.set_defaults(run=_schema)
+
+    parser = subparsers.add_parser(
+        "rules",
+        help="describe the mismatch rules",
+        description="Print what each mismatch rule claims, which thresholds it has, what it needs and what it cannot "
+        "see, as a page in Markdown: of the rules that come with knobscope, or of those that a study asks for.",
+    )
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="study YAML, or its name in specs/studies")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    parser.set_defaults(run=_rules)

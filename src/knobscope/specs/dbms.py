@@ -1,9 +1,9 @@
 """A DBMS, described well enough to be started, asked and stopped without Python of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.expression import WORKLOAD_NAMES
@@ -11,9 +11,10 @@ from knobscope.specs.files import Files
 from knobscope.specs.introspect import Introspection
 from knobscope.specs.knob import Knob, Version
 from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, Readback
+from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
-from knobscope.specs.template import PLACEHOLDERS, Place, PlaceOrPassword, names_in
-from knobscope.specs.writing import Apply, ConfigFile, FileName, Moment, Writing
+from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
+from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing
 
 __all__ = ["PLACEHOLDERS", "Dbms"]
 
@@ -28,6 +29,7 @@ def _check_knob_name(name: str) -> str:
 
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
 PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Dbms(SpecModel):
@@ -50,7 +52,7 @@ class Dbms(SpecModel):
         default_factory=dict,
         description="Other files and directories that commands name as {path.NAME}: jars, message files.",
     )
-    environment: dict[str, PlaceOrPassword] = Field(
+    environment: dict[VariableName, TemplateOrPassword] = Field(
         default_factory=dict, description="Environment variables of all commands: server, tools, generators."
     )
     version: Command | None = Field(
@@ -73,6 +75,11 @@ class Dbms(SpecModel):
     lifecycle: Lifecycle | None = Field(
         default=None, description="How the server lives; absent for a DBMS that lives in its client."
     )
+    min_memory_mib: int = Field(
+        default=64,
+        ge=16,
+        description="Least memory with which it starts; a workload that limits it to less (`memory_mib`) is refused.",
+    )
     config_files: dict[FileName, ConfigFile] = Field(
         default_factory=dict, description="Files that the server reads, by name; they lie in {config}."
     )
@@ -90,20 +97,44 @@ class Dbms(SpecModel):
         default=None, description="How YCSB reaches it; absent when only other generators do."
     )
     loading: Loading = Field(default=Loading(), description="How YCSB's data is loaded once.")
-    generators: dict[Name, list[Place]] = Field(
+    generators: dict[Name, list[Template]] = Field(
         default_factory=dict,
         description="Other load generators that can drive it, by the names of their files: the arguments with which "
-        "they reach it, in the place of {connection}.",
+        "they reach it, instead of {connection}.",
     )
     files: Files = Field(default=Files(), description="Which files hold what.")
+    parts: dict[PartName, Part] = Field(
+        default_factory=dict,
+        description="What of its data may lie on another device than the rest, for `layout` of a study.",
+    )
     knobs: dict[KnobName, Knob] = Field(min_length=1, description="Everything a study may vary.")
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> "Dbms":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield what does not fit between the parts of the file."""
         if self.version is None and self.version_sql is None:
-            raise Misfit(("version",), "neither `version` nor `version_sql`", "one of them")
+            yield Misfit(("version",), "neither `version` nor `version_sql`", "one of them")
         if self.version is not None and self.version_sql is not None:
-            raise Misfit(("version_sql",), "both `version` and `version_sql`", "one of them")
+            yield Misfit(("version_sql",), "both `version` and `version_sql`", "one of them")
+        yield from self._find_idle_questions()
+        for location, command in self._commands():
+            if command[0] not in self.programs:
+                yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+        for location, text in self._texts():
+            for _, name in names_in([text], "path"):
+                if name not in self.paths:
+                    yield Misfit(location, f"{{path.{name}}}", f"a name under `paths`: {sorted(self.paths)}")
+        for apply, writing in self.writing.items():
+            yield from self._find_wrong_writing(("writing", apply), apply, writing, named=True)
+        for name, knob in self.knobs.items():
+            if knob.writing is not None:
+                yield from self._find_wrong_writing(("knobs", name, "writing"), knob.apply, knob.writing, named=False)
+            yield from self._find_missing_entries(name)
+        for name, part in self.parts.items():
+            if part.writing is not None:
+                yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
+
+    def _find_idle_questions(self) -> Iterator[Misfit]:
+        """Yield questions that nobody could be asked."""
         questions = {
             "readback": self.readback.by_client,
             "version_sql": self.version_sql,
@@ -111,44 +142,29 @@ class Dbms(SpecModel):
         }
         for key, asked in questions.items():
             if self.connection is None and asked:
-                raise Misfit((key,), "a question for a connection", "`connection`, which is missing")
+                yield Misfit((key,), "a question for a connection", "`connection`, which is missing")
         if self.introspect is not None and self.introspect.query is None and self.readback.query is None:
-            raise Misfit(("introspect",), "no `query`, and `readback` has none that lists settings", "one of them")
+            yield Misfit(("introspect",), "no `query`, and `readback` has none that lists settings", "one of them")
         if self.connection is None and self.files.tables is not None and self.files.tables.query is not None:
-            raise Misfit(("files", "tables", "query"), "a question for a connection", "`connection`, which is missing")
-        for place, command in self._commands():
-            if command[0] not in self.programs:
-                raise Misfit((*place, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
-        for place, texts in self._texts():
-            for name in names_in(texts, "path"):
-                if name not in self.paths:
-                    raise Misfit(place, f"{{path.{name}}}", f"a name under `paths`: {sorted(self.paths)}")
-        for apply, writing in self.writing.items():
-            self._check_writing(("writing", apply), apply, writing, named=True)
-        return self
+            yield Misfit(("files", "tables", "query"), "a question for a connection", "`connection`, which is missing")
+        for name, part in self.parts.items():
+            if self.connection is None and part.load is not None:
+                yield Misfit(("parts", name, "load"), "statements for a connection", "`connection`, which is missing")
 
-    @model_validator(mode="after")
-    def _writes_its_knobs(self) -> "Dbms":
-        for name, knob in self.knobs.items():
-            if knob.writing is not None:
-                self._check_writing(("knobs", name, "writing"), knob.apply, knob.writing, named=False)
-            writing = self.writing_of(name)
-            if writing is not None and writing.by_value is not None:
-                place: tuple[Value, ...] = ("knobs", name, "writing") if knob.writing else ("writing", knob.apply)
-                self._check_entries((*place, "by_value"), name, writing)
-        return self
-
-    def _check_entries(self, place: tuple[Value, ...], name: str, writing: Writing) -> None:
-        """Raise Misfit when `by_value` does not say how each value of a knob is written."""
-        values = self.knobs[name].possible_values
-        if not values:
-            raise Misfit(place, f"the number {name}", "booleans and enums only: they have a value each")
-        for value in values:
+    def _find_missing_entries(self, name: str) -> Iterator[Misfit]:
+        """Yield values of a knob for which `by_value` does not say how they are written."""
+        knob, writing = self.knobs[name], self.writing_of(name)
+        if writing is None or writing.by_value is None:
+            return
+        location = (*self.location_of_writing(name), "by_value")
+        if not knob.possible_values:
+            yield Misfit(location, f"the number {name}", "booleans and enums only: they have a value each")
+        for value in knob.possible_values:
             if writing.of_value(value) is None:
-                raise Misfit(place, f"nothing for {value!r} of {name}", "an entry for each value")
+                yield Misfit(location, f"nothing for {value!r} of {name}", "an entry for each value")
 
     def _commands(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
-        """Yield every command with its place."""
+        """Yield every command with its location."""
         life = self.lifecycle
         commands: dict[tuple[Value, ...], list[str] | None] = {
             ("version",): self.version,
@@ -159,55 +175,77 @@ class Dbms(SpecModel):
                 commands["lifecycle", part] = getattr(life, part)
             commands["lifecycle", "stop", "command"] = life.stop.command
             commands |= {("lifecycle", "setup", index): command for index, command in enumerate(life.setup)}
-        return ((place, command) for place, command in commands.items() if command is not None)
+        return ((location, command) for location, command in commands.items() if command is not None)
 
-    def _texts(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
-        """Yield every text that may hold {path.NAME}, with its place."""
-        yield from self._commands()
-        yield ("environment",), list(self.environment.values())
-        yield ("generators",), [text for arguments in self.generators.values() for text in arguments]
+    def _texts(self) -> Iterator[tuple[tuple[Value, ...], str]]:
+        """Yield every text that may hold {path.NAME}, with its keys."""
+        lists: list[tuple[tuple[Value, ...], Iterable[tuple[Value, str]]]] = [
+            (location, enumerate(command)) for location, command in self._commands()
+        ]
+        lists.append((("environment",), self.environment.items()))
+        lists += [(("generators", name), enumerate(arguments)) for name, arguments in self.generators.items()]
         if self.connection is not None:
-            yield ("connection", "properties"), list(self.connection.properties.values())
-        for name, file in self.config_files.items():
-            yield ("config_files", name), file.lines or []
+            lists.append((("connection", "properties"), self.connection.properties.items()))
+        lists += [
+            (("config_files", name, "lines"), enumerate(file.lines or [])) for name, file in self.config_files.items()
+        ]
+        yield from (((*location, key), text) for location, texts in lists for key, text in texts)
 
-    def _check_writing(self, place: tuple[Value, ...], apply: Apply, writing: Writing, *, named: bool) -> None:
-        """Raise Misfit when knobs would be written to something that is not there, or does not take them."""
+    def _find_wrong_writing(
+        self, location: tuple[Value, ...], apply: Apply, writing: Writing, *, named: bool
+    ) -> Iterator[Misfit]:
+        """Yield that knobs would be written to something that is not there, or does not take them."""
         if (missing := writing.missing_part(named=named)) is not None:
             shown = getattr(writing, writing.kind)
             text = " ".join(shown) if isinstance(shown, list) else shown
-            raise Misfit((*place, writing.kind), repr(text), f"it to contain {missing}")
+            yield Misfit((*location, writing.kind), repr(text), f"it to contain {missing}")
         moments = writing.moments(apply)
         if apply != "load" and "init" in moments:
             found = f"`init` for {apply}"
-            raise Misfit((*place, "at"), found, "[start]: data is loaded once for all values of such a knob")
-        if writing.to_command and self.lifecycle is not None:
-            for moment in moments:
-                self._check_receiver((*place, writing.kind), self.lifecycle, moment)
+            yield Misfit((*location, "at"), found, "[start]: data is loaded once for all values of such a knob")
+        for moment in moments if writing.to_command and self.lifecycle is not None else []:
+            command = getattr(self.lifecycle, moment)
+            if command is None or "{knobs}" not in command:
+                expected = f"{{knobs}} in the command `lifecycle.{moment}`"
+                yield Misfit((*location, writing.kind), "arguments", expected)
         if writing.client is not None and self.connection is None:
-            raise Misfit((*place, "client"), "a property of a client", "`connection`, which is missing")
+            yield Misfit((*location, "client"), "a property of a client", "`connection`, which is missing")
         if writing.file is not None:
-            self._check_file((*place, "file"), writing, writing.file)
+            yield from self._find_wrong_file((*location, "file"), writing, writing.file)
 
-    def _check_receiver(self, place: tuple[Value, ...], life: Lifecycle, moment: Moment) -> None:
-        """Raise Misfit when knobs are written as arguments of a command that does not take them."""
-        command = getattr(life, moment)
-        if command is None or "{knobs}" not in command:
-            raise Misfit(place, "arguments", f"{{knobs}} in the command `lifecycle.{moment}`")
-
-    def _check_file(self, place: tuple[Value, ...], writing: Writing, name: str) -> None:
+    def _find_wrong_file(self, location: tuple[Value, ...], writing: Writing, name: str) -> Iterator[Misfit]:
         if name not in self.config_files:
-            raise Misfit(place, repr(name), f"a name under `config_files`: {sorted(self.config_files)}")
+            yield Misfit(location, repr(name), f"a name under `config_files`: {sorted(self.config_files)}")
+            return
         is_yaml = self.config_files[name].yaml is not None
-        texts = list((writing.by_value or {}).values())
         if (writing.line is not None and is_yaml) or (writing.key is not None and not is_yaml):
-            raise Misfit(place, f"`{writing.kind}` for {name}", "`line` for files of lines, `key` for those in YAML")
-        if any(isinstance(text, dict) != is_yaml for text in texts):
-            raise Misfit((*place[:-1], "by_value"), "another kind of entry", "keys for YAML, lists of lines otherwise")
+            yield Misfit(location, f"`{writing.kind}` for {name}", "`line` for files of lines, `key` for those in YAML")
+        if any(isinstance(text, dict) != is_yaml for text in (writing.by_value or {}).values()):
+            yield Misfit(
+                (*location[:-1], "by_value"), "another kind of entry", "keys for YAML, lists of lines otherwise"
+            )
+
+    def location_of_writing(self, knob: str) -> tuple[Value, ...]:
+        """Return the keys below which this file says how a knob is written."""
+        return ("knobs", knob, "writing") if self.knobs[knob].writing else ("writing", self.knobs[knob].apply)
 
     def writing_of(self, knob: str) -> Writing | None:
-        """How a knob is written: as it says itself, or as all with its `apply`; None when nothing says it."""
+        """How a knob is written: as it says itself, or as all with its `apply`; None when nothing says it.
+
+        A layout knob is written as its part says, with a directory as its value.
+        """
+        if (part := self.part_of(knob)) is not None:
+            return part.writing
         return self.knobs[knob].writing or self.writing.get(self.knobs[knob].apply)
+
+    @property
+    def layout_parts(self) -> dict[str, Part]:
+        """The parts that the layout of a study names, by the names that it gives them; they have knobs."""
+        return {name: part for name, part in self.parts.items() if part_knob(name) in self.knobs}
+
+    def part_of(self, knob: str) -> Part | None:
+        """Return the part whose device a knob of a study's layout chooses; None for every other knob."""
+        return next((part for name, part in self.layout_parts.items() if part_knob(name) == knob), None)
 
     def write(self, knob: str, value: Value) -> str:
         """Return a value as the DBMS wants it written."""

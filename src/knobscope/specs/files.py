@@ -1,15 +1,15 @@
 """What the files of a DBMS are for, and which table lies in which: patterns and one question, no Python per DBMS."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from knobscope.specs.base import Misfit, SpecModel
 
-__all__ = ["Files", "Role", "TableFiles"]
+__all__ = ["Files", "Role", "TableFiles", "matches_pattern"]
 
 #: What a file is for; the last three are what the file system adds, and what no file was found for.
 Role = Literal["data", "log", "temp", "other", "journal", "metadata", "unknown"]
@@ -25,7 +25,7 @@ class TableFiles(SpecModel):
     """Which table a file belongs to: patterns that name it, or a question that is asked once when data is loaded."""
 
     patterns: list[Annotated[str, AfterValidator(_names_table)]] = Field(
-        default_factory=list, description="Patterns with {table} in the place of its name, e.g. '*/{table}.ibd'."
+        default_factory=list, description="Patterns with {table} instead of its name, e.g. '*/{table}.ibd'."
     )
     query: str | None = Field(
         default=None,
@@ -33,11 +33,10 @@ class TableFiles(SpecModel):
         "suffix behind . or _ belong to the same table.",
     )
 
-    @model_validator(mode="after")
-    def _says_something(self) -> "TableFiles":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it says nothing."""
         if not self.patterns and self.query is None:
-            raise Misfit((), "neither `patterns` nor `query`", "one of them")
-        return self
+            yield Misfit((), "neither `patterns` nor `query`", "one of them")
 
 
 class Files(SpecModel):
@@ -58,7 +57,7 @@ class Files(SpecModel):
         """Return what a file is for; `is_path` False: only the last part of its path is known."""
         groups: tuple[tuple[Role, list[str]], ...] = (("temp", self.temp), ("log", self.log), ("data", self.data))
         for role, patterns in groups:
-            if any(_matches(pattern, file, is_path=is_path) for pattern in patterns):
+            if any(matches_pattern(pattern, file, is_path=is_path) for pattern in patterns):
                 return role
         return "other"
 
@@ -73,7 +72,8 @@ class Files(SpecModel):
         return None
 
 
-def _matches(pattern: str, file: str, *, is_path: bool) -> bool:
+def matches_pattern(pattern: str, file: str, *, is_path: bool = True) -> bool:
+    """Whether a pattern of a spec stands for a file; `is_path` False: only the last part of its path is known."""
     if not is_path:
         pattern = pattern.rpartition("/")[2]
         if not pattern.strip("*"):
@@ -90,5 +90,5 @@ def _expression(pattern: str) -> re.Pattern[str]:
 def _stems(file: str) -> list[str]:
     """Return the path, and without suffixes behind . or _ in its last part, longest first."""
     folder, slash, name = file.rpartition("/")
-    cuts = [len(name), *(place for place in range(len(name) - 1, 0, -1) if name[place] in "._")]
+    cuts = [len(name), *(index for index in range(len(name) - 1, 0, -1) if name[index] in "._")]
     return [f"{folder}{slash}{name[:cut]}" for cut in cuts]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.programs import Program
@@ -56,19 +56,19 @@ class Generator(SpecModel):
     )
     source: str | None = Field(default=None, pattern=r"^https?://", description="Its documentation.")
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> "Generator":
-        for place, command in self._commands():
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield commands of unknown programs, unknown parameters, and a load that nothing would end."""
+        for location, command in self._commands():
             if command[0] not in self.programs:
-                raise Misfit((*place, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
-            for name in names_in(command, "parameter"):
+                yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+        for location, texts in [*self._commands(), *((("files", name), lines) for name, lines in self.files.items())]:
+            for index, name in names_in(texts, "parameter"):
                 if name not in self.parameters:
                     expected = f"a name under `parameters`: {sorted(self.parameters)}"
-                    raise Misfit(place, f"{{parameter.{name}}}", expected)
+                    yield Misfit((*location, index), f"{{parameter.{name}}}", expected)
         wanted = "{seconds}" if self.bound == "time" else "{requests}"
         if not any(wanted in text for text in self.run):
-            raise Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")
-        return self
+            yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")
 
     def _commands(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
         yield from ((("load", index), command) for index, command in enumerate(self.load))

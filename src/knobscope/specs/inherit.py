@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from knobscope.specs.base import suggest
-from knobscope.specs.source import Document, Location, SpecErrors, load_document, show_path
+from knobscope.specs.base import check_name, suggest
+from knobscope.specs.source import Document, Location, SpecErrors, load_document, show_path, show_value
 
 __all__ = ["load_extended"]
 
@@ -15,10 +15,11 @@ _WHOLE = ("readback",)
 
 
 def load_extended(path: Path, seen: tuple[Path, ...] = ()) -> Document:
-    """Read a DBMS spec and, below it, the one that it extends; raises SpecErrors with the place of a wrong name."""
+    """Read a DBMS spec and, below it, the one that it extends; raises SpecErrors with the origin of a wrong name."""
     document = load_document(path)
-    if not isinstance(document.data, dict) or not isinstance(document.data.get("extends"), str):
+    if not isinstance(document.data, dict) or document.data.get("extends") is None:
         return document
+    _check_name_of_base(document)
     base = document.path.with_name(f"{document.data['extends']}.yaml")
     if base in (document.path, *seen):
         found = f"a circle: {base.stem} extends itself in the end"
@@ -28,6 +29,15 @@ def load_extended(path: Path, seen: tuple[Path, ...] = ()) -> Document:
         expected = suggest(base.stem, have) if have else f"a file {show_path(base)}"
         raise SpecErrors([document.problem(("extends",), f"no spec named {base.stem!r}", expected)])
     return _merge(load_extended(base, (*seen, document.path)), document)
+
+
+def _check_name_of_base(document: Document) -> None:
+    """Raise SpecErrors when `extends` is no name; it becomes the name of a file."""
+    named = document.data["extends"]
+    try:
+        check_name(named if isinstance(named, str) else "")
+    except ValueError as error:
+        raise SpecErrors([document.problem(("extends",), show_value(named), str(error))]) from error
 
 
 def _merge(base: Document, own: Document) -> Document:
@@ -70,20 +80,28 @@ def _drop_knobs(merged: dict[str, Any], own: Document, replaced: list[Location])
     names = own.data.get("without", [])
     if not isinstance(knobs, dict) or not isinstance(names, list):
         return
+    known = sorted(map(str, knobs))
+    problems = []
     for index, name in enumerate(names):
-        if name not in knobs:
-            expected = suggest(name, sorted(map(str, knobs)))
-            raise SpecErrors([own.problem(("without", index), f"the unknown knob {name!r}", expected)])
-        del knobs[name]
-        replaced.append(("knobs", name))
+        if not isinstance(name, str):
+            continue  # the model says so
+        if name in names[:index]:
+            problems.append(own.problem(("without", index), f"{name!r} a second time", "each name once"))
+        elif name not in knobs:
+            problems.append(own.problem(("without", index), f"the unknown knob {name!r}", suggest(name, known)))
+        else:
+            del knobs[name]
+            replaced.append(("knobs", name))
+    if problems:
+        raise SpecErrors(problems)
 
 
 def _surviving(base: Document, replaced: list[Location]) -> dict[Location, tuple[Path, int]]:
-    """Return the places of the other file that still count."""
-    places = {location: (base.path, line) for location, line in base.lines.items()}
-    places = {**base.inherited, **places}
+    """Return the origins of the other file that still count."""
+    origins = {location: (base.path, line) for location, line in base.lines.items()}
+    origins = {**base.inherited, **origins}
     return {
-        location: place
-        for location, place in places.items()
+        location: origin
+        for location, origin in origins.items()
         if location and not any(location[: len(gone)] == gone for gone in replaced)
     }

@@ -1,10 +1,11 @@
 """How a DBMS is asked for its own list of knobs."""
 
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from knobscope.specs.base import Misfit, SpecModel, suggest
 from knobscope.specs.template import AskedKnob
@@ -28,16 +29,18 @@ class Trial(SpecModel):
         "first one that is found counts. Its named groups are columns, too. What was known before stays."
     )
 
-    @model_validator(mode="after")
-    def _is_understood(self) -> "Trial":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield what is no regular expression, and what is no column of the catalogue."""
         for pattern, columns in self.says.items():
             try:
-                names = [*columns, *re.compile(pattern).groupindex]
-            except re.error as error:
-                raise Misfit(("says", pattern), f"no regular expression ({error})", "one") from error
-            if unknown := [name for name in names if name not in CATALOGUE_KEYS]:
-                raise Misfit(("says", pattern), repr(unknown[0]), suggest(unknown[0], list(CATALOGUE_KEYS)))
-        return self
+                groups = list(re.compile(pattern).groupindex)
+            except (re.error, RecursionError, OverflowError) as error:
+                yield Misfit(("says", pattern), f"no regular expression ({error})", "one")
+                continue
+            for name in [*columns, *groups]:
+                if name not in CATALOGUE_KEYS:
+                    location = ("says", pattern, name) if name in columns else ("says", pattern)
+                    yield Misfit(location, repr(name), suggest(name, list(CATALOGUE_KEYS)))
 
 
 class Introspection(SpecModel):
@@ -74,6 +77,16 @@ class Introspection(SpecModel):
         "ends recovery or refuses clients. Names, in which * stands for any text.",
     )
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes the knobs.")
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield types that a trial tells and `types` does not know: no setting could ever be a knob by them."""
+        for index, trial in enumerate(self.trials):
+            for pattern, columns in trial.says.items():
+                word = columns.get("type")
+                if word is not None and word not in self.types:
+                    yield Misfit(
+                        ("trials", index, "says", pattern, "type"), repr(word), suggest(word, list(self.types))
+                    )
 
     def leaves_out(self, setting: str) -> bool:
         """Whether no study varies a setting."""

@@ -1,15 +1,16 @@
 """A knob: what a user may set in a DBMS, and what is known about it."""
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from knobscope.specs.base import Misfit, SpecModel, Value
 from knobscope.specs.expression import Expression
 from knobscope.specs.writing import Apply, Writing, same_value
 
-__all__ = ["Knob", "Mechanism", "check_range"]
+__all__ = ["Knob", "Mechanism", "check_range", "find_repeated"]
 
 Mechanism = Literal[
     "flush",
@@ -23,6 +24,8 @@ Mechanism = Literal[
     "compression",
     "checkpoint",
     "cache",
+    "layout",
+    "throttle",
     "other",
 ]
 
@@ -35,6 +38,13 @@ def check_range(ends: list[int | float]) -> list[int | float]:
     if ends[0] >= ends[1]:
         raise Misfit((), f"{ends}, which is reversed or empty", "[low, high] with low < high")
     return ends
+
+
+def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Iterator[Misfit]:
+    """Yield the values of a list that stand in it before; 1 and 1.0 are one value, 1 and true are two."""
+    for index, value in enumerate(values):
+        if any(same_value(value, other) for other in values[:index]):
+            yield Misfit((*location, index), f"{value!r} a second time", "each value once")
 
 
 class Knob(SpecModel):
@@ -107,40 +117,40 @@ class Knob(SpecModel):
     def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
         return ends if ends is None else check_range(ends)
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> "Knob":
-        self._check_shape()
-        for index, value in enumerate(self.values or []):
-            if any(same_value(value, other) for other in (self.values or [])[:index]):
-                raise Misfit(("values", index), f"{value!r} a second time", "each value once")
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield keys that its type does not have and, when there are none, values that it cannot take."""
+        if shape := list(self._find_wrong_keys()):
+            yield from shape
+            return
+        yield from find_repeated(("values",), self.values or [])
         if (problem := self.problem_with(self.default)) is not None:
-            raise Misfit(("default",), repr(self.default), f"another value: it {problem}")
-        for index, value in enumerate(self.durability if isinstance(self.durability, list) else []):
+            yield Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        risky = self.durability if isinstance(self.durability, list) else []
+        yield from find_repeated(("durability",), risky)
+        named: list[tuple[tuple[Value, ...], Value]] = [(("reads_back", value), value) for value in self.reads_back]
+        named += [(("durability", index), value) for index, value in enumerate(risky)]
+        for location, value in named:
             if (problem := self.problem_with(value)) is not None:
-                raise Misfit(("durability", index), repr(value), f"a value that the knob can take: it {problem}")
-        for value in self.reads_back:
-            if (problem := self.problem_with(value)) is not None:
-                raise Misfit(("reads_back", value), repr(value), f"a value that the knob can take: it {problem}")
-        return self
+                yield Misfit(location, repr(value), f"a value that the knob can take: it {problem}")
 
-    def _check_shape(self) -> None:
-        """Raise Misfit when the keys given do not belong to a knob of this type."""
+    def _find_wrong_keys(self) -> Iterator[Misfit]:
+        """Yield keys that do not belong to a knob of this type, or are missing."""
         if self.type in _NUMERIC and self.range is None:
-            raise Misfit(("range",), "nothing", f"[low, high], which a knob of type {self.type} needs")
+            yield Misfit(("range",), "nothing", f"[low, high], which a knob of type {self.type} needs")
         if self.type == "enum" and self.values is None:
-            raise Misfit(("values",), "nothing", "a list, which a knob of type enum needs")
+            yield Misfit(("values",), "nothing", "a list, which a knob of type enum needs")
         if self.type not in _NUMERIC:
             for key in ("range", "special"):
                 if getattr(self, key):
-                    raise Misfit((key,), f"this key for a knob of type {self.type}", "it for numbers only")
+                    yield Misfit((key,), f"this key for a knob of type {self.type}", "it for numbers only")
         if self.type != "enum" and self.values is not None:
-            raise Misfit(("values",), f"this key for a knob of type {self.type}", "it for enums only")
+            yield Misfit(("values",), f"this key for a knob of type {self.type}", "it for enums only")
         for index, end in enumerate(self.range or []):
             if self.type == "integer" and not isinstance(end, int):
-                raise Misfit(("range", index), repr(end), "an integer")
+                yield Misfit(("range", index), repr(end), "an integer")
         if self.scale == "log" and self.range is not None and self.range[0] <= 0:
             expected = "linear, or a range above 0 (put 0 under `special`)"
-            raise Misfit(("scale",), f"log for the range {self.range}", expected)
+            yield Misfit(("scale",), f"log for the range {self.range}", expected)
 
     def risks(self, text: str) -> bool:
         """Whether a value, as tables hold it (JSON, words without quotes), risks committed data."""

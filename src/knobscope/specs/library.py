@@ -1,6 +1,7 @@
 """The shelf of specs: finds what a study names, reads everything, reports all problems of all files together."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -13,20 +14,27 @@ from knobscope.specs.check import (
     check_device,
     check_generator,
     check_load,
+    check_memory,
     check_parameters,
     check_programs,
     check_study_knobs,
+    check_study_names,
+    check_thresholds,
     check_versions,
 )
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.generator import BUILT_IN, Generator
 from knobscope.specs.inherit import load_extended
-from knobscope.specs.prior import FittedModel, check_prior
-from knobscope.specs.source import Document, SpecErrors, SpecProblem, load_document, show_path
+from knobscope.specs.layout import check_layout, check_layout_devices, name_devices, spread_layout
+from knobscope.specs.like import load_device_document
+from knobscope.specs.prior import Prior, check_prior
+from knobscope.specs.rule import SHIPPED_RULES, Rule, read_rule, read_shipped_rule, shipped_rules
+from knobscope.specs.salvage import examine_study
+from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, load_document, show_path
 from knobscope.specs.startable import check_startable, narrow_knobs, read_records
 from knobscope.specs.study import Study
-from knobscope.specs.validate import validate_document
+from knobscope.specs.validate import examine_document
 from knobscope.specs.workload import Workload
 
 __all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]
@@ -38,8 +46,11 @@ KINDS: dict[str, type[SpecModel]] = {
     "workloads": Workload,
     "generators": Generator,
     "studies": Study,
-    "models": FittedModel,
+    "models": Prior,
 }
+
+#: How kinds that are defined by other specs are read.
+_LOADERS: dict[type[SpecModel], Callable[[Path], Document]] = {Dbms: load_extended, Device: load_device_document}
 
 Model = TypeVar("Model", bound=SpecModel)
 Check = Callable[[Document, Model], Iterable[SpecProblem]]
@@ -66,8 +77,20 @@ class StudySpecs:
     dbms: dict[str, Dbms]
     devices: dict[str, Device]
     workloads: dict[str, Workload]
-    prior: FittedModel | None = None  # what the study starts from instead of screening
+    prior: Prior | None = None  # what the study starts from instead of screening
     generators: dict[str, Generator] = field(default_factory=dict)  # those of the workloads, beside YCSB
+    rules: dict[str, Rule] = field(default_factory=dict)  # in the order of the study
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """All thresholds of the study and its rules: the study's own value, or the rule's default."""
+        study = self.study.thresholds
+        of_rules = {name: one.default for rule in self.rules.values() for name, one in rule.about.thresholds.items()}
+        return {"fdr": study.fdr, "min_effect": study.min_effect, **of_rules, **study.of_rules}
+
+    def layout_devices(self, dbms: str) -> list[str]:
+        """Return the devices on which parts of a DBMS's data may lie, beside that of the case."""
+        return list(name_devices(self.study, dbms))
 
     @property
     def cases(self) -> list[Case]:
@@ -78,14 +101,21 @@ class StudySpecs:
 
 def read_spec(path: Path, model: type[Model], check: Check[Model] | None) -> tuple[Document, Model]:
     """Read and check one file; raises SpecErrors with all its problems."""
-    document = load_extended(path) if model is Dbms else load_document(path)
-    spec = validate_document(document, model)
-    name = getattr(spec, "name", path.stem)
-    problems = [] if name == path.stem else [document.problem(("name",), repr(name), f"the file's name, {path.stem!r}")]
-    problems += check(document, spec) if check else []
-    if problems:
+    document = _LOADERS.get(model, load_document)(path)
+    spec, problems = examine_document(document, model)
+    if spec is not None:
+        problems += _check_name(document, spec)
+        problems += check(document, spec) if check else []
+    if spec is None or problems:
         raise SpecErrors(problems)
     return document, spec
+
+
+def _check_name(document: Document, spec: SpecModel) -> list[SpecProblem]:
+    """Return that a spec has another name than its file; a record of what started has none."""
+    name, stem = getattr(spec, "name", None), document.path.stem
+    fits = name in (stem, None)
+    return [] if fits else [document.problem(("name",), repr(name), f"the file's name, {stem!r}")]
 
 
 @dataclass
@@ -132,9 +162,14 @@ class _Reader:
             return None
 
     def read_named(
-        self, document: Document, kind: str, names: Iterable[str], model: type[Model], check: Check[Model] | None
+        self,
+        document: Document,
+        kind: str,
+        names: Iterable[str] | Mapping[str, Location],
+        model: type[Model],
+        check: Check[Model] | None,
     ) -> dict[str, Model]:
-        """Return the specs of a kind that a study names, by name."""
+        """Return the specs of a kind that a study names, by name; a mapping tells where each name stands."""
         folder = document.path.absolute().parent.parent / kind
         found = {}
         for index, name in enumerate(names):
@@ -142,56 +177,95 @@ class _Reader:
             if not file.is_file():
                 have = sorted(other.stem for other in folder.glob("*.yaml"))
                 expected = suggest(name, have) if have else f"a file {show_path(file)}"
-                place = (kind, name if kind == "workloads" else index)
-                self.problems.append(document.problem(place, f"no spec named {name!r}", expected))
-            elif (spec := self.read(file, model, check)) is not None:
+                here = (kind, name if kind == "workloads" else index)
+                location = names[name] if isinstance(names, Mapping) and kind == "devices" else here
+                self.problems.append(document.problem(location, f"no spec named {name!r}", expected))
+            elif name not in found and (spec := self.read(file, model, check)) is not None:
                 found[name] = spec
         return found
 
-    def read_prior(self, document: Document, study: Study) -> FittedModel | None:
-        """Return the model that a study starts from, if it names one: a file, or a name in the folder beside specs."""
+    def read_rules(self, document: Document, study: Study) -> dict[str, Rule]:
+        """Return the rules of a study by name: those it names, or all that come with knobscope."""
+        project = document.path.absolute().parents[2]
+        named = shipped_rules() if study.rules is None else study.rules
+        found: dict[str, Rule] = {}
+        for index, text in enumerate(named):
+            folder = project / text if "/" in text else SHIPPED_RULES / text
+            if not os.path.isdir(folder):  # noqa: PTH112 - that of Path raises an error for a name that is too long
+                have = f"one of {', '.join(shipped_rules())}, or the path of a folder of your own"
+                expected = f"a folder {show_path(folder)}" if "/" in text else have
+                self.problems.append(document.problem(("rules", index), f"no rule {text!r}", expected))
+                continue
+            try:
+                rule = read_rule(folder) if "/" in text else read_shipped_rule(text)
+            except SpecErrors as error:
+                self.problems.extend(error.problems)
+                continue
+            if rule.name in found:
+                clash = f"a second rule named {rule.name!r} (the first is {show_path(found[rule.name].folder)})"
+                self.problems.append(document.problem(("rules", index), clash, "each name once"))
+            found.setdefault(rule.name, rule)
+        if not self.problems:
+            self.problems += check_thresholds(document, study, found.values())
+        return found
+
+    def read_prior(self, document: Document, study: Study) -> Prior | None:
+        """Return the prior that a study starts from, if it names one: a file, or a name in the folder beside specs."""
         named = study.screening.prior
         if named is None:
             return None
         folder = document.path.absolute().parents[2] / "models"
         is_file = "/" in named or named.endswith(".yaml")
         file = self.root / named if is_file else folder / f"{named}.yaml"
-        if file.is_file():
-            return self.read(file, FittedModel, None)
+        if os.path.isfile(file):  # noqa: PTH113 - that of Path raises an error for a name that is too long
+            return self.read(file, Prior, None)
         have = [] if is_file else sorted(other.stem for other in folder.glob("*.yaml"))
         expected = suggest(named, have) if have else f"a file {show_path(file)}, as `knobscope models save` writes it"
-        self.problems.append(document.problem(("screening", "prior"), f"no model {named!r}", expected))
+        self.problems.append(document.problem(("screening", "prior"), f"no prior {named!r}", expected))
         return None
 
 
-def load_study(path: Path, root: Path, *, runnable: bool = True) -> StudySpecs:
+def load_study(path: Path, root: Path, *, runnable: bool = True, ask_versions: bool = False) -> StudySpecs:
     """Read a study and all it names from the `specs` folder two levels above the study file.
 
     With `runnable`, programs and device directories must exist on this machine (`root` is what relative device
-    paths start from). Raises SpecErrors with all problems of all files.
+    paths start from). Only with `ask_versions` a command of a spec is run: programs are asked for their versions, for
+    `since` and `until`. Raises SpecErrors with all problems of all files.
     """
     reader = _Reader(root, runnable)
-    document, study = read_spec(path, Study, None)
+    document = load_document(path)
+    study, mistakes = examine_study(document)
+    if study is None:
+        raise SpecErrors(mistakes)
+    is_whole = not mistakes
+    reader.problems += mistakes or _check_name(document, study)
+    reader.problems += check_study_names(document, study)
     dbms = reader.read_named(document, "dbms", study.dbms, Dbms, reader.check_dbms)
     devices = reader.read_named(document, "devices", study.devices, Device, reader.check_device)
+    devices |= reader.read_named(document, "devices", name_devices(study), Device, reader.check_device)
+    reader.problems += check_layout_devices(document, study, devices)
     workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
     for name in dbms:
         dbms[name], problems = _complete(document, study, dbms[name])
-        one = dbms[name]
         if not problems:
+            study, dbms[name] = spread_layout(study, dbms[name])
+        one = dbms[name]
+        if not problems and is_whole:
             for workload in changed.values():
                 problems += check_baseline(document, study, one, workload)
                 problems += check_load(document, study, one, workload, reader.generators)
-            if runnable and not reader.problems:
+                problems += check_memory(document, study, one, workload)
+            if ask_versions and not reader.problems:
                 problems += check_versions(document, study, one)
         reader.problems += problems
+    rules = reader.read_rules(document, study)
     prior = reader.read_prior(document, study)
     if prior is not None:
         reader.problems += check_prior(document, study, prior, dbms, changed)
     if reader.problems:
         raise SpecErrors(reader.problems)
-    return StudySpecs(study, dbms, devices, changed, prior, reader.generators)
+    return StudySpecs(study, dbms, devices, changed, prior, reader.generators, rules)
 
 
 def _complete(document: Document, study: Study, dbms: Dbms) -> tuple[Dbms, list[SpecProblem]]:
@@ -199,7 +273,7 @@ def _complete(document: Document, study: Study, dbms: Dbms) -> tuple[Dbms, list[
     folder = document.path.absolute().parent.parent
     named = [*study.knobs.get(dbms.name, {}), *study.baseline.get(dbms.name, {})]
     whole, choice = add_named_knobs(dbms, folder / "dbms" / f"{dbms.name}.yaml", named)
-    problems = list(check_study_knobs(document, study, whole, choice))
+    problems = [*check_study_knobs(document, study, whole, choice), *check_layout(document, study, dbms)]
     records = read_records(folder / "startable", whole)
     if not problems:
         problems += check_startable(document, study, whole, records)
@@ -237,10 +311,10 @@ def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> 
         elif kind == "generators":
             reader.read(path, Generator, reader.check_generator)
         elif kind == "models":
-            reader.read(path, FittedModel, None)
+            reader.read(path, Prior, None)
         elif kind == "studies":
             try:
-                load_study(path, root, runnable=runnable)
+                load_study(path, root, runnable=runnable, ask_versions=runnable)
             except SpecErrors as error:
                 reader.problems.extend(error.problems)
         else:

@@ -1,16 +1,18 @@
 """How a DBMS lives: commands that make, start and end it, how it is asked, reached and loaded."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from knobscope.specs.base import Misfit, SpecModel
-from knobscope.specs.template import AskedKnob, Place, PlaceOrKnobs, PlaceOrPassword
+from knobscope.specs.base import Misfit, SpecModel, suggest
+from knobscope.specs.drivers import Driver
+from knobscope.specs.template import AskedKnob, Template, TemplateOrKnobs, TemplateOrPassword
 
-__all__ = ["SQL_BINDING", "Command", "Connection", "Lifecycle", "Loading", "Readback"]
+__all__ = ["SQL_BINDING", "Command", "Connection", "Jvm", "Lifecycle", "Loading", "Readback"]
 
-Command = Annotated[list[Place], Field(min_length=1)]
-CommandWithKnobs = Annotated[list[PlaceOrKnobs], Field(min_length=1)]
+Command = Annotated[list[Template], Field(min_length=1)]
+CommandWithKnobs = Annotated[list[TemplateOrKnobs], Field(min_length=1)]
 Signal = Literal["INT", "TERM", "QUIT"]
 AnswerParser = Literal["pairs", "table", "json", "ini", "wiredtiger"]
 
@@ -55,7 +57,7 @@ class Readback(SpecModel):
     )
     each: AskedKnob | None = Field(default=None, description="The same with one statement per knob, with {knob} in it.")
     command: Command | None = Field(default=None, description="A command that prints names and values.")
-    file: Place | None = Field(
+    file: Template | None = Field(
         default=None,
         description="A file that the DBMS writes when it opens its data, as a pattern: the newest counts.",
     )
@@ -68,18 +70,18 @@ class Readback(SpecModel):
         "parentheses get dots.",
     )
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "Readback":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it is not exactly one way, and a parser where none belongs."""
         kinds = [kind for kind in ("query", "each", "command", "file") if getattr(self, kind) is not None]
         if len(kinds) != 1:
             found = f"both `{kinds[0]}` and `{kinds[1]}`" if kinds else "none of `query`, `each`, `command`, `file`"
-            raise Misfit((), found, "one of them")
+            yield Misfit((), found, "one of them")
+            return
         if self.each is not None and "{knob}" not in self.each:
-            raise Misfit(("each",), repr(self.each), "it to contain {knob}")
+            yield Misfit(("each",), repr(self.each), "it to contain {knob}")
         if (self.parser is not None) != (kinds[0] in ("command", "file")):
             found = f"`{kinds[0]}` {'with' if self.parser else 'without'} `parser`"
-            raise Misfit(("parser",), found, "a `parser` for `command` and `file`, and for these only")
-        return self
+            yield Misfit(("parser",), found, "a `parser` for `command` and `file`, and for these only")
 
     @property
     def by_client(self) -> bool:
@@ -87,8 +89,30 @@ class Readback(SpecModel):
         return self.query is not None or self.each is not None
 
 
+#: Options of the java program that set something; what is run, and with which classes, is not for them to say.
+JvmOption = Annotated[str, Field(pattern=r"^(-X[^\s]+|-D[^\s]+|--(add|enable)-[^\s]+|-ea)$")]
+
 #: The binding of every DBMS that speaks SQL through JDBC.
 SQL_BINDING = "knobscope.JdbcBinding"
+_SQL_PROPERTIES = ("jdbc.url", "jdbc.user", "jdbc.password", "jdbc.batchsize")
+
+
+class Jvm(SpecModel):
+    """The Java machine of the load client, in which a DBMS written in Java lives too when it has no server."""
+
+    heap_mib: int = Field(
+        default=512, ge=64, le=2**20, description="Largest heap, in MiB; caches of an embedded DBMS lie in it."
+    )
+    jit: Literal["c1", "tiered"] = Field(
+        default="c1",
+        description="c1: only the first compiler, whose code is at its full speed within a second. tiered: the "
+        "optimising one, too; its code is faster, and the warm-up must be long enough for it (tens of seconds).",
+    )
+    options: list[JvmOption] = Field(
+        default_factory=list,
+        description="Further options of the java program, e.g. [-XX:+UseParallelGC]; they win over knobscope's own "
+        "(serial garbage collection).",
+    )
 
 
 class Connection(SpecModel):
@@ -100,11 +124,30 @@ class Connection(SpecModel):
         pattern=r"^[a-z][a-z0-9-]*$",
         description="Folder of clients/target/bindings with the jars that this binding needs beside the usual ones.",
     )
-    properties: dict[str, PlaceOrPassword] = Field(description="Properties of the binding, e.g. jdbc.url.")
+    driver: Driver | None = Field(
+        default=None,
+        description="JDBC driver as group:artifact:version of Maven, instead of `library`; for a DBMS inside its "
+        "client it is the DBMS. `knobscope drivers` fetches it.",
+    )
+    jvm: Jvm = Field(default=Jvm(), description="The Java machine of the client.")
+    properties: dict[str, TemplateOrPassword] = Field(description="Properties of the binding, e.g. jdbc.url.")
     session: list[str] = Field(
         default_factory=list,
         description="Fixed statements on every connection, before the knobs, for what no study varies.",
     )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield two sources of jars, and properties that the binding for SQL does not read."""
+        if self.library is not None and self.driver is not None:
+            yield Misfit(("driver",), "both `library` and `driver`", "one of them")
+        if self.binding != SQL_BINDING:
+            return
+        for name in self.properties:
+            if name not in _SQL_PROPERTIES:
+                expected = suggest(name, list(_SQL_PROPERTIES))
+                yield Misfit(("properties", name), f"a property that {SQL_BINDING} does not have", expected)
+        if "jdbc.url" not in self.properties:
+            yield Misfit(("properties", "jdbc.url"), "nothing", "the URL of the database")
 
 
 class Loading(SpecModel):

@@ -1,4 +1,4 @@
-"""What an earlier study learned: fitted knob rankings with provenance, as files in `models/`, from which one can start.
+"""Priors: knob rankings of an earlier study, with where they come from, as files in `models/` to start from.
 
 A ranking may be used for the same DBMS, of the same major version, under a workload of the same class. Devices may
 differ: to carry a ranking to another device is what it is kept for.
@@ -15,23 +15,23 @@ from knobscope.specs.source import Document, SpecProblem
 from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 
-__all__ = ["FittedModel", "FittedRanking", "RankedKnob", "check_prior", "check_prior_version", "major_version"]
+__all__ = ["Prior", "PriorRanking", "RankedKnob", "check_prior", "check_prior_version", "major_version"]
 
 
 class RankedKnob(SpecModel):
     """One knob of a ranking; figures as in table `importance`."""
 
     knob: str = Field(description="Its name in the DBMS spec.")
-    rank: int = Field(ge=1, description="Place, 1 matters most.")
-    rank_low: int = Field(ge=1, description="Best place over subsamples (90 % interval).")
-    rank_high: int = Field(ge=1, description="Worst place over subsamples (90 % interval).")
-    importance: float = Field(description="The model's own importance.")
+    rank: int = Field(ge=1, description="Rank, 1 matters most.")
+    rank_low: int = Field(ge=1, description="Best rank over subsamples (90 % interval).")
+    rank_high: int = Field(ge=1, description="Worst rank over subsamples (90 % interval).")
+    importance: float = Field(description="The statistical model's own importance.")
     permutation: float = Field(description="R2 on held-out runs that is lost when its values are shuffled.")
-    above_noise: bool = Field(description="Whether it beats columns made of chance.")
+    above_noise: bool = Field(description="Whether it beats the noise columns.")
     stands_out: bool = Field(description="Whether it is above noise, or part of a significant term.")
 
 
-class FittedRanking(SpecModel):
+class PriorRanking(SpecModel):
     """The ranking of one case, and where it was measured."""
 
     dbms: Name = Field(description="DBMS, by the name of its file.")
@@ -41,7 +41,7 @@ class FittedRanking(SpecModel):
     device: Name = Field(description="Device, by the name of its file.")
     device_profile: dict[str, Value | None] = Field(description="What fio measured of the device.")
     measured: str = Field(description="When its last run began (UTC).")
-    model: str = Field(description="Model that ranked.")
+    model: str = Field(description="Statistical model that ranked.")
     runs: int = Field(ge=0, description="Runs that it was fitted to.")
     holdout_r2: float | None = Field(description="R2 on configurations that the fit did not see.")
     trustworthy: bool = Field(description="Whether the ranking could be trusted.")
@@ -49,17 +49,17 @@ class FittedRanking(SpecModel):
     knobs: list[RankedKnob] = Field(min_length=1, description="All knobs, most important first.")
 
 
-class FittedModel(SpecModel):
-    """What a study learned."""
+class Prior(SpecModel):
+    """The rankings that a study learned, from which another one can start."""
 
     name: Name = Field(description="The file's name without .yaml.")
     study: Name = Field(description="Study that measured it.")
     study_hash: str = Field(description="Hash of the study's specs and of all its screening runs.")
     saved: str = Field(description="Day on which the file was written.")
-    knobscope: str = Field(description="Version of knobscope that fitted it.")
-    rankings: list[FittedRanking] = Field(min_length=1, description="One per case of the study.")
+    knobscope: str = Field(description="Version of knobscope that wrote it.")
+    rankings: list[PriorRanking] = Field(min_length=1, description="One per case of the study.")
 
-    def rankings_for(self, dbms: str, workload_class: str) -> list[FittedRanking]:
+    def rankings_for(self, dbms: str, workload_class: str) -> list[PriorRanking]:
         """Return the rankings of a DBMS under workloads of a class, from any device."""
         return [one for one in self.rankings if one.dbms == dbms and one.workload_class == workload_class]
 
@@ -68,17 +68,17 @@ class FittedModel(SpecModel):
         kinds = dict.fromkeys(
             f"{one.dbms} {one.dbms_version} under workloads of class {one.workload_class}" for one in self.rankings
         )
-        return f"model {self.name!r}, which ranks the knobs of {' and of '.join(kinds)}"
+        return f"prior {self.name!r}, which ranks the knobs of {' and of '.join(kinds)}"
 
 
 def check_prior(
     document: Document,
     study: Study,
-    prior: FittedModel,
+    prior: Prior,
     dbms: Mapping[str, Dbms],
     workloads: Mapping[str, Workload],
 ) -> Iterator[SpecProblem]:
-    """Yield why a study cannot start from this model, as far as the specs tell; versions show when it runs."""
+    """Yield why a study cannot start from this prior, as far as the specs tell; versions show when it runs."""
     for name in dbms:
         known: set[str] = set()
         for workload in workloads.values():
@@ -89,19 +89,19 @@ def check_prior(
                 yield document.problem(("screening", "prior"), prior.describe(), expected)
         for knob in study.knobs.get(name, {}):
             if known and knob not in known and knob not in study.sweep.always:
-                found = f"a knob that model {prior.name!r} does not rank"
+                found = f"a knob that prior {prior.name!r} does not rank"
                 yield document.problem(("knobs", name, knob), found, "one that it ranks, or it under `sweep.always`")
 
 
 def check_prior_version(
-    document: Document, prior: FittedModel, dbms: Dbms, version: str, workload_class: str
+    document: Document, prior: Prior, dbms: Dbms, version: str, workload_class: str
 ) -> Iterator[SpecProblem]:
     """Yield the rankings that were measured with another major version than the one that runs here."""
     for ranking in prior.rankings_for(dbms.name, workload_class):
         learned, here = major_version(dbms, ranking.dbms_version), major_version(dbms, version)
         if learned != here:
-            found = f"model {prior.name!r}, measured with {dbms.name} {ranking.dbms_version}"
-            expected = f"a model of major version {here}: this machine has {dbms.name} {version}"
+            found = f"prior {prior.name!r}, measured with {dbms.name} {ranking.dbms_version}"
+            expected = f"a prior of major version {here}: this machine has {dbms.name} {version}"
             yield document.problem(("screening", "prior"), found, expected)
 
 

@@ -1,21 +1,36 @@
 """Programs and other files that specs name: where they are on this machine, and which version of a DBMS that is."""
 
+import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from glob import glob
 from pathlib import Path
 from types import SimpleNamespace
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from knobscope.errors import UserError
+from knobscope.processes import capture, find_service_user, supervise
 from knobscope.specs.base import Misfit, SpecModel
 
-__all__ = ["Program", "ask_version", "find_path", "find_paths", "find_program", "fleet_directory", "is_between"]
+__all__ = [
+    "Program",
+    "ask_version",
+    "clients_directory",
+    "digest_of",
+    "find_path",
+    "find_paths",
+    "find_program",
+    "fleet_directory",
+    "is_between",
+]
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
+_DIGEST_LENGTH = 16
+_VERSION_S = 30
 
 
 class Program(SpecModel):
@@ -33,13 +48,12 @@ class Program(SpecModel):
         default=None, description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra."
     )
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "Program":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it says in no way, or in two, how people get it."""
         if self.package is None and self.install is None:
-            raise Misfit(("package",), "nothing", "`package` or `install`, so that people know how to get it")
+            yield Misfit(("package",), "nothing", "`package` or `install`, so that people know how to get it")
         if self.package is not None and self.install is not None:
-            raise Misfit(("install",), "both `package` and `install`", "one of them")
-        return self
+            yield Misfit(("install",), "both `package` and `install`", "one of them")
 
     @property
     def remedy(self) -> str:
@@ -51,6 +65,12 @@ def fleet_directory() -> Path:
     """Return where servers lie that no system package installs."""
     named = os.environ.get("KNOBSCOPE_FLEET")
     return Path(named).absolute() if named else _CHECKOUT / ".fleet"
+
+
+def clients_directory() -> Path:
+    """Return where the Java clients lie, built or not: KNOBSCOPE_CLIENTS, or clients/target in the checkout."""
+    named = os.environ.get("KNOBSCOPE_CLIENTS")
+    return Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
 
 
 def find_path(wanted: Program) -> Path | None:
@@ -75,6 +95,32 @@ def find_paths(paths: dict[str, Program]) -> SimpleNamespace:
     return SimpleNamespace(**found)
 
 
+def digest_of(path: Path) -> str:
+    """Return a hash of a file's content or, for a directory, of the names and contents of the files directly in it."""
+    if not path.is_dir():
+        return _digest_file(path)
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    return _shorten("".join(f"{file.name} {_digest_file(file)}\n" for file in files).encode())
+
+
+def _digest_file(path: Path) -> str:
+    about = path.stat()
+    return _digest_content(path.resolve(), about.st_ino, about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _digest_content(path: Path, *about: int) -> str:
+    """Return a hash of the content; who may run a program and not read it knows it by inode, size and time only."""
+    if not os.access(path, os.R_OK):
+        return _shorten(repr(about).encode())
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGEST_LENGTH]
+
+
+def _shorten(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
+
+
 def _candidates(name: str) -> list[str]:
     if "/" not in name:
         return [match] if (match := shutil.which(name)) else []
@@ -94,14 +140,26 @@ def ask_version(command: list[str], programs: dict[str, Program], paths: dict[st
     if program is None:
         wanted = programs[command[0]]
         raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
-    places = find_paths(paths)
-    return _run_version((str(program), *(part.format(path=places) for part in command[1:])))
+    found = find_paths(paths)
+    return _run_version((str(program), *(part.format(path=found) for part in command[1:])))
 
 
 @cache
 def _run_version(command: tuple[str, ...]) -> str:
-    output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    text = output.stdout + output.stderr
+    """Run the program as somebody who is not root: what it is, a spec says."""
+    reach = [fleet_directory(), Path(command[0]).parent]
+    process = supervise(
+        list(command),
+        user=find_service_user(),
+        reach=reach,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+    )
+    try:
+        _, text, _ = capture(process, _VERSION_S)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
     for word in text.replace("(", " ").replace("=", " ").split():
         bare = word.removeprefix("v")
         if bare[:1].isdigit() and "." in bare:

@@ -10,7 +10,14 @@ __all__ = ["render_reference", "write_reference"]
 
 Schema = dict[str, Any]
 
-_FOLDERS = {"dbms": "dbms", "device": "devices", "workload": "workloads", "generator": "generators", "study": "studies"}
+_FILES = {
+    "dbms": "specs/dbms/NAME.yaml",
+    "device": "specs/devices/NAME.yaml",
+    "workload": "specs/workloads/NAME.yaml",
+    "generator": "specs/generators/NAME.yaml",
+    "study": "specs/studies/NAME.yaml",
+    "rule": "rules/mismatch/NAME/rule.yaml",
+}
 _HEAD = """\
 # Reference of the specs
 
@@ -28,7 +35,7 @@ def render_reference() -> str:
     parts = [_HEAD]
     for kind, schema in model_schemas().items():
         definitions = schema.get("$defs", {})
-        parts.append(f"## {kind} (`specs/{_FOLDERS[kind]}/NAME.yaml`)\n\n{_render_model(schema, definitions)}")
+        parts.append(f"## {kind} (`{_FILES[kind]}`)\n\n{_render_model(schema, definitions)}")
         parts += [f"### {name}\n\n{_render_model(definitions[name], definitions)}" for name in _order(schema)]
     parts += [_render_placeholders(), _render_requires()]
     return "\n".join(parts)
@@ -77,8 +84,9 @@ def _render_type(node: Schema) -> str:
     if "$ref" in node:
         name = node["$ref"].rsplit("/", 1)[1]
         return f"[{name}](#{name.lower()})"
-    if "anyOf" in node:
-        return _render_union([_render_type(branch) for branch in node["anyOf"] if branch.get("type") != "null"])
+    for key in ("anyOf", "oneOf"):
+        if key in node:
+            return _render_union([_render_type(branch) for branch in node[key] if branch.get("type") != "null"])
     for key in ("enum", "const"):
         if key in node:
             values = node[key] if key == "enum" else [node[key]]
@@ -90,6 +98,12 @@ def _render_type(node: Schema) -> str:
         keys = _render_type(names) if "enum" in names else "name"
         free = next(iter(node.get("patternProperties", {}).values()), None) or node["additionalProperties"]
         return f"{keys} → {_render_type(free) if isinstance(free, dict) else 'anything'}"
+    return _render_plain(node)
+
+
+def _render_plain(node: Schema) -> str:
+    if "examples" in node:
+        return f"text, e.g. `{node['examples'][0]}`"
     plain = str({"string": "text", "boolean": "true, false"}.get(node["type"], node["type"]))
     bounds = [f"{word} {node[key]}" for key, word in _BOUNDS.items() if key in node]
     return " ".join([plain, *bounds])

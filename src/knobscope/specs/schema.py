@@ -8,6 +8,7 @@ from knobscope.specs.base import SpecModel
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.generator import Generator
+from knobscope.specs.rule import RuleSpec
 from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 
@@ -19,6 +20,7 @@ _MODELS: dict[str, type[SpecModel]] = {
     "workload": Workload,
     "generator": Generator,
     "study": Study,
+    "rule": RuleSpec,
 }
 #: A DBMS that `extends` another one leaves out what it takes over: below its top, editors require nothing of these.
 _EXTENDED = ("Connection", "Files", "Knob", "Lifecycle", "Loading")
@@ -34,6 +36,7 @@ def render_schemas() -> dict[str, str]:
     """Return file name -> text for every kind of spec."""
     schemas = model_schemas()
     _allow_extension(schemas["dbms"])
+    _allow_likeness(schemas["device"])
     return {f"{kind}.json": json.dumps(schema, indent=2) + "\n" for kind, schema in schemas.items()}
 
 
@@ -41,8 +44,20 @@ def _allow_extension(schema: dict[str, Any]) -> None:
     """Require all keys only of a DBMS that stands on its own; `knobscope validate` looks at both files together."""
     for name in _EXTENDED:
         schema["$defs"][name].pop("required", None)
+    _require_unless(schema, "extends")
+
+
+def _allow_likeness(schema: dict[str, Any]) -> None:
+    """Let a device name another one instead of a model, or as what it differs from."""
+    schema["$defs"]["Emulation"]["properties"]["model"]["anyOf"].append({"type": "string"})
+    schema["$defs"]["Emulation"].pop("required", None)
+    _require_unless(schema, "like")
+
+
+def _require_unless(schema: dict[str, Any], key: str) -> None:
+    """Require all that a spec needs that stands on its own; one with this key takes over what it does not state."""
     required = schema.pop("required")
-    schema["if"] = {"required": ["extends"]}
+    schema["if"] = {"required": [key]}
     schema["then"] = {"required": ["name", "description"]}
     schema["else"] = {"required": required}
 

@@ -1,6 +1,9 @@
 """YAML files with positions, and the problems found in them: file, line, key, what was found, what was expected."""
 
+import os
 import re
+import stat
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +13,26 @@ import yaml
 
 from knobscope.errors import UserError
 
-__all__ = ["Document", "Location", "SpecErrors", "SpecProblem", "load_document", "show_path"]
+__all__ = [
+    "LARGEST_REAL",
+    "Document",
+    "Location",
+    "SpecErrors",
+    "SpecProblem",
+    "load_document",
+    "show_path",
+    "show_value",
+]
 
-#: Keys and positions that lead to a place in a document.
+#: Keys and indexes that lead to a value in a document.
 Location = tuple[str | int | float, ...]
+
+#: A spec is written by people: the largest one that is shipped has 21 kB, a record of startable values 70 kB.
+_LARGEST_BYTES = 4 * 1024**2
+#: The largest integers of DBMSs are those of 64 bits without a sign.
+_LARGEST_INTEGER = 2**64
+#: Beyond it, in either direction, sums and ratios of numbers would overflow.
+LARGEST_REAL = 1e100
 
 
 @dataclass(frozen=True, order=True)
@@ -25,10 +44,12 @@ class SpecProblem:
     key: str
     found: str
     expected: str
+    location: Location = field(default=(), compare=False)
 
     def __str__(self) -> str:
         """Return it in one line, in the form that editors and terminals link to."""
-        return f"{self.file}:{self.line}: {self.key or 'file'}: found {self.found}; expected {self.expected}"
+        text = f"{self.file}:{self.line}: {self.key or 'file'}: found {self.found}; expected {self.expected}"
+        return "\\n".join(text.splitlines())  # keys may hold line breaks
 
 
 class SpecErrors(UserError):  # noqa: N818 - it holds many
@@ -50,17 +71,17 @@ class Document:
     inherited: dict[Location, tuple[Path, int]] = field(default_factory=dict)  # what another file says, and where
 
     def problem(self, location: Location, found: str, expected: str) -> SpecProblem:
-        """Return a problem at this place, or at the nearest enclosing place that has a line."""
-        place = location
-        while place and place not in self.lines and place not in self.inherited:
-            place = place[:-1]
-        if place not in self.lines and place in self.inherited:
-            path, line = self.inherited[place]
+        """Return a problem at this location, or at the nearest enclosing one that has a line."""
+        nearest = location
+        while nearest and nearest not in self.lines and nearest not in self.inherited:
+            nearest = nearest[:-1]
+        if nearest not in self.lines and nearest in self.inherited:
+            path, line = self.inherited[nearest]
             found = f"{found}, taken from {show_path(path)}:{line}"
-        while place and place not in self.lines:
-            place = place[:-1]
-        key = ".".join(str(part) for part in location)
-        return SpecProblem(show_path(self.path), self.lines.get(place, 1), key, found, expected)
+        while nearest and nearest not in self.lines:
+            nearest = nearest[:-1]
+        key = _dotted(location)
+        return SpecProblem(show_path(self.path), self.lines.get(nearest, 1), key, found, expected, location)
 
 
 def show_path(path: Path) -> str:
@@ -69,17 +90,30 @@ def show_path(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 
+def show_value(value: Any) -> str:
+    """Return what a file says in one short line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "keys with values"
+    return _shorten(repr(value), 80)
+
+
 class _Loader(yaml.SafeLoader):
     """Scalars of YAML 1.2's core schema, so that `off`, `1:30` and `2024-01-01` stay the text they look like.
 
-    No aliases: a spec is read by people, and no document can grow or turn in circles.
+    No aliases and no tags: a spec is read by people, no document can grow or turn in circles, and a value has the type
+    that it shows.
     """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse aliases."""
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "an alias", mark)
+        """Refuse aliases and tags."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "an alias", event.start_mark)  # type: ignore[arg-type]
+        if getattr(event, "tag", None) is not None:
+            shown = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise yaml.composer.ComposerError(None, None, f"the tag {_shorten(shown)}", event.start_mark)
         return super().compose_node(parent, index)
 
 
@@ -105,10 +139,12 @@ def load_document(path: Path) -> Document:
         return SpecErrors([SpecProblem(show_path(path), line, "", found, expected)])
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _read_text(path)
     except OSError as error:
         raise fail(1, (error.strerror or str(error)).lower(), "a readable YAML file") from error
-    except UnicodeDecodeError as error:
+    except ValueError as error:
+        if not isinstance(error, UnicodeDecodeError):
+            raise fail(1, str(error), "a regular file of people's size") from error
         raise fail(1, "bytes that are not UTF-8", "a text file in UTF-8") from error
     try:
         return _parse(path, text)
@@ -117,8 +153,23 @@ def load_document(path: Path) -> Document:
         raise fail(mark.line + 1 if mark else 1, str(error.problem or error.context)) from error
     except yaml.reader.ReaderError as error:
         raise fail(text[: error.position].count("\n") + 1, f"the character U+{error.character:04X}") from error
-    except (RecursionError, ValueError) as error:  # too deep; `!!int word`
+    except (RecursionError, ValueError, OverflowError) as error:  # nested too deep; "\\UFFFFFFFF"
         raise fail(1, f"a document that cannot be read ({error})") from error
+
+
+def _read_text(path: Path) -> str:
+    """Return the text of a regular file; opening does not wait for the other end of a pipe.
+
+    ValueError: it is something else, or larger than any spec; UnicodeDecodeError: it is no UTF-8.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("something that is no regular file")
+        content = file.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        raise ValueError(f"more than {_LARGEST_BYTES // 1024**2} MiB")
+    return content.decode("utf-8").replace("\r\n", "\n")
 
 
 def _parse(path: Path, text: str) -> Document:
@@ -136,29 +187,55 @@ def _parse(path: Path, text: str) -> Document:
 def _collect_lines(
     loader: _Loader,
     node: yaml.Node,
-    place: Location,
+    location: Location,
     lines: dict[Location, int],
     problems: list[SpecProblem],
     file: str,
 ) -> None:
-    """Fill `lines`; report keys that are given twice, or are no scalars."""
+    """Fill `lines`; report keys that are given twice or are no scalars, and scalars that no spec can mean."""
+
+    def report(at: yaml.Node, where: Location, found: str, expected: str) -> None:
+        problems.append(SpecProblem(file, at.start_mark.line + 1, _dotted(where), found, expected))
+
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                problems.append(SpecProblem(file, line, _dotted(place), "a key of several parts", "a plain key"))
+                report(key_node, location, "a key of several parts", "a plain key")
                 continue
-            here = (*place, loader.construct_object(key_node))
+            if wrong := _wrong_scalar(key_node):
+                report(key_node, location, f"a key that is {wrong[0]}", wrong[1])
+                continue
+            here = (*location, loader.construct_object(key_node))
             if here in lines:
-                again = f"it once (line {lines[here]})"
-                problems.append(SpecProblem(file, line, _dotted(here), "the key a second time", again))
-            lines[here] = line
+                report(key_node, here, "the key a second time", f"it once (line {lines[here]})")
+            lines[here] = key_node.start_mark.line + 1
             _collect_lines(loader, value_node, here, lines, problems, file)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            lines[(*place, index)] = item.start_mark.line + 1
-            _collect_lines(loader, item, (*place, index), lines, problems, file)
+            lines[(*location, index)] = item.start_mark.line + 1
+            _collect_lines(loader, item, (*location, index), lines, problems, file)
+    elif wrong := _wrong_scalar(node):
+        report(node, location, *wrong)
 
 
-def _dotted(place: Location) -> str:
-    return ".".join(map(str, place))
+def _wrong_scalar(node: yaml.Node) -> tuple[str, str] | None:
+    """Return what no spec can mean by a scalar, and what it should be: endless numbers, unprintable text."""
+    text = str(node.value)
+    kind = node.tag.removeprefix("tag:yaml.org,2002:")
+    if kind == "int" and abs(float(text)) > _LARGEST_INTEGER:
+        return f"the number {_shorten(text)}", "an integer of 64 bits"
+    if kind == "float" and (abs(float(text)) > LARGEST_REAL or 0 < abs(float(text)) < 1 / LARGEST_REAL):
+        return f"the number {_shorten(text)}", f"one between {1 / LARGEST_REAL:g} and {LARGEST_REAL:g}"
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
+            return f"text with the character U+{ord(character):04X}", "printable text"
+    return None
+
+
+def _shorten(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _dotted(location: Location) -> str:
+    """Return a location as people write it."""
+    return ".".join(str(part).lower() if isinstance(part, bool) else str(part) for part in location)

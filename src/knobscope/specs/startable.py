@@ -1,6 +1,7 @@
-"""Which values of numbers a server starts with, as `knobscope probe-values` found out; plans keep to them.
+"""Which values of numbers a server starts with, as `knobscope startable` found out; plans keep to them.
 
-A record is a file `specs/startable/DBMS-MAJOR.json`. All records of a DBMS count, whatever version is installed: a
+A record is a file `specs/startable/DBMS-MAJOR.json`, or `DBMS-VERSION.json` for a second version with the same major
+number. All records of a DBMS count, whatever version is installed: a
 study is the same wherever it is planned.
 """
 
@@ -17,7 +18,15 @@ from knobscope.specs.source import Document, Location, SpecProblem, load_documen
 from knobscope.specs.study import Study
 from knobscope.specs.validate import validate_document
 
-__all__ = ["Refusal", "StartableKnob", "StartableRecord", "check_startable", "narrow_knobs", "read_records"]
+__all__ = [
+    "Refusal",
+    "StartableKnob",
+    "StartableRecord",
+    "check_startable",
+    "narrow_knobs",
+    "read_record",
+    "read_records",
+]
 
 Ends = Annotated[list[int | float], Field(min_length=2, max_length=2)]
 
@@ -56,15 +65,20 @@ class StartableRecord(SpecModel):
 
     dbms: Name = Field(description="DBMS, by the name of its file.")
     version: str = Field(description="Version that was started.")
-    probed: str = Field(description="Day of the last start.")
+    tried: str = Field(description="Day of the last start.")
     knobs: dict[str, StartableKnob] = Field(description="By the names of the spec.")
+
+
+def read_record(path: Path) -> StartableRecord:
+    """Return the record in a file; raises SpecErrors for a broken one."""
+    return validate_document(load_document(path), StartableRecord)
 
 
 def read_records(folder: Path, dbms: Dbms) -> dict[str, StartableRecord]:
     """Return the records of a DBMS in a folder, by the file as people see it; raises SpecErrors for a broken one."""
     records = {}
     for path in sorted(folder.glob(f"{dbms.name}-*.json")):
-        record = validate_document(load_document(path), StartableRecord)
+        record = read_record(path)
         if record.dbms == dbms.name:
             records[show_path(path)] = record
     return records
@@ -87,7 +101,7 @@ def check_startable(
 
 
 def _values_asked(study: Study, dbms: str) -> Iterator[tuple[Location, Value]]:
-    """Yield each value of a DBMS that a study names, with its place."""
+    """Yield each value of a DBMS that a study names, with its location."""
     for name, choice in study.knobs.get(dbms, {}).items():
         for key in ("values", "range"):
             for index, value in enumerate(getattr(choice, key, None) or []):

@@ -1,33 +1,38 @@
 """A study: which DBMSs, devices and workloads, which knobs, how many runs, how results are judged."""
 
-from typing import Annotated, Literal, get_args
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
-from knobscope.specs.knob import check_range
+from knobscope.specs.knob import check_range, find_repeated
+from knobscope.specs.part import WITH_DATA, part_knob
 from knobscope.specs.workload import WorkloadChange
 
-__all__ = ["RULES", "Budget", "KnobChoice", "RuleSettings", "Sampling", "Screening", "Study", "Sweep", "Tune"]
-
-RuleName = Literal[
-    "tier",
-    "io_size",
-    "io_parallelism",
-    "io_sequentiality",
-    "intuition",
-    "read_write_interference",
-    "access_pattern",
-    "cross_check",
+__all__ = [
+    "Budget",
+    "Explain",
+    "KnobChoice",
+    "LayoutPart",
+    "Sampling",
+    "Screening",
+    "Study",
+    "Sweep",
+    "Thresholds",
+    "Tune",
 ]
-RULES: tuple[str, ...] = get_args(RuleName)
+
+
+#: A part of a DBMS as a layout names it: `log`, or `table.stock` where a part is one of many.
+LayoutPart = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
 
 
 class KnobChoice(SpecModel):
     """Which values of a knob the study looks at; all, or a spread over its range, when nothing is said."""
 
-    values: Annotated[list[Value], Field(min_length=2)] | None = Field(
-        default=None, description="Just these values (the baseline is always one more)."
+    values: Annotated[list[Value], Field(min_length=1)] | None = Field(
+        default=None, description="Just these values (the one of the default configuration is always one more)."
     )
     range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="A part of the knob's range."
@@ -38,11 +43,11 @@ class KnobChoice(SpecModel):
     def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
         return ends if ends is None else check_range(ends)
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "KnobChoice":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield both ways at once, and values that are listed twice."""
         if self.values is not None and self.range is not None:
-            raise Misfit(("range",), "both `values` and `range`", "one of them")
-        return self
+            yield Misfit(("range",), "both `values` and `range`", "one of them")
+        yield from find_repeated(("values",), self.values or [])
 
 
 class Sampling(SpecModel):
@@ -54,9 +59,11 @@ class Sampling(SpecModel):
         "varies most, or pairs of levels that are least known. The last two go by what earlier rounds measured: every "
         "case gets configurations of its own.",
     )
-    levels: int = Field(default=4, ge=2, description="Levels that a number is cut into (ANOVA wants categories).")
-    runs_per_round: int = Field(default=20, ge=4, description="New configurations of one round.")
-    max_rounds: int = Field(default=5, ge=1, description="Rounds at most, whatever the model says.")
+    levels: int = Field(
+        default=4, ge=2, le=1000, description="Levels that a number is cut into (ANOVA wants categories)."
+    )
+    runs_per_round: int = Field(default=20, ge=4, le=100_000, description="New configurations of one round.")
+    max_rounds: int = Field(default=5, ge=1, le=10_000, description="Rounds at most, whatever the model says.")
     block_runs: int = Field(default=30, ge=4, description="Runs of one block at most, sentinels not counted.")
 
 
@@ -64,7 +71,8 @@ class Screening(SpecModel):
     """When screening may stop, and what it hands on."""
 
     model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "mlp", "auto"] = Field(
-        default="auto", description="Model that ranks the knobs; auto is the simplest of several that suffices."
+        default="auto",
+        description="Statistical model that ranks the knobs; auto is the simplest of several that suffices.",
     )
     threshold: float = Field(default=0.9, gt=0, lt=1, description="R2 that all splits must reach.")
     splits: int = Field(default=10, ge=2, description="Random splits into training and test runs.")
@@ -78,7 +86,7 @@ class Screening(SpecModel):
     prior: str | None = Field(
         default=None,
         min_length=1,
-        description="Model to take the ranking from instead of screening: a name in models/, or a YAML file.",
+        description="Prior to take the ranking from instead of screening: a name in models/, or a YAML file.",
     )
 
 
@@ -108,13 +116,35 @@ class Tune(SpecModel):
     repeats: int = Field(default=3, ge=2, description="Times that the best configuration of each is measured again.")
 
 
-class RuleSettings(SpecModel):
-    """Thresholds of the mismatch rules."""
+class Explain(SpecModel):
+    """Mismatches on modelled devices are measured again on what-if devices, to find the property that causes them.
+
+    Off where the section is absent: every mismatch adds runs whose number nobody knows beforehand, so a study asks for
+    them and says how many.
+    """
+
+    findings: int = Field(default=4, ge=1, description="Effects to explain at most, the costliest first.")
+    repeats: int = Field(
+        default=4,
+        ge=3,
+        description="Pairs of runs on each what-if device: with the value, and with its reference value. An effect "
+        "takes 2 x repeats runs on each of up to ten devices.",
+    )
+
+
+class Thresholds(SpecModel):
+    """What counts as a finding. Every threshold of the study's rules (docs/rules.md) is a key here, too."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float] = Field(init=False)
 
     fdr: float = Field(default=0.05, gt=0, lt=1, description="False discovery rate over all comparisons.")
     min_effect: float = Field(default=0.05, ge=0, description="Smallest relative change that is worth a finding.")
-    busy_share: float = Field(default=0.95, gt=0, lt=1, description="Share of busy time at depth one.")
-    tier_gap: float = Field(default=0.2, ge=0, description="Relative gap between tiers that is worth a finding.")
+
+    @property
+    def of_rules(self) -> dict[str, float]:
+        """Thresholds of single rules that the study sets."""
+        return dict(self.__pydantic_extra__ or {})
 
 
 class Budget(SpecModel):
@@ -143,11 +173,22 @@ class Study(SpecModel):
     baseline: dict[Name, dict[str, Value]] = Field(
         default_factory=dict, description="Per DBMS, values that replace its defaults; the sentinel."
     )
+    layout: dict[Name, dict[LayoutPart, Name | Annotated[list[Name], Field(min_length=1)]]] = Field(
+        default_factory=dict,
+        description="Per DBMS, parts of its data (`parts` of its spec) and their devices. One device: the part lies "
+        "there in all runs. A list: the study varies it like a knob, named `device.PART`, whose default is `data`, the "
+        "device of the data.",
+    )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="Seed of everything that is drawn.")
     sampling: Sampling = Field(default=Sampling(), description="How configurations are drawn.")
     screening: Screening = Field(default=Screening(), description="When screening stops.")
     sweep: Sweep = Field(default=Sweep(), description="One knob at a time.")
     tune: Tune | None = Field(default=None, description="Tuners at the end; absent: none.")
+    explain: Explain | None = Field(
+        default=None,
+        description="Measure mismatches on modelled devices again on what-if devices; absent: no. Other devices are "
+        "left alone.",
+    )
     characterise: Literal["quick", "full"] = Field(
         default="quick", description="How thoroughly fio measures each device first."
     )
@@ -162,29 +203,43 @@ class Study(SpecModel):
         description="Whether every request of every run of the sweep is kept, for `knobscope trace` and the report: "
         "in traces/RUN_ID below the study's results, at most 4 million requests of a run, about 20 bytes each.",
     )
-    rules: list[RuleName] = Field(default=list(get_args(RuleName)), description="Mismatch rules to apply.")
-    thresholds: RuleSettings = Field(default=RuleSettings(), description="Thresholds of the rules.")
+    rules: list[str] | None = Field(
+        default=None,
+        description="Mismatch rules to apply: names from docs/rules.md, and folders of your own as paths from the "
+        "folder that holds `specs` (`my-rules/slow_reads`). Absent: all that come with knobscope; an empty list: none.",
+    )
+    thresholds: Thresholds = Field(default=Thresholds(), description="What counts as a finding.")
     budget: Budget = Field(default=Budget(), description="A limit for the whole study.")
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> "Study":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield names that are listed twice, and knobs under `always` that the study does not vary."""
         for key in ("dbms", "devices", "rules", "watch"):
-            names = getattr(self, key)
-            for index, name in enumerate(names):
-                if name in names[:index]:
-                    raise Misfit((key, index), f"{name!r} a second time", "each name once")
-        for key, group in (("knobs", self.knobs), ("baseline", self.baseline)):
-            for name in group:
-                if name not in self.dbms:
-                    raise Misfit((key, name), "a DBMS that the study does not use", f"one of `dbms`: {self.dbms}")
-        for name in self.dbms:
-            if not self.knobs.get(name):
-                raise Misfit(("knobs", name), "no knob", "at least one knob to vary")
-        for index, space in enumerate(self.tune.spaces if self.tune else []):
-            if self.tune and space in self.tune.spaces[:index]:
-                raise Misfit(("tune", "spaces", index), f"{space!r} a second time", "each space once")
-        varied = sorted({knob for group in self.knobs.values() for knob in group})
+            yield from _find_repeated_names((key,), getattr(self, key) or [])
+        yield from _find_repeated_names(("tune", "spaces"), self.tune.spaces if self.tune else [])
+        yield from _find_repeated_names(("sweep", "always"), self.sweep.always)
+        yield from self._find_wrong_devices()
+        varied = sorted({*(knob for group in self.knobs.values() for knob in group), *self._layout_knobs()})
         for index, knob in enumerate(self.sweep.always):
             if knob not in varied:
-                raise Misfit(("sweep", "always", index), repr(knob), f"a knob that the study varies: {varied}")
-        return self
+                yield Misfit(("sweep", "always", index), repr(knob), f"a knob that the study varies: {varied}")
+
+    def _layout_knobs(self) -> Iterator[str]:
+        for parts in self.layout.values():
+            yield from (part_knob(name) for name, devices in parts.items() if isinstance(devices, list))
+
+    def _find_wrong_devices(self) -> Iterator[Misfit]:
+        """Yield devices of the layout that hold the data of a case, or are named as what stands for that one."""
+        for dbms, parts in self.layout.items():
+            for part, named in parts.items():
+                devices = named if isinstance(named, list) else [named]
+                yield from _find_repeated_names(("layout", dbms, part), devices)
+                for device in devices:
+                    if device in self.devices or device == WITH_DATA:
+                        expected = "a device that is none of `devices`: those hold the data of a case"
+                        yield Misfit(("layout", dbms, part), repr(device), expected)
+
+
+def _find_repeated_names(location: tuple[Value, ...], names: Sequence[str]) -> Iterator[Misfit]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Misfit((*location, index), f"{name!r} a second time", "each name once")

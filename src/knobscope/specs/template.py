@@ -2,21 +2,26 @@
 
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from knobscope.specs.base import Misfit, Value, check_one_line
+
 __all__ = [
     "PLACEHOLDERS",
     "AskedKnob",
+    "FileLine",
     "GeneratorArgument",
     "GeneratorFileLine",
-    "Place",
-    "PlaceOrKnobs",
-    "PlaceOrPassword",
+    "PartStatement",
+    "Template",
+    "TemplateOrKnobs",
+    "TemplateOrPassword",
     "WrittenKnob",
-    "check_texts",
+    "WrittenValue",
+    "find_wrong_texts",
     "names_in",
 ]
 
@@ -37,6 +42,11 @@ PLACEHOLDERS = {
     "knob": "name of the knob (only under `writing` and `readback`)",
     "value": "value of the knob (only under `writing`)",
     "unit": "unit of the knob, nothing when it has none (only under `writing`)",
+    "property": "what the property says so far: what stands under `connection.properties`, and what other knobs added "
+    "(only in `value` beside `client`)",
+    "directory": "a directory that will lie on the device of a part (only under `parts`)",
+    "part": "name of the part in the study, e.g. table.stock (only under `parts`)",
+    "name": "what stands behind the dot in it, e.g. stock (only under `parts`)",
     "connection": "the arguments with which this generator reaches the DBMS, from `generators` of the DBMS; an "
     "argument of its own (only in the commands of a generator, as all below)",
     "out": "a private directory of the generator, which holds its `files`",
@@ -47,8 +57,8 @@ PLACEHOLDERS = {
     "parameter.NAME": "a parameter of the workload",
 }
 #: For commands: everybody sees the arguments of a process, so the password is not among them.
-_PLACES = ("data", "port", "port2", "port3", "socket", "config", "password_file", "path")
-_GENERATOR = (*_PLACES, "out", "records", "threads", "seconds", "requests", "parameter")
+_OF_INSTANCE = ("data", "port", "port2", "port3", "socket", "config", "password_file", "path")
+_GENERATOR = (*_OF_INSTANCE, "out", "records", "threads", "seconds", "requests", "parameter")
 #: Placeholders with a name behind a dot.
 _NAMESPACES = ("path", "parameter")
 
@@ -79,34 +89,47 @@ def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:
     return check
 
 
-def check_texts(content: Any) -> Any:
-    """Return data whose texts hold only placeholders of a configuration file; raises ValueError for others."""
+def find_wrong_texts(content: Any, location: tuple[Value, ...] = ()) -> Iterator[Misfit]:
+    """Yield texts of nested data that hold other placeholders than a configuration file may."""
     if isinstance(content, str):
-        return _allow(*_PLACES, "password")(content)
-    for item in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
-        check_texts(item)
-    return content
+        try:
+            _allow(*_OF_INSTANCE, "password")(content)
+        except ValueError as error:
+            yield Misfit(location, repr(content), str(error))
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, item in items:
+        yield from find_wrong_texts(item, (*location, key))
 
 
-def names_in(texts: list[str], namespace: str) -> Iterator[str]:
-    """Yield NAME for every placeholder {namespace.NAME} in texts that were checked."""
-    for text in texts:
+def names_in(texts: Sequence[str], namespace: str) -> Iterator[tuple[int, str]]:
+    """Yield NAME for every placeholder {namespace.NAME} in texts that were checked, with the index of its text."""
+    for index, text in enumerate(texts):
         for _, field, _, _ in string.Formatter().parse(text):
             if field is not None and field.startswith(f"{namespace}."):
-                yield field.partition(".")[2]
+                yield index, field.partition(".")[2]
 
 
 #: An argument of a command.
-Place = Annotated[str, AfterValidator(_allow(*_PLACES))]
-#: A property of a client, which travels in a private file; a line of a private file.
-PlaceOrPassword = Annotated[str, AfterValidator(_allow(*_PLACES, "password"))]
+Template = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE))]
+#: A property of a client, which travels in a private file.
+TemplateOrPassword = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, "password"))]
+#: A line of a private file.
+FileLine = Annotated[TemplateOrPassword, AfterValidator(check_one_line)]
 #: An argument of a command that also receives the knobs.
-PlaceOrKnobs = Annotated[str, AfterValidator(_allow(*_PLACES, alone=("knobs",)))]
+TemplateOrKnobs = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, alone=("knobs",)))]
 #: How one knob is written.
-WrittenKnob = Annotated[str, AfterValidator(_allow("knob", "value", "unit", *_PLACES))]
+WrittenKnob = Annotated[
+    str, AfterValidator(_allow("knob", "value", "unit", *_OF_INSTANCE)), AfterValidator(check_one_line)
+]
+#: What a property or key is set to for one knob.
+WrittenValue = Annotated[
+    str, AfterValidator(_allow("knob", "value", "unit", "property", *_OF_INSTANCE)), AfterValidator(check_one_line)
+]
+#: A statement that gives a part of the data a directory of its own.
+PartStatement = Annotated[str, AfterValidator(_allow("directory", "part", "name")), AfterValidator(check_one_line)]
 #: How one knob is asked for.
 AskedKnob = Annotated[str, AfterValidator(_allow("knob"))]
 #: An argument of a generator's command.
 GeneratorArgument = Annotated[str, AfterValidator(_allow(*_GENERATOR, alone=("knobs", "connection")))]
 #: A line of a file that a generator reads.
-GeneratorFileLine = Annotated[str, AfterValidator(_allow(*_GENERATOR))]
+GeneratorFileLine = Annotated[str, AfterValidator(_allow(*_GENERATOR)), AfterValidator(check_one_line)]

@@ -1,13 +1,14 @@
 """From a document to a model: pydantic's complaints become problems that name line, key, found and expected."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from knobscope.specs.base import Misfit, suggest
-from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem
+from knobscope.specs.base import Misfit, Misfits, suggest
+from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, show_value
 
-__all__ = ["validate_document"]
+__all__ = ["examine_document", "validate_document"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -26,29 +27,66 @@ _PATTERNS = {r"^https?://": "an address that begins with https:// or http://"}
 
 def validate_document(document: Document, model: type[Model]) -> Model:
     """Return the document as a model; raises SpecErrors with all problems of this file."""
+    spec, problems = examine_document(document, model)
+    if spec is None or problems:
+        raise SpecErrors(problems)
+    return spec
+
+
+def examine_document(document: Document, model: type[Model]) -> tuple[Model | None, list[SpecProblem]]:
+    """Return the document as a model and all problems of this file.
+
+    When each key is right and only some do not fit together, there is a model beside the problems: what it says about
+    other files can be checked all the same.
+    """
     if not isinstance(document.data, dict):
-        found = "nothing" if document.data is None else _show(document.data)
-        raise SpecErrors([document.problem((), found, f"keys of a {model.__name__.lower()} spec")])
+        found = show_value(document.data)
+        return None, [document.problem((), found, f"keys of a {model.__name__.lower()} spec")]
     try:
-        return model.model_validate(document.data, by_alias=True)
+        return model.model_validate(document.data, by_alias=True), []
     except ValidationError as error:
-        problems = [_translate(document, model, detail) for detail in error.errors()]
-        raise SpecErrors(_merge_alternatives(problems)) from error
+        details = _without_other_branches(document.data, error.errors())
+        problems = [one for detail in details for one in _translate_all(document, model, detail)]
+        only = error.errors()[0].get("ctx", {}).get("error") if error.error_count() == 1 else None
+        whole = only.model if isinstance(only, Misfits) and isinstance(only.model, model) else None
+        return whole, _merge_alternatives(problems)
+
+
+def _without_other_branches(data: Any, details: list[Any]) -> list[Any]:
+    """Drop complaints about the type of a list or mapping in which something deeper is wrong.
+
+    They come from the branches of a union that are not meant: a list is no `true`, whatever is in it.
+    """
+    written = [_written_location(detail["loc"], data, keep_last=False) for detail in details]
+    return [
+        detail
+        for detail, location in zip(details, written, strict=True)
+        if not (
+            detail["type"].endswith("_type")
+            and any(len(other) > len(location) and other[: len(location)] == location for other in written)
+        )
+    ]
+
+
+def _translate_all(document: Document, model: type[BaseModel], detail: Any) -> list[SpecProblem]:
+    """Return the problems behind an entry of pydantic's error: several where values do not fit together."""
+    reason = detail.get("ctx", {}).get("error")
+    misfits = reason.misfits if isinstance(reason, Misfits) else [reason] if isinstance(reason, Misfit) else []
+    location = _written_location(detail["loc"], document.data, keep_last=False)
+    fitting = [document.problem((*location, *one.location), one.found, one.expected) for one in misfits]
+    return fitting or [_translate(document, model, detail)]
 
 
 def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecProblem:
-    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kind, given = detail["type"], detail["input"]
     location = _written_location(detail["loc"], document.data, keep_last=kind == "missing")
-    misfit = context.get("error")
-    if isinstance(misfit, Misfit):
-        return document.problem((*location, *misfit.place), misfit.found, misfit.expected)
     if kind == "extra_forbidden":
         return document.problem(location, "an unknown key", suggest(location[-1], _keys_at(model, location[:-1])))
     if kind == "missing":
         return document.problem(location, "nothing", "this key, which is required")
     if "[key]" in detail["loc"] or kind == "invalid_key":
         return document.problem(location, f"the key {given!r}", _expectation(kind, detail))
-    return document.problem(location, _show(given), _expectation(kind, detail))
+    return document.problem(location, show_value(given), _expectation(kind, detail))
 
 
 def _expectation(kind: str, detail: Any) -> str:
@@ -66,21 +104,13 @@ def _expectation(kind: str, detail: Any) -> str:
 
 def _merge_alternatives(problems: list[SpecProblem]) -> list[SpecProblem]:
     """Join what the branches of a union say about one value: several complaints, one mistake."""
-    merged: dict[tuple[str, int, str, str], list[str]] = {}
+    merged: dict[tuple[str, int, str, str], list[SpecProblem]] = {}
     for problem in problems:
-        expected = merged.setdefault((problem.file, problem.line, problem.key, problem.found), [])
-        if problem.expected not in expected:
-            expected.append(problem.expected)
-    return [SpecProblem(*place, " or ".join(expected)) for place, expected in merged.items()]
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict):
-        return "keys with values"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+        merged.setdefault((problem.file, problem.line, problem.key, problem.found), []).append(problem)
+    return [
+        replace(same[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in same)))
+        for same in merged.values()
+    ]
 
 
 def _written_location(location: Location, data: Any, *, keep_last: bool) -> Location:
@@ -88,8 +118,9 @@ def _written_location(location: Location, data: Any, *, keep_last: bool) -> Loca
     parts, here = [], data
     for index, part in enumerate(location):
         if _has(here, part):
+            # pydantic says 1 for the key `true`
+            parts.append(next(key for key in here if key == part) if isinstance(here, dict) else part)
             here = here[part]
-            parts.append(part)
         elif keep_last and index == len(location) - 1:
             parts.append(part)
     return tuple(parts)
@@ -123,5 +154,8 @@ def _enter(node: dict[str, Any], part: str | float) -> dict[str, Any]:
 def _resolve(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in node:
         return _resolve(schema["$defs"][node["$ref"].rsplit("/", 1)[1]], schema)
+    if "oneOf" in node:  # kinds told apart by a key: the keys of all of them
+        kinds = [_resolve(kind, schema).get("properties", {}) for kind in node["oneOf"]]
+        return {"properties": {key: value for kind in kinds for key, value in kind.items()}}
     branches = [branch for branch in node.get("anyOf", []) if branch.get("type") != "null"]
     return _resolve(branches[0], schema) if branches else node

@@ -1,11 +1,12 @@
 """How knobs are handed over: as arguments, statements, properties of the client, or lines and keys of a file."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
 from knobscope.specs.base import Misfit, SpecModel, Value
-from knobscope.specs.template import PlaceOrPassword, WrittenKnob, check_texts
+from knobscope.specs.template import FileLine, WrittenKnob, WrittenValue, find_wrong_texts
 
 __all__ = ["Apply", "ConfigFile", "FileName", "Moment", "Writing", "same_value"]
 
@@ -20,26 +21,26 @@ _KINDS = ("argv", "sql", "client", "line", "key", "by_value")
 class ConfigFile(SpecModel):
     """A file that a server reads, made anew in {config} for every start: fixed settings, then the knobs."""
 
-    lines: list[PlaceOrPassword] | None = Field(
+    lines: list[FileLine] | None = Field(
         default=None, description="Its fixed lines; knobs with `line` add theirs at the end."
     )
-    yaml: Annotated[dict[str, Any], AfterValidator(check_texts)] | None = Field(
+    yaml: dict[str, Any] | None = Field(
         default=None, description="Its fixed content, for a file in YAML; knobs with `key` set keys at the top."
     )
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "ConfigFile":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it is of no kind or of both, and wrong placeholders."""
         if (self.lines is None) == (self.yaml is None):
             found = "neither `lines` nor `yaml`" if self.lines is None else "both `lines` and `yaml`"
-            raise Misfit((), found, "one of them")
-        return self
+            yield Misfit((), found, "one of them")
+        yield from find_wrong_texts(self.yaml, ("yaml",))
 
 
 class Writing(SpecModel):
     """How a knob is handed over: exactly one of `argv`, `sql`, `client`, `line`, `key` and `by_value`."""
 
     argv: list[WrittenKnob] | None = Field(
-        default=None, min_length=1, description="Arguments in the place of {knobs}, e.g. ['-c', '{knob}={value}']."
+        default=None, min_length=1, description="Arguments instead of {knobs}, e.g. ['-c', '{knob}={value}']."
     )
     sql: WrittenKnob | None = Field(
         default=None, description="A statement on every connection, e.g. PRAGMA {knob}={value}."
@@ -52,8 +53,10 @@ class Writing(SpecModel):
     )
     line: WrittenKnob | None = Field(default=None, description="A line of that file, e.g. {knob} {value}.")
     key: WrittenKnob | None = Field(default=None, description="A key at the top of that YAML file, e.g. {knob}.")
-    value: WrittenKnob = Field(
-        default="{value}", description="What `key` or `client` is set to, e.g. {value}{unit} for 10ms."
+    value: WrittenValue = Field(
+        default="{value}",
+        description="What `key` or `client` is set to, e.g. {value}{unit} for 10ms, or {property};{knob}={value} for a "
+        "part of a URL to which other knobs add theirs.",
     )
     by_value: dict[bool | int | float | str, list[WrittenKnob] | dict[str, Any]] | None = Field(
         default=None,
@@ -68,19 +71,22 @@ class Writing(SpecModel):
         "[init, start].",
     )
 
-    @model_validator(mode="after")
-    def _is_one(self) -> "Writing":
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it is not exactly one way, and keys that do not belong to this way."""
         kinds = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(kinds) != 1:
             found = f"both `{kinds[0]}` and `{kinds[1]}`" if kinds else f"none of {', '.join(_KINDS)}"
-            raise Misfit((), found, "one of them")
-        if (self.line or self.key) and self.file is None:
-            raise Misfit((kinds[0],), f"`{kinds[0]}` without `file`", "a name under `config_files` as `file`")
-        if self.file is not None and kinds[0] not in ("line", "key", "by_value"):
-            raise Misfit(("file",), f"this key beside `{kinds[0]}`", "it with `line`, `key` or `by_value` only")
-        if self.value != "{value}" and kinds[0] not in ("key", "client"):
-            raise Misfit(("value",), f"this key beside `{kinds[0]}`", "it with `key` or `client` only")
-        return self
+            yield Misfit((), found, "one of them")
+            return
+        kind = kinds[0]
+        if kind in ("line", "key") and self.file is None:
+            yield Misfit((kind,), f"`{kind}` without `file`", "a name under `config_files` as `file`")
+        if self.file is not None and kind not in ("line", "key", "by_value"):
+            yield Misfit(("file",), f"this key beside `{kind}`", "it with `line`, `key` or `by_value` only")
+        if self.value != "{value}" and kind not in ("key", "client"):
+            yield Misfit(("value",), f"this key beside `{kind}`", "it with `key` or `client` only")
+        elif "{property}" in self.value and kind != "client":
+            yield Misfit(("value",), "{property} beside `key`", "it with `client` only")
 
     @property
     def kind(self) -> str:

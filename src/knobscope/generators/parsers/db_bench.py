@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.generators.output import Output, even_intervals, operation
 from knobscope.generators.results import LoadResult
+from knobscope.processes import read_foreign
 
 __all__ = ["read_db_bench"]
 
@@ -72,9 +73,8 @@ def _progress(output: Output, ok: int, window_s: float) -> list[tuple[float, flo
     """Return (seconds, operations so far), scaled so that the end fits the total."""
     points = []
     done = 0.0
-    with (output.out / "report.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            done += float(row["interval_qps"])
-            points.append((float(row["secs_elapsed"]), done))
+    for row in csv.DictReader(read_foreign(output.out / "report.csv").splitlines()):
+        done += float(row["interval_qps"])
+        points.append((float(row["secs_elapsed"]), done))
     points = [point for point in points if point[0] < window_s and point[1] <= ok]
     return [*points, (window_s, float(ok))]

@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from knobscope.generators.output import Output, describe_latencies, operation
 from knobscope.generators.results import LoadResult
+from knobscope.processes import read_foreign
 
 __all__ = ["read_pgbench"]
 
@@ -47,7 +48,7 @@ def _read_log(output: Output) -> list[tuple[float, float]]:
     """Return (end, latency) of all transactions in microseconds; the columns are those of pgbench's manual."""
     found = []
     for path in output.out.glob("log.*"):
-        for line in path.read_text().splitlines():
+        for line in read_foreign(path).splitlines():
             _client, _number, latency, _script, seconds, microseconds = line.split()[:6]
             if latency.isdigit():  # not "skipped" or "failed"
                 found.append((int(seconds) * 1e6 + int(microseconds), float(latency)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from knobscope.generators.output import Output, operation, percentile
 from knobscope.generators.results import LoadResult
+from knobscope.processes import read_foreign
 
 __all__ = ["read_wtperf"]
 
@@ -18,7 +19,7 @@ def read_wtperf(output: Output, interval_s: float) -> LoadResult:
     report = output.out / "test.stat"
     if not report.exists():
         raise ValueError("no test.stat")
-    text = report.read_text()
+    text = read_foreign(report)
     done = {kind: int(count) for count, kind in re.findall(r"Executed ([0-9]+) (\w+) operations", text)}
     ran = re.findall(r"Run completed: ([0-9]+) seconds", text)
     if not done or not ran:
@@ -35,7 +36,7 @@ def read_wtperf(output: Output, interval_s: float) -> LoadResult:
 def _read_histogram(output: Output, kind: str) -> list[tuple[float, int]]:
     """Return (microseconds, operations); the file is there when something of this kind was sampled."""
     path = output.out / f"latency.{kind}"
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = read_foreign(path).splitlines() if path.exists() else []
     return [(float(fields[0]), int(fields[1])) for line in lines if line[:1].isdigit() and (fields := line.split(","))]
 
 
@@ -52,7 +53,7 @@ def _latencies(histogram: list[tuple[float, int]]) -> dict[str, float | None]:
 def _intervals(output: Output, ok: int, window_s: float) -> list[dict[str, Any]]:
     """Return a row per second; the monitor has stopped before the last one is over: that is what is left."""
     rows: list[dict[str, Any]] = []
-    for line in (output.out / "monitor.json").read_text().splitlines():
+    for line in read_foreign(output.out / "monitor.json").splitlines():
         entry = json.loads(line)["wtperf"]
         rows.append(_row(len(rows) + 1.0, sum(entry[kind]["ops per sec"] for kind in _KINDS if kind in entry)))
     whole = max(1, round(window_s))

@@ -8,6 +8,7 @@ import site.ycsb.DBException;
 final class Failures {
   private static final int PRINTED = 10;
   private static final AtomicInteger SEEN = new AtomicInteger();
+  private static volatile String first;
   private static volatile String last = "none";
 
   private Failures() {}
@@ -15,9 +16,17 @@ final class Failures {
   /** Takes note of one failed operation; cheap enough for a server that refuses everything. */
   static void note(String operation, String reason) {
     last = operation + ": " + reason;
+    if (first == null) {
+      first = last;
+    }
     if (SEEN.get() < PRINTED && SEEN.getAndIncrement() < PRINTED) {
       System.err.println("failed " + last);
     }
+  }
+
+  /** The first operation that failed, null when none has. */
+  static String first() {
+    return first;
   }
 
   static String last() {

@@ -34,11 +34,6 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
   private InsertBatch batch;
   private List<String> allColumns;
 
-  /** A call on the driver. */
-  private interface Sql<T> {
-    T run() throws SQLException;
-  }
-
   /** The first connection is alone: a pragma such as journal_mode changes the file, and the table is made here. */
   @Override
   public void init() throws DBException {
@@ -136,6 +131,7 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
       select.setString(1, start);
       select.setInt(2, count);
       try (ResultSet rows = select.executeQuery()) {
+        result.clear(); // of an earlier attempt
         while (rows.next()) {
           HashMap<String, ByteIterator> row = new HashMap<>();
           copy(rows, columns, row);
@@ -245,9 +241,10 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
     return new SQLException("\"" + sql + "\": " + error.getMessage(), error.getSQLState(), error);
   }
 
-  private static Status answer(Sql<Status> call) {
+  /** Repeats what conflicts with other threads; the batches of a load are repeated as a whole, where they are stored. */
+  private Status answer(Conflicts.Attempt<Status> call) {
     try {
-      return call.run();
+      return batch == null ? Conflicts.repeat(call) : call.run();
     } catch (SQLException e) {
       throw new BindingException(e);
     }

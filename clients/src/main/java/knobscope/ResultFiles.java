@@ -51,6 +51,7 @@ final class ResultFiles {
         json.writeEndObject();
       }
       json.writeEndObject();
+      json.writeStringField("first_failure", Failures.first());
       json.writeEndObject();
     }
     return text.toString();

@@ -22,6 +22,7 @@ public final class TimedDB extends DB {
 
   private DB binding;
   private ClientRun run;
+  private String current;
 
   /** Connects, reads knobs back, waits for the other threads. YCSB goes on without a thread that fails; we do not. */
   @Override
@@ -105,9 +106,9 @@ public final class TimedDB extends DB {
         .map(Map.Entry::getKey).collect(Collectors.toSet());
   }
 
-  /** Counts an attempt that failed and is to be repeated; holds the thread back once the window is over. */
-  public void retry(String name) {
-    IntervalLog.SHARED.retry(name);
+  /** Counts an attempt at the operation under way that is to be repeated; holds the thread back after the window. */
+  void retry() {
+    IntervalLog.SHARED.retry(current);
     run.passGate();
   }
 
@@ -119,6 +120,7 @@ public final class TimedDB extends DB {
   /** Does a call, or a whole transaction, and records how long it took and whether it worked. */
   public Status timed(String name, Supplier<Status> call) {
     run.passGate();
+    current = name;
     long start = System.nanoTime();
     Status status;
     try {

@@ -1,8 +1,8 @@
 package knobscope.tpcc;
 
 import java.sql.SQLException;
-import java.util.Set;
 import knobscope.BindingException;
+import knobscope.Conflicts;
 import knobscope.TimedDB;
 import knobscope.sql.Sql;
 import site.ycsb.Status;
@@ -14,9 +14,6 @@ import site.ycsb.Status;
  */
 final class Terminals {
   private static final double LONGEST_THINKING = 10; // times the mean: clause 5.2.5.4
-  private static final int SQLITE_BUSY = 5;
-  private static final int SQLITE_LOCKED = 6;
-  private static final Set<Integer> MYSQL_CONFLICTS = Set.of(1205, 1020); // lock wait timeout; record has changed
 
   private final Sql sql;
   private final Scale scale;
@@ -46,23 +43,20 @@ final class Terminals {
     if (thinking) {
       client.pause(kind.keyingS);
     }
-    client.timed(kind.name(), () -> untilDone(client, kind.name(), transaction));
+    client.timed(kind.name(), () -> complete(transaction));
     if (thinking) {
       client.pause(Math.min(LONGEST_THINKING, -Math.log(1 - chance.uniform())) * kind.thinkS);
     }
   }
 
-  private Status untilDone(TimedDB client, String name, Transaction transaction) {
-    while (true) {
-      try {
+  private Status complete(Transaction transaction) {
+    try {
+      return Conflicts.repeat(() -> {
         carryOut(sql, transaction);
         return Status.OK;
-      } catch (SQLException e) {
-        if (!isConflict(e)) {
-          throw new BindingException(e);
-        }
-        client.retry(name);
-      }
+      });
+    } catch (SQLException e) {
+      throw new BindingException(e);
     }
   }
 
@@ -78,15 +72,5 @@ final class Terminals {
       sql.rollback();
       throw e;
     }
-  }
-
-  /** Whether a transaction failed because of another one and not by itself. SQLite has no SQL states. */
-  static boolean isConflict(SQLException error) {
-    String state = error.getSQLState();
-    if (state == null || state.isEmpty()) {
-      int code = error.getErrorCode() & 0xff; // without the extension
-      return code == SQLITE_BUSY || code == SQLITE_LOCKED;
-    }
-    return state.startsWith("40") || MYSQL_CONFLICTS.contains(error.getErrorCode());
   }
 }

@@ -132,13 +132,4 @@ class ConditionsTest {
     assertEquals(List.of(4), broken());
     assertEquals("not so in 1 warehouses or districts", checks.get(3).detail());
   }
-
-  @Test
-  void onlyConflictsAreTriedAgain() {
-    assertTrue(Terminals.isConflict(new SQLException("deadlock", "40P01")));
-    assertTrue(Terminals.isConflict(new SQLException("lock wait timeout", "HY000", 1205)));
-    assertTrue(Terminals.isConflict(new SQLException("busy snapshot", null, 517)));
-    assertEquals(false, Terminals.isConflict(new SQLException("no such table", null, 1)));
-    assertEquals(false, Terminals.isConflict(new SQLException("connection lost", "08006")));
-  }
 }

@@ -1,8 +1,8 @@
 """Which values of its numeric knobs a DBMS starts with: tried for real, recorded once per version."""
 
-from knobscope.probe_values.asked import asked_range, numeric_knobs
-from knobscope.probe_values.search import Found, NothingStartsError, Refused, search_range
-from knobscope.probe_values.trials import Trials, open_trials
+from knobscope.startable.asked import asked_range, numeric_knobs
+from knobscope.startable.search import Found, NothingStartsError, Refused, search_range
+from knobscope.startable.trials import Trials, open_trials
 
 __all__ = [
     "Found",

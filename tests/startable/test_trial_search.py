@@ -8,8 +8,8 @@ import pytest
 
 from knobscope.cli import main
 from knobscope.plan.levels import screening_levels
-from knobscope.probe_values import NothingStartsError, search_range
 from knobscope.specs import SpecErrors, load_study
+from knobscope.startable import NothingStartsError, search_range
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ knobs:
 RECORD = {
     "dbms": "mariadb",
     "version": "10.11.19",
-    "probed": "2026-01-01",
+    "tried": "2026-01-01",
     "knobs": {
         "innodb_purge_batch_size": {
             "asked": [1, 5000],
@@ -126,7 +126,7 @@ def test_an_end_that_a_requires_explains_binds_no_plan(shelf: Path) -> None:
 
 def test_a_broken_record_is_explained(shelf: Path) -> None:
     with pytest.raises(SpecErrors, match=r"mariadb-10.11.json:1: version: found nothing"):
-        load_study(study_with(shelf, "", {"dbms": "mariadb", "probed": "", "knobs": {}}), shelf, runnable=False)
+        load_study(study_with(shelf, "", {"dbms": "mariadb", "tried": "", "knobs": {}}), shelf, runnable=False)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_a_broken_record_is_explained(shelf: Path) -> None:
 def test_bad_input_ends_before_anything_starts(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["probe-values", *arguments, "--root", str(ROOT)]) == 2
+    assert main(["startable", *arguments, "--root", str(ROOT)]) == 2
     assert words in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Which knobs can be probed, and how far: never further than plans go, nor than the machine's memory reaches."""
+"""Which knobs can be tried, and how far: never further than plans go, nor than the machine's memory reaches."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`knobscope probe-values`: finds and records the values with which a DBMS starts."""
+"""`knobscope startable`: finds and records the values with which a DBMS starts."""
 
 import argparse
 import sys
@@ -6,9 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.probe_values.asked import asked_range, is_numeric, numeric_knobs
-from knobscope.probe_values.search import NothingStartsError, Refused, search_range
-from knobscope.probe_values.trials import Trials, open_trials
 from knobscope.processes import follow_pipeline
 from knobscope.specs import (
     Dbms,
@@ -20,14 +17,17 @@ from knobscope.specs import (
     catalogue_file,
     major_version,
     read_knob_catalogue,
-    read_records,
+    read_record,
     read_spec,
     suggest,
 )
 from knobscope.specs.arguments import find_dbms
-from knobscope.tables import write_json
+from knobscope.startable.asked import asked_range, is_numeric, numeric_knobs
+from knobscope.startable.search import NothingStartsError, Refused, search_range
+from knobscope.startable.trials import Trials, open_trials
+from knobscope.storage import write_json
 
-__all__ = ["add_parser", "probe_knob"]
+__all__ = ["add_parser", "find_startable", "open_record"]
 
 #: A range that spans this much is bisected by order of magnitude, whatever the spec says of its scale.
 _WIDE = 10
@@ -40,18 +40,17 @@ def _run(args: argparse.Namespace) -> int:
     _check_names(dbms, args.knob or [], choice)
     catalogue = read_knob_catalogue(catalogue_file(path))
     with open_trials(dbms) as trials:
-        file = args.root / "specs/startable" / f"{dbms.name}-{major_version(dbms, trials.version)}.json"
-        record = _open_record(file, dbms, trials.version)
+        file, record = open_record(args.root / "specs/startable", dbms, trials.version)
         names = list(dict.fromkeys(args.knob or numeric_knobs(dbms)))
-        for place, name in enumerate(names, start=1):
-            head = f"[{place}/{len(names)}] {name}"
+        for position, name in enumerate(names, start=1):
+            head = f"[{position}/{len(names)}] {name}"
             known = record.knobs.get(name)
             if known is not None and tuple(known.asked) == asked_range(dbms, name, catalogue):
                 print(f"{head}: recorded already", file=sys.stderr)
                 continue
-            found = probe_knob(trials, name, catalogue)
+            found = find_startable(trials, name, catalogue)
             if found is not None:
-                changed = {"knobs": {**record.knobs, name: found}, "probed": datetime.now(UTC).date().isoformat()}
+                changed = {"knobs": {**record.knobs, name: found}, "tried": datetime.now(UTC).date().isoformat()}
                 record = record.model_copy(update=changed)
                 write_json(file, record.model_dump(mode="json", exclude_defaults=True))
             print(f"{head}: {_describe(found)}", file=sys.stderr)
@@ -70,13 +69,25 @@ def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
             )
 
 
-def _open_record(file: Path, dbms: Dbms, version: str) -> StartableRecord:
-    """Return what is recorded of this very version, or an empty record."""
-    earlier = next((one for one in read_records(file.parent, dbms).values() if one.version == version), None)
-    return earlier or StartableRecord(dbms=dbms.name, version=version, probed="", knobs={})
+def open_record(folder: Path, dbms: Dbms, version: str) -> tuple[Path, StartableRecord]:
+    """Return the file to write and what it holds of this very version; a record of another version is never changed.
+
+    The first version of a DBMS gets DBMS-MAJOR.json, another one with the same major number DBMS-VERSION.json beside
+    it. SpecErrors: a broken record.
+    """
+    of_major = folder / f"{dbms.name}-{major_version(dbms, version)}.json"
+    of_version = folder / f"{dbms.name}-{version}.json"
+    for file in (of_major, of_version):
+        if not file.is_file():
+            return file, StartableRecord(dbms=dbms.name, version=version, tried="", knobs={})
+        record = read_record(file)
+        if record.version == version:
+            return file, record
+        print(f"{file} is of version {record.version} and stays as it is", file=sys.stderr)
+    raise UserError(f"{of_version} is of version {record.version}; expected {version} by its name: rename or remove it")
 
 
-def probe_knob(trials: Trials, name: str, catalogue: KnobCatalogue | None) -> StartableKnob | None:
+def find_startable(trials: Trials, name: str, catalogue: KnobCatalogue | None) -> StartableKnob | None:
     """Find what starts of a knob, the other ones at their defaults; None when nothing was found to start from."""
     knob = trials.dbms.knobs[name]
     low, high = asked_range(trials.dbms, name, catalogue)
@@ -129,12 +140,13 @@ def _describe(found: StartableKnob | None) -> str:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "probe-values",
+        "startable",
         help="find the values of numeric knobs with which a DBMS starts",
         description="Start a DBMS on an empty data directory with the smallest and the largest value of each numeric "
         "knob, all others at their defaults, and bisect where it refuses. What was found is recorded for this version "
-        "in specs/startable/DBMS-MAJOR.json after every knob; knobs that are recorded are not probed again. Plans keep "
-        "to the records, and a study that names a value with which the server does not start is refused.",
+        "in specs/startable/DBMS-MAJOR.json after every knob, or in DBMS-VERSION.json where that file is of another "
+        "version; knobs that are recorded are not tried again. Plans keep to the records, and a study that names a "
+        "value with which the server does not start is refused.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
     parser.add_argument(

@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,14 +10,16 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, read_back
 from knobscope.prepare import load_session
-from knobscope.processes import supervise
+from knobscope.processes import open_temporary
 from knobscope.servers import (
     Instance,
     Server,
     ServerFailedError,
     ask_instance,
     compare_effective,
+    copy_data,
     initialise_data,
+    make_data_directory,
     open_instance,
     read_version,
 )
@@ -41,7 +41,7 @@ class Trials:
 
     dbms: Dbms
     life: Lifecycle
-    place: Path
+    folder: Path
     password: str
     version: str
     starts: int = field(default=0)
@@ -76,20 +76,20 @@ class Trials:
         statements = instance.session_statements(configuration, "start")
         session = load_session(instance, _NO_LOAD, statements, list(configuration), threads=1)
         session = session.with_connection(instance.knob_properties(configuration, "start"))
-        return dict(read_back(session, supervise).effective)
+        return dict(read_back(session, instance.start).effective)
 
     @contextmanager
     def _started(self, configuration: Mapping[str, Value]) -> Iterator[Instance]:
         """Yield an instance whose server answers; raises ServerFailedError when it never does."""
         self.starts += 1
-        data, log = self.place / "data", self.place / f"{self.starts}.log"
+        data, log = self.folder / "data", self.folder / f"{self.starts}.log"
         at_init = {name: value for name, value in configuration.items() if self.dbms.knobs[name].apply == "load"}
         try:
             with open_instance(self.dbms, data, self.password) as instance:
                 if at_init:
                     _make_data(instance, self.life, at_init, log)
                 else:
-                    subprocess.run(["cp", "-a", "--reflink=auto", str(self.place / "empty"), str(data)], check=True)
+                    copy_data(self.folder / "empty", data)
                 with Server(instance, self.life, configuration, log) as server:
                     server.wait_ready()
                     yield instance
@@ -106,23 +106,20 @@ def open_trials(dbms: Dbms) -> Iterator[Trials]:
     """
     if dbms.lifecycle is None:
         raise UserError(f"{dbms.name} lives in its client; expected a DBMS with a server, which may refuse to start")
-    with tempfile.TemporaryDirectory(prefix="knobscope-probe-", dir="/var/tmp") as directory:
-        place = Path(directory)
-        place.chmod(0o711)  # the server's user has to pass
+    with open_temporary("knobscope-trials-", Path("/var/tmp")) as folder:  # noqa: S108 - what is private is made in it
+        folder.chmod(0o711)  # the server's user has to pass
         try:
-            with open_instance(dbms, place / "empty") as instance:
-                _make_data(instance, dbms.lifecycle, {}, place / "init.log")
+            with open_instance(dbms, folder / "empty") as instance:
+                _make_data(instance, dbms.lifecycle, {}, folder / "init.log")
                 version = read_version(instance) or "unknown"
-                yield Trials(dbms, dbms.lifecycle, place, instance.password, version)
+                yield Trials(dbms, dbms.lifecycle, folder, instance.password, version)
         except ServerFailedError as error:
             raise UserError(f"{dbms.name} does not start with its defaults: {error}\n{error.log_tail}") from error
 
 
 def _make_data(instance: Instance, life: Lifecycle, at_init: Mapping[str, Value], log: Path) -> None:
     """Make an empty data directory of which a server started once, in good order."""
-    instance.data.mkdir(mode=0o700)
-    if instance.user is not None:
-        shutil.chown(instance.data, instance.user, instance.user)
+    make_data_directory(instance.data)
     initialise_data(instance, at_init, log)
     with Server(instance, life, at_init, log) as server:
         server.wait_ready()

@@ -1,0 +1,38 @@
+"""A study with mistakes in it, as far as it can be read: what it names is checked too, for all problems at once."""
+
+import copy
+from typing import Any
+
+from knobscope.specs.source import Document, SpecProblem
+from knobscope.specs.study import Study
+from knobscope.specs.validate import examine_document
+
+__all__ = ["examine_study"]
+
+#: Without these there is nothing to look up, or other problems would follow from the first one.
+_ESSENTIAL = ("dbms", "devices", "workloads", "knobs", "baseline")
+
+
+def examine_study(document: Document) -> tuple[Study | None, list[SpecProblem]]:
+    """Return the study, without what is wrong in it, and all problems of its file; None when too little is right."""
+    study, problems = examine_document(document, Study)
+    if study is not None or not isinstance(document.data, dict):
+        return study, problems
+    rest = _without_wrong(document.data, problems)
+    return (None if rest is None else examine_document(Document(document.path, rest, {}), Study)[0]), problems
+
+
+def _without_wrong(data: dict[Any, Any], problems: list[SpecProblem]) -> dict[Any, Any] | None:
+    """Return the data with defaults instead of what is wrong, None when something essential is."""
+    rest = copy.deepcopy(data)
+    for problem in problems:
+        if not problem.location:
+            return None
+        first, *deeper = problem.location
+        if first == "knobs" and len(deeper) > 1:  # what the study says of one knob of a DBMS
+            rest["knobs"][deeper[0]][deeper[1]] = None
+        elif first in _ESSENTIAL:
+            return None
+        else:
+            rest.pop(first, None)
+    return {"name": "unknown", "description": "", **rest}
