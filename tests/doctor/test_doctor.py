@@ -9,6 +9,8 @@ import pytest
 from knobscope.cli import main
 from knobscope.doctor import Finding, examine
 
+pytestmark = pytest.mark.real
+
 ROOT = Path(__file__).parents[2]
 SPEC = """\
 name: nowhere

@@ -34,8 +34,8 @@ def make_space(dbms: Dbms, requires: str, names: list[str]) -> SearchSpace:
         ends = dict(zip(("low", "high"), knob.range or (), strict=False))
         choices = () if knob.range else tuple(knob.values or (False, True))
         parameters.append(Parameter(name, knob, knob.default, special=tuple(knob.special), choices=choices, **ends))
-    baseline = {name: knobs[name].default for name in names}
-    space = Space(changed, {}, baseline, {"threads": 3, "records": 100})
+    default = {name: knobs[name].default for name in names}
+    space = Space(changed, {}, default, {"threads": 3, "records": 100})
     return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, (), space)
 
 

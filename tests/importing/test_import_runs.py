@@ -1,9 +1,9 @@
 """Tables of runs that others measured: what is wrong is told at once and by line, the rest becomes a study."""
 
-import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
-from glob import glob
 from pathlib import Path
 
 import duckdb
@@ -11,10 +11,9 @@ import pytest
 from exported_runs import export_runs, verdicts
 
 from knobscope.cli import main
-from knobscope.detect import add_table, run_rules
+from knobscope.detect import run_rules, write_findings
 from knobscope.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
 from knobscope.specs import Dbms, load_study
-from knobscope.tables import write_table
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests/detect"))
@@ -50,26 +49,78 @@ def import_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
 
 
 def run_commands(text: str) -> None:
-    """Run the commands that the import printed, as a shell would."""
-    for line in text.strip().splitlines():
-        words = shlex.split(line)[1:]
-        extra = ["--rules", str(ROOT / "rules/mismatch")] if words[0] == "detect" else []
-        assert main([path for word in words for path in sorted(glob(word)) or [word]] + extra) == 0  # noqa: PTH207
+    """Run the commands that the import printed in a shell that stands elsewhere."""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        for line in text.strip().splitlines():
+            done = subprocess.run(["sh", "-c", line], cwd=elsewhere, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
 
 
 def test_a_plain_table_becomes_a_study_with_report(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert import_table(*GOOD) == 0
+    assert import_table(*GOOD, more=("--out", "their results/theirs")) == 0
     run_commands(capsys.readouterr().out)
-    with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
+    with duckdb.connect("their results/theirs/study.duckdb", read_only=True) as connection:
         effects = connection.execute(
             "SELECT value, round(exp(estimate), 2), blocks FROM effects WHERE metric = 'throughput_ops' ORDER BY value"
         ).fetchall()
         counts = connection.execute("SELECT is_sentinel, count(*) FROM runs GROUP BY ALL ORDER BY ALL").fetchall()
     assert effects == [("64", 2.06, 2), ("8", 1.02, 2)]
     assert counts == [(False, 4), (True, 3)]
-    assert "Cache" in (tmp_path / "results/theirs/report.html").read_text()
+    assert "Cache" in (tmp_path / "their results/theirs/report.html").read_text()
+
+
+def test_what_a_table_does_not_tell_is_not_known(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Intervals tell nothing of the block layer, and rows of `io_profile` without flushes nothing of flushes."""
+    (tmp_path / "intervals.csv").write_text("run,t_s,ops\nr0,1,50\n")
+    (tmp_path / "io.csv").write_text("run,op,requests,bytes\nr1,write,500,2048000\n")
+    more = ("--table", "intervals=intervals.csv", "--table", "io_profile=io.csv")
+    header = f"{HEADER},run,window_s"
+    assert import_table(*(f"{line},r{number},10" for number, line in enumerate(GOOD)), header=header, more=more) == 0
+    run_commands(capsys.readouterr().out)
+    with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
+        monitors = dict(connection.execute("SELECT run_id, monitor FROM runs").fetchall())
+        per_op = dict(connection.execute("SELECT run_id, flushes_per_op FROM run_metrics").fetchall())
+        written = dict(connection.execute("SELECT run_id, writes_per_op FROM run_metrics").fetchall())
+    assert {name for name, monitor in monitors.items() if monitor is not None} == {"r1"}
+    assert set(per_op.values()) == {None}
+    assert written["r1"] == pytest.approx(500 / 1010, rel=0.01)
+    page = (tmp_path / "results/theirs/report.html").read_text()
+    assert "1 records" not in page
+    assert "None, None" not in page
+
+
+def test_an_effect_beyond_everything_that_was_measured_is_not_published(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Few rows per block, and a machine that becomes twenty times slower in each: a line through them leaves the range.
+
+    Without a look at the range, 8 and 32 would be 21 times slower than the default, beyond noise.
+    """
+    blocks = {
+        1: ":1001 :989 16:1006 8:49.7 :49.3 32:50.1 8:49.6 16:50.7 32:50.1",
+        2: ":1002 :993 :997 8:50.3 16:49.5 32:50.2",
+    }
+    lines = []
+    for block, rows in blocks.items():
+        for repeat, (value, throughput) in enumerate(row.split(":") for row in rows.split()):
+            knob = f"Cache,{value},{repeat},{throughput},4,faster" if value else f",,,{throughput},,"
+            lines.append(f"{block},mydb,disk,hdd,load,{knob}")
+    assert import_table(*lines, header=f"{HEADER},baseline,expect") == 0
+    run_commands(capsys.readouterr().out)
+    with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
+        effects = connection.execute("SELECT value, runs, blocks, estimate FROM effects WHERE runs > 0").fetchall()
+        findings = connection.execute("SELECT value, verdict, sentence FROM findings WHERE knob = 'Cache'").fetchall()
+    assert {value: (runs, blocks) for value, runs, blocks, _ in effects} == dict.fromkeys(("8", "16", "32"), (3, 2))
+    assert {value for value, *_, estimate in effects if estimate is None} == {"8", "32"}
+    assert {value: verdict for value, verdict, _ in findings} == dict.fromkeys(("8", "16", "32"), "insufficient")
+    for value, _, sentence in findings:
+        assert ("larger than the whole range that was measured" in sentence) == (value != "16")
+    page = (tmp_path / "results/theirs/report.html").read_text().replace("\u00a0", " ")
+    assert "None of 12 questions about DBMS and device could be judged" in page
 
 
 def test_the_generated_specs_are_valid(import_table: Import, tmp_path: Path) -> None:
@@ -252,10 +303,8 @@ def test_generated_studies_get_the_same_verdicts_after_export_and_import(
     ours = tmp_path / "ours/study.duckdb"
     build_database(maker.files(specs), specs, ours)
     with duckdb.connect(str(ours), read_only=True) as connection:
-        found = run_rules(connection, ROOT / "rules/mismatch", specs.study.thresholds, specs.study.rules)
-    rows = found.astype(object).where(found.notna(), None).to_dict("records")
-    write_table(tmp_path / "findings.parquet", "findings", rows)
-    add_table(ours, "findings", tmp_path / "findings.parquet")
+        found = run_rules(connection, specs)
+    write_findings(ours, found)
 
     monkeypatch.chdir(tmp_path)
     arguments = export_runs(ours, specs, tmp_path / "csv")

@@ -13,15 +13,25 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from knobscope.detect import StudyFiles, add_table, build_database, run_rules
+from knobscope.detect import StudyFiles, build_database, run_rules, write_findings
 from knobscope.plan import plan_screening, plan_sweep
-from knobscope.specs import Case, Dbms, Device, Study, StudySpecs, Workload
-from knobscope.tables import write_json, write_table
+from knobscope.specs import (
+    SHIPPED_RULES,
+    Case,
+    Dbms,
+    Device,
+    Study,
+    StudySpecs,
+    Workload,
+    read_rule,
+    shipped_rules,
+)
+from knobscope.storage import write_sealed
+from knobscope.tables import write_table, write_tables
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
-RULES = Path(__file__).parents[2] / "rules" / "mismatch"
 SWEPT = ["synchronous", "page_size", "wal_autocheckpoint"]
 DEVICES = {"fast-flash": (9000.0, 16384), "slow-disk": (240.0, 65536)}  # ops/s of the default, preferred size
 DOCS = "https://www.sqlite.org/pragma.html"
@@ -39,7 +49,7 @@ EFFECTS = {
     ("", "wal_autocheckpoint", 10): math.log(0.55),
     ("", "wal_autocheckpoint", 10000): math.log(1.02),
 }
-#: Place among the screening runs of a case -> how it failed.
+#: Position among the screening runs of a case -> how it failed.
 FAILURES = {
     2: ("failed_start", "the server ended before it answered (exit code 1)", "FATAL: cannot map 64 GiB\nshutting down"),
     4: ("rejected_value", "the server refused mmap_size = 1099511627776", "error: mmap_size out of range"),
@@ -106,7 +116,9 @@ def make_specs(**study: Any) -> StudySpecs:
         "sampling": {"runs_per_round": 12, "method": "random"},
         **study,
     }
-    return StudySpecs(Study.model_validate(settings), {"sqlite": dbms}, devices, {"ycsb-a": workload})
+    asked = shipped_rules() if settings.get("rules") is None else settings["rules"]
+    rules = {name: read_rule(SHIPPED_RULES / name) for name in asked}
+    return StudySpecs(Study.model_validate(settings), {"sqlite": dbms}, devices, {"ycsb-a": workload}, rules=rules)
 
 
 def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
@@ -125,32 +137,29 @@ def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
                 rows = [row for row in plan if row["block_id"] == block]
                 clock = _measure(tables, case, rows, rng, clock, monitor, drifts=block.endswith("sweep-0-1"))
         fits += _write_fits(root, case)
-    for name, found in tables.items():
-        write_table(folder / "runs" / f"{name}.parquet", name, found)
+    write_tables(folder / "runs", tables)
     devices = [_write_device(folder, specs, name) for name in specs.devices]
     database = folder / "study.duckdb"
     build_database(StudyFiles([folder / "runs"], plans, fits, devices), specs, database)
-    _judge(database, specs, folder / "findings.parquet")
+    _judge(database, specs)
     return database
 
 
 def change_study(database: Path, *statements: str, parameters: Sequence[object] = ()) -> Path:
     """Execute SQL on a study's database, the first statement with parameters."""
     with duckdb.connect(str(database)) as connection:
-        for place, statement in enumerate(statements):
-            connection.execute(statement, list(parameters) if place == 0 else [])
+        for number, statement in enumerate(statements):
+            connection.execute(statement, list(parameters) if number == 0 else [])
     return database
 
 
-def _judge(database: Path, specs: StudySpecs, findings: Path) -> None:
+def _judge(database: Path, specs: StudySpecs) -> None:
     with duckdb.connect(str(database), read_only=True) as connection:
-        found = run_rules(connection, RULES, specs.study.thresholds, specs.study.rules)
-    rows = found.astype(object).where(found.notna(), None).assign(confirmed="not_tested").to_dict("records")
+        rows = run_rules(connection, specs)
     fired = [row for row in rows if row["verdict"] == "mismatch"]
     for row, (confirmed, sentence) in zip(fired, _CONFIRMATIONS, strict=False):
         row |= {"confirmed": confirmed, "confirmation": sentence}
-    write_table(findings, "findings", rows)
-    add_table(database, "findings", findings)
+    write_findings(database, rows)
 
 
 _CONFIRMATIONS = [
@@ -170,11 +179,11 @@ def _measure(
     drifts: bool,
 ) -> datetime:
     """Add the runs of a block to the tables; returns when it ended."""
-    for place, row in enumerate(plan):
-        run_id = f"{case.device}-{row['block_id'].rsplit('/', 1)[1]}-{place}"
+    for number, row in enumerate(plan):
+        run_id = f"{case.device}-{row['block_id'].rsplit('/', 1)[1]}-{number}"
         clock += timedelta(seconds=7.6)
         change = _change_of(case, json.loads(row["configuration"]))
-        drift = -0.35 * place / len(plan) if drifts and case.device == "slow-disk" else 0.0
+        drift = -0.35 * number / len(plan) if drifts and case.device == "slow-disk" else 0.0
         ops = DEVICES[case.device][0] * math.exp(change + drift + rng.normal(0, 0.03))
         run = _run(case, row, run_id, clock, ops, monitor, rng)
         failure = FAILURES.get(row["position"]) if row["phase"] == "screen" and not row["is_sentinel"] else None
@@ -355,7 +364,7 @@ def _write_fits(root: Path, case: Case) -> list[Path]:
         fit = {"model": "anova", "runs": 15 * (number + 1), "stopped": stopped, "reason": reason, "points": points,
                "r2_splits": [score(split) for split in range(10)], "importance": importance, "trustworthy": stopped,
                "holdout_r2": 0.955, "reason_trust": "the same knobs lead on every split"}  # fmt: skip
-        write_json(paths[-1], fit)
+        write_sealed(paths[-1], fit)
     return paths
 
 
@@ -366,10 +375,15 @@ def _write_device(folder: Path, specs: StudySpecs, name: str) -> Path:
     for kib in (4, 8, 16, 32, 64, 128):
         size = kib * 1024
         speed = best * (1 if size >= preferred else 0.2 + 0.7 * size / preferred)
-        for curve, factor in (("write_size", 1.0), ("write_size_fsync", 0.05 * kib**0.5)):
-            bytes_per_s = speed * (factor if curve == "write_size" else factor * 0.1)
-            curves.append({"curve": curve, "pattern": "randwrite", "block_bytes": size, "queue_depth": 4,
-                           "iops": bytes_per_s / size, "bytes_per_s": bytes_per_s})  # fmt: skip
+        curves.append({"curve": "write_size", "pattern": "randwrite", "block_bytes": size, "queue_depth": 4,
+                       "shift_bytes": 0, "iops": speed / size, "bytes_per_s": speed})  # fmt: skip
+    for kib in range(4, 132, 4):
+        for shift in (0, 4096):
+            partly = fast and (shift or kib % 16)
+            us = (210 if fast else 20100) + kib * 0.4 + (90 if partly else 0)
+            curves.append({"curve": "write_size_durable", "pattern": "randwrite", "block_bytes": kib * 1024,
+                           "queue_depth": 1, "shift_bytes": shift, "iops": 1e6 / us, "latency_p50_us": us,
+                           "bytes_per_s": kib * 1024e6 / us})  # fmt: skip
     for pattern, base in {"randread": 6000, "read": 9000, "randwrite": 11000, "write": 14000}.items():
         slow = {"randread": 80, "read": 4300, "randwrite": 79, "write": 3900}[pattern]
         for depth in (1, 2, 4, 8, 16, 32):
@@ -384,6 +398,7 @@ def _write_device(folder: Path, specs: StudySpecs, name: str) -> Path:
         "filesystem": "ext4",
         "measured_at": "2026-11-20T20:41:00",
         "preferred_write_bytes": preferred,
+        "write_unit_bytes": preferred if fast else None,
         "fsync_rate": 3320.0 if fast else 49.0,
         "fsync_p50_us": 210.0 if fast else 20100.0,
         "random_read_iops_qd1": 6000.0 if fast else 80.0,
@@ -391,7 +406,27 @@ def _write_device(folder: Path, specs: StudySpecs, name: str) -> Path:
         "best_queue_depth": 16 if fast else 32,
         "random_sequential_ratio": 0.66 if fast else 0.0186,
         "curves": curves,
+        "properties": [
+            {
+                "device": name,
+                "property": "write_unit",
+                "value": preferred if fast else None,
+                "unit": "bytes",
+                "confidence": "high",
+                "because": "writes of all sizes were compared",
+                "kernel": "optimal_io_size 0",
+            },
+            {
+                "device": name,
+                "property": "atomic_write",
+                "value": None,
+                "unit": "bytes",
+                "confidence": "not measured",
+                "because": "only a power cut would show it",
+                "kernel": None,
+            },
+        ],
     }
     path = folder / "devices" / f"{name}.json"
-    write_json(path, profile)
+    write_sealed(path, profile)
     return path

@@ -50,11 +50,11 @@ def row(label: str, estimate: float, half: float = 0.05, *, clear: bool = True, 
 @pytest.mark.parametrize("width", [400.0, 960.0])
 def test_forest_orders_dots_by_effect(width: float) -> None:
     canvas = draw_forest(width, [row("a", -1.0), row("b", 0.4), row("c", 2.0)], PANELS)
-    places = [float(dot.get("cx", "")) for dot in marks(canvas, "circle", "mark")]
-    assert places == sorted(places)
-    assert all(0 < place < width for place in places)
+    positions = [float(dot.get("cx", "")) for dot in marks(canvas, "circle", "mark")]
+    assert positions == sorted(positions)
+    assert all(0 < position < width for position in positions)
     # Equal ratios are equally far: the axis is logarithmic.
-    assert (places[1] - places[0]) / (places[2] - places[1]) == pytest.approx(1.4 / 1.6, abs=0.02)
+    assert (positions[1] - positions[0]) / (positions[2] - positions[1]) == pytest.approx(1.4 / 1.6, abs=0.02)
 
 
 def test_forest_tells_clear_effects_from_noise_and_marks_durability() -> None:
@@ -98,7 +98,7 @@ def test_depth_bins_are_shares_of_busy_time() -> None:
 
 
 def test_timeline_shows_every_run_and_where_it_drifted() -> None:
-    runs = [TimelineRun(1000.0 - 50 * place, place % 4 == 0, "ok", "12:00") for place in range(9)]
+    runs = [TimelineRun(1000.0 - 50 * position, position % 4 == 0, "ok", "12:00") for position in range(9)]
     runs.append(TimelineRun(None, False, "timeout", "12:10"))
     blocks = [TimelineBlock("sweep-0-0", "12:00", runs, "position", "it moves")]
     canvas = draw_timeline(960, blocks, 0.02)
@@ -111,7 +111,7 @@ def test_timeline_shows_every_run_and_where_it_drifted() -> None:
 
 def test_timeline_of_many_blocks_stays_small() -> None:
     runs = [TimelineRun(1000.0, True, "ok", "12:00")] * 3
-    canvas = draw_timeline(960, [TimelineBlock(str(place), "", runs, "none", "") for place in range(5000)], 0.02)
+    canvas = draw_timeline(960, [TimelineBlock(str(position), "", runs, "none", "") for position in range(5000)], 0.02)
     assert len(canvas.svg("many")) < 300_000
 
 
@@ -122,8 +122,8 @@ def test_fold_ticks_are_few_and_hold_the_default(low: float, high: float) -> Non
     ticks = fold_ticks(low, high, 6)
     assert (0.0, "1x") in ticks
     assert 1 <= len(ticks) <= 11
-    assert all(low <= place <= high for place, _ in ticks)
-    assert all(math.exp(place) == pytest.approx(float(text[:-1].replace(",", ""))) for place, text in ticks)
+    assert all(low <= position <= high for position, _ in ticks)
+    assert all(math.exp(position) == pytest.approx(float(text[:-1].replace(",", ""))) for position, text in ticks)
 
 
 def test_ticks_are_round_numbers() -> None:

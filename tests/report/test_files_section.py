@@ -10,7 +10,7 @@ import pytest
 from pages import SVG, Page, render
 from simulated_study import write_trace
 
-from knobscope.report.figures.places import Place, draw_places, draw_scatter
+from knobscope.report.figures.files import FileSizes, draw_file_sizes, draw_scatter
 from knobscope.specs import StudySpecs
 
 
@@ -35,7 +35,7 @@ def test_the_journal_has_its_sentence(traced_page: Page) -> None:
 
 def test_files_come_with_role_and_order(traced_page: Page) -> None:
     text = traced_page.section("files")
-    assert re.search(r"log fileslogwrite[\d,]+ [KM]iB9\.0 %sequential, 93 % in order", text)
+    assert re.search(r"log fileslogwrite[\d,]+ [KM]iB9 %sequential, 93 % in order", text)
     assert re.search(r"ycsb\.dbdatawrite[\d,.]+ MiB30 %random, 4 % in order", text)
     assert "ycsb.dbdataread9003.52 MiB100 %–" in text  # their addresses told no order
 
@@ -67,9 +67,9 @@ def test_names_from_files_are_escaped(changed_study: Callable[..., Path], specs:
     assert '<b>&"' in page.section("files")
 
 
-def test_places_keep_inside_the_picture() -> None:
+def test_bars_of_files_keep_inside_the_picture() -> None:
     names = ["t", "base/5/16384_a_very_long_name_of_a_file_that_nobody_can_print_in_one_line"]
-    canvas = draw_places(400, [Place(name, "data", {"read": 5e9, "write": 100.0}) for name in names])
+    canvas = draw_file_sizes(400, [FileSizes(name, "data", {"read": 5e9, "write": 100.0}) for name in names])
     root = ElementTree.fromstring(canvas.svg("Bytes by table, for a test."))  # noqa: S314 - we wrote it
     for mark in root.iter(SVG + "rect"):
         assert 0 <= float(mark.get("x", 0)) <= float(mark.get("x", 0)) + float(mark.get("width", 0)) <= 400

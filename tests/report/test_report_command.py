@@ -36,7 +36,7 @@ def test_command_writes_page_and_figures(
     out, figures = tmp_path / "new" / "report.html", tmp_path / "figures"
     args = parser.parse_args(
         ["report", "--study", str(write_specs(tmp_path, specs)), "--database", str(study), "--out", str(out),
-         "--findings", str(study.parent / "findings.parquet"), "--figures", str(figures)]
+         "--figures", str(figures)]
     )  # fmt: skip
     assert args.run(args) == 0
     assert "sqlite-two-tiers" in out.read_text()

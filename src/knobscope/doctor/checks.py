@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import Literal
 
 from knobscope.devices import find_block_device
+from knobscope.devices.program import find_program as find_device_program
 from knobscope.errors import UserError
 from knobscope.generators import DSDGEN, find_clients
 from knobscope.servers import limit_memory
-from knobscope.specs import Dbms, Generator, Program, SpecErrors, ask_version, find_path, find_program, read_spec
+from knobscope.specs import (
+    FETCH_DRIVERS,
+    Dbms,
+    Generator,
+    Program,
+    SpecErrors,
+    ask_version,
+    find_driver,
+    find_path,
+    find_program,
+    read_spec,
+)
+from knobscope.specs.transport import read_transport
 from knobscope.watch import open_watch
 
 __all__ = ["Finding", "examine"]
@@ -56,8 +69,11 @@ def _describe_dbms(dbms: Dbms) -> str:
         folder = find_clients() / "bindings" / dbms.connection.library
         if not folder.is_dir():
             raise UserError(f"{folder} is missing; make setup")
+    driver = dbms.connection.driver if dbms.connection is not None else None
+    if driver is not None and not find_driver(driver):
+        raise UserError(f"no jars of {driver}; {FETCH_DRIVERS}")
     if dbms.version is None:
-        return "in the process of its client"
+        return f"in the process of its client{f' ({driver})' if driver else ''}"
     return ask_version(dbms.version, dbms.programs, dbms.paths)
 
 
@@ -114,16 +130,18 @@ def _check_system() -> Iterator[Finding]:
         ("block monitor", _describe_monitor),
         ("memory limit", _describe_memory),
         ("loop devices", _describe_loops),
+        ("modelled devices", _describe_models),
     ):
         usable, text = _attempt(describe)
         yield Finding("system", name, usable, False, text)
 
 
 def _describe_monitor() -> str:
-    with open_watch(find_block_device(Path.cwd()), unit=4096, scope="process") as watch:
+    with open_watch(find_block_device(Path.cwd()), unit=4096, scope="process", probes=("syscalls", "faults")) as watch:
         if watch.reason is not None:
             raise UserError(f"{watch.reason}; sums from procfs are used instead")
-    return "BPF"
+        missing = [f"no {probe} ({reason})" for probe, reason in watch.missing_probes.items()]
+        return "; ".join(["BPF", *missing, *watch.limits])
 
 
 def _describe_memory() -> str:
@@ -134,12 +152,22 @@ def _describe_memory() -> str:
 def _describe_loops() -> str:
     if not Path("/dev/loop-control").exists():
         raise UserError("no /dev/loop-control; modprobe loop")
-    sudo = shutil.which("sudo")
-    if os.geteuid() != 0 and (
-        not sudo or subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode
-    ):
-        raise UserError("root or password-less sudo is needed for emulated devices")
+    if os.geteuid() != 0 and not Path("/usr/local/lib/knobscope/device-helper").exists():
+        raise UserError("root, or the helper that setup/install-helper.sh installs, is needed for emulated devices")
     return "for emulated devices"
+
+
+def _describe_models() -> str:
+    find_device_program()
+    if not Path("/dev/fuse").exists():
+        raise UserError("no /dev/fuse; modprobe fuse")
+    known = read_transport()
+    if known is None:
+        return "not measured yet what this machine can emulate; knobscope devices calibrate"
+    return (
+        f"up to {known.read_iops:.0f} reads or {known.write_iops:.0f} writes of 4 KiB a second, "
+        f"from {known.read_us:.0f} us (read), {known.write_us:.0f} us (write), {known.flush_us:.0f} us (flush) on"
+    )
 
 
 def _attempt(describe: Callable[[], str]) -> tuple[bool, str]:

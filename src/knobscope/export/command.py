@@ -10,7 +10,7 @@ from knobscope.export.ranking import chosen_case, ranked_knobs
 from knobscope.search_space import search_space
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_study_name, find_study
-from knobscope.tables import write_json
+from knobscope.storage import write_json
 
 __all__ = ["add_parser"]
 

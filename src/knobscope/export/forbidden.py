@@ -73,7 +73,7 @@ def _violations(node: ast.expr, *, negated: bool) -> list[list[Atom]]:
 
 
 class _Folded(ast.NodeTransformer):
-    """Puts values in the place of names that have one, and results in that of sums and products of values."""
+    """Replaces names that have a value by it, and sums and products of values by their results."""
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self.constants = {"true": True, "false": False, **constants}

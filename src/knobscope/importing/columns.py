@@ -51,5 +51,5 @@ SIDE_TABLES = {
 
 
 def side_columns(table: str) -> dict[str, str]:
-    """Return the columns of a file with a side table: those of the table, with `run` in the place of `run_id`."""
+    """Return the columns of a file with a side table: those of the table, with `run` instead of `run_id`."""
     return {"run" if name == "run_id" else name: kind for name, kind in SIDE_TABLES[table].items()}

@@ -1,6 +1,8 @@
 """`knobscope import`: makes a study of runs that were measured elsewhere."""
 
 import argparse
+import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -63,11 +65,14 @@ def _known_dbms(specs: Path, names: list[str]) -> dict[str, Dbms]:
 
 
 def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
-    database, findings = out / "study.duckdb", out / "findings.parquet"
+    """Return what judges and reports the study: commands that a shell takes as they are, in whatever folder."""
+    folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.study.absolute()))
+    program = "knobscope" if shutil.which("knobscope") else shlex.quote(str(Path(sys.executable).parent / "knobscope"))
+    database = f"{folder}/study.duckdb"
     return [
-        f"knobscope detect --study {study.study} --runs {out}/*/*/*/runs/* --plans {out}/*/*/*/plan/*"
-        f" --devices {out}/devices/* --database {database} --out {findings}",
-        f"knobscope report --study {study.study} --database {database} --findings {findings} --out {out}/report.html",
+        f"{program} detect --study {study_file} --runs {folder}/*/*/*/runs/* --plans {folder}/*/*/*/plan/*"
+        f" --devices {folder}/devices/* --out {database}",
+        f"{program} report --study {study_file} --database {database} --out {folder}/report.html",
     ]
 
 

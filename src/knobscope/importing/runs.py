@@ -32,7 +32,7 @@ _KNOB = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$")
 class ImportedRun:
     """One run of the table."""
 
-    name: str  # from column `run`, or made of block and place
+    name: str  # from column `run`, or made of block and position
     case: Case
     block: str
     position: int
@@ -117,17 +117,17 @@ def _name_problem(text: str) -> str | None:
 
 
 def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
-    """Give every line its place in its block, its repeat and a name."""
-    places: dict[tuple[Case, str], int] = defaultdict(int)
+    """Give every line its position in its block, its repeat and a name."""
+    positions: dict[tuple[Case, str], int] = defaultdict(int)
     repeats: dict[tuple[Any, ...], int] = defaultdict(int)
     runs = []
     for line in lines:
         case = Case(line["dbms"], line["device"], line["workload"])
         block = (case, line["block"])
         setting = (*block, line["knob"], line["value"])
-        position = places[block] if line["position"] is None else line["position"]
+        position = positions[block] if line["position"] is None else line["position"]
         repeat = repeats[setting] if line["repeat"] is None else line["repeat"]
-        places[block] += 1
+        positions[block] += 1
         repeats[setting] += 1
         name = line["run"] or f"{case}/{line['block']}/{position}"
         runs.append(ImportedRun(name, case, line["block"], position, repeat, line["knob"], line["value"], line))

@@ -31,7 +31,7 @@ class ImportedKnob:
         self.facts = facts
         self.values = {text: _convert(text, self.type, self.known) for text in every}
         default = self.known.default if self.known is not None else None
-        self.baseline = self.values[facts["baseline"]] if "baseline" in facts else default
+        self.reference = self.values[facts["baseline"]] if "baseline" in facts else default
 
     @property
     def is_unordered(self) -> bool:
@@ -46,11 +46,11 @@ class ImportedKnob:
         about |= {key: self.facts[key] for key in ("unit", "expect", "mechanism", "durability") if key in self.facts}
         if self.is_unordered:
             about.pop("expect", None)  # raising it means nothing
-        values = [*self.values.values(), *([] if self.baseline is None else [self.baseline])]
+        values = [*self.values.values(), *([] if self.reference is None else [self.reference])]
         about |= {
             "type": self.type,
             "apply": "restart",
-            "default": values[0] if self.baseline is None else self.baseline,
+            "default": values[0] if self.reference is None else self.reference,
         }
         if self.type in ("integer", "real"):
             self._add_range(about, values)

@@ -13,9 +13,13 @@ from knobscope.importing.runs import ImportedRun, ImportedTable
 from knobscope.importing.specs import ImportedKnob, imported_knobs, spec_files
 from knobscope.plan.blocks import config_id_of
 from knobscope.specs import Dbms, Value
-from knobscope.tables import TABLES, write_json, write_table
+from knobscope.storage import write_sealed
+from knobscope.tables import TABLES, write_table, write_tables
 
 __all__ = ["ImportedStudy", "write_study"]
+
+#: Tables that only someone who counts every request can fill.
+_BLOCK_LAYER = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files", "submitters")
 
 #: Where nothing is known of a cloud disk's latency, it counts as a network volume.
 _CLOUD_READ_US = 1000.0
@@ -48,6 +52,7 @@ def _write_blocks(
     table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
 ) -> tuple[list[Path], list[Path]]:
     side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
+    watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
     blocks: list[Path] = []
     plans: list[Path] = []
     ordered = sorted(table.runs, key=lambda run: (str(run.case), run.block, run.position))
@@ -57,11 +62,9 @@ def _write_blocks(
             runs = list(of_block)
             rows = [_plan_row(run, knobs[case.dbms]) for run in runs]
             directory = out / str(case) / "runs" / f"sweep-0-{number}"
-            records = [_run_row(run, row, name, bool(side)) for run, row in zip(runs, rows, strict=True)]
-            write_table(directory / "runs.parquet", "runs", records)
-            for kind, by_run in side.items():
-                found = (one for run in runs for one in by_run.get(run.name, []))
-                write_table(directory / f"{kind}.parquet", kind, found)
+            records = [_run_row(run, row, name, run.name in watched) for run, row in zip(runs, rows, strict=True)]
+            found = {kind: [one for run in runs for one in rows.get(run.name, [])] for kind, rows in side.items()}
+            write_tables(directory, {"runs": records, **found})
             plan += rows
             blocks.append(directory)
         plans.append(out / str(case) / "plan" / "sweep-0.parquet")
@@ -77,7 +80,7 @@ def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _plan_row(run: ImportedRun, knobs: Mapping[str, ImportedKnob]) -> dict[str, Any]:
-    configuration: dict[str, Value] = {name: one.baseline for name, one in knobs.items() if one.baseline is not None}
+    configuration: dict[str, Value] = {name: one.reference for name, one in knobs.items() if one.reference is not None}
     if run.knob is not None and run.value is not None:
         configuration[run.knob] = knobs[run.knob].values[run.value]
     return {
@@ -99,7 +102,7 @@ def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: boo
     row: dict[str, Any] = {
         "status": "ok",
         "session": "imported",
-        "monitor": "bpf" if watched else "procfs",
+        "monitor": "bpf" if watched else None,
         **given,
         **{name: plan[name] for name in plan if name in TABLES["runs"]},
         "run_id": run.name,
@@ -116,7 +119,7 @@ def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: boo
 
 
 def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
-    """Write a profile per device: at least its place among the tiers, without which tiers cannot be compared."""
+    """Write a profile per device: at least its rank among the tiers, without which tiers cannot be compared."""
     given = {row["device"]: row for row in table.side.get("device_profile", [])}
     curves = table.side.get("device_curve", [])
     paths = []
@@ -130,5 +133,5 @@ def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
         }
         profile["curves"] = [row for row in curves if row["device"] == device]
         paths.append(out / "devices" / f"{device}.json")
-        write_json(paths[-1], profile)
+        write_sealed(paths[-1], profile)
     return paths

@@ -13,9 +13,7 @@ __all__ = ["add_parser"]
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
-    page = render_report(
-        args.database, specs, args.out, findings=args.findings, figures=args.figures, traces=args.traces
-    )
+    page = render_report(args.database, specs, args.out, figures=args.figures, traces=args.traces)
     print(f"wrote {args.out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
     return 0
 
@@ -30,9 +28,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
-    parser.add_argument(
-        "--findings", type=Path, help="table `findings` (parquet) to show instead of the database's own"
-    )
     parser.add_argument(
         "--traces",
         type=Path,

@@ -27,6 +27,7 @@ from knobscope.report.sections import (
 )
 from knobscope.report.study_data import StudyData
 from knobscope.specs import StudySpecs
+from knobscope.storage import write_text
 from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
@@ -48,21 +49,20 @@ def render_report(
     specs: StudySpecs,
     out: Path,
     *,
-    findings: Path | None = None,
     figures: Path | None = None,
     traces: Path | None = None,
 ) -> Rendered:
     """Write the report of a study's DuckDB file, which is only read.
 
-    `findings` (parquet) replaces the table of that name; with `figures` every figure is also written to that folder, as
-    SVG with a CSV of its data. `traces` has a folder for each run that left one; beside the database if not named.
-    UserError: the database is missing or no study's database.
+    With `figures` every figure is also written to that folder, as SVG with a CSV of its data. `traces` has a folder
+    for each run that left one; beside the database if not named. UserError: the database is missing or no study's
+    database.
     """
-    with StudyData.open(database, specs, findings) as data:
+    with StudyData.open(database, specs) as data:
         found = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
-        places = build_files(data, traces or database.parent / "traces")
+        files = build_files(data, traces or database.parent / "traces")
         tuning = build_tuning(data)
         html = (
             _environment()
@@ -75,7 +75,7 @@ def render_report(
                 io_related=build_io_related(data),
                 tuning=tuning,
                 devices=devices,
-                places=places,
+                files=files,
                 runs=runs,
                 database=database.name,
                 tables=_count_rows(data),
@@ -84,12 +84,9 @@ def render_report(
                 version=__version__,
             )
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(out.name + ".part")
-    part.write_text(html, encoding="utf-8")
-    part.replace(out)
+    write_text(out, html)
     shown = [case.figure for case in tuning.cases]
-    shown += list(_all_figures(found, effects, ranking, places, devices, runs))
+    shown += list(_all_figures(found, effects, ranking, files, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
     return Rendered(len(html.encode()), len(shown))
@@ -146,7 +143,7 @@ def _all_figures(
     findings: FindingsSection,
     effects: EffectsSection,
     ranking: RankingSection,
-    places: FilesSection,
+    files: FilesSection,
     devices: DevicesSection,
     runs: RunsSection,
 ) -> Iterator[Figure]:
@@ -156,7 +153,7 @@ def _all_figures(
         yield case.figure
     for ranked in ranking.cases:
         yield from ranked.pictures
-    yield from places.figures
+    yield from files.figures
     for device in devices.devices:
         yield from device.pictures
     for measured in runs.cases:

@@ -27,8 +27,8 @@ class StudyData:
 
     @classmethod
     @contextmanager
-    def open(cls, database: Path, specs: StudySpecs, findings: Path | None = None) -> Iterator["StudyData"]:
-        """Open a study's DuckDB file; `findings` (parquet) replaces the table of that name.
+    def open(cls, database: Path, specs: StudySpecs) -> Iterator["StudyData"]:
+        """Open a study's DuckDB file.
 
         Tables that are not there count as empty. UserError: the file is missing, or not a study's database.
         """
@@ -41,7 +41,7 @@ class StudyData:
         except duckdb.Error as error:
             raise UserError(f"{database} cannot be read as a DuckDB database: {error}") from error
         with connection:
-            _complete_tables(connection, database, findings)
+            _complete_tables(connection, database)
             yield cls(connection, specs)
 
     def rows(self, query: str, *parameters: object) -> list[Row]:
@@ -69,6 +69,11 @@ class StudyData:
         return [*(case for case in planned if case in measured), *sorted(measured - set(planned), key=str)]
 
     @property
+    def is_imported(self) -> bool:
+        """Whether others measured the runs: what a table of theirs does not tell, the specs do not know either."""
+        return bool(self.value("SELECT count(*) > 0 AND bool_and(session = 'imported') FROM runs"))
+
+    @property
     def missing_cases(self) -> list[Case]:
         """The cases of the study that have no run."""
         measured = self.measured_cases
@@ -85,19 +90,15 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path, findings: Path | None) -> None:
-    """Put temporary tables where the database has none, and over its findings when there is a file of them."""
+def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
+    """Put temporary tables where the database has none."""
     present = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     if "runs" not in present:
         raise UserError(f"{database} has no table `runs`; expected a database that `knobscope detect` wrote")
     for table, columns in TABLES.items():
-        if table not in present or (table == "findings" and findings is not None):
+        if table not in present:
             definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
             connection.execute(f'CREATE TEMP TABLE "{table}" ({definition})')
-    if findings is not None:
-        if not findings.is_file():
-            raise UserError(f"{findings} does not exist; `knobscope detect` or `knobscope confirm` writes it")
-        connection.execute("INSERT INTO findings BY NAME SELECT * FROM read_parquet(?)", [str(findings)])
 
 
 def name_case(case: Case) -> str:

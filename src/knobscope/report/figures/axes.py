@@ -32,19 +32,19 @@ class Frame:
 def draw_x_axis(canvas: Canvas, frame: Frame, ticks: Sequence[Tick], label: str = "", *, grid: bool = False) -> None:
     """Draw the axis below a frame; ticks come as (pixel, text)."""
     canvas.line((frame.left, frame.bottom), (frame.right, frame.bottom), "axis")
-    for place, text in ticks:
+    for position, text in ticks:
         if grid:
-            canvas.line((place, frame.top), (place, frame.bottom), "grid")
-        canvas.text(place, frame.bottom + 15, text, "tick", "middle")
+            canvas.line((position, frame.top), (position, frame.bottom), "grid")
+        canvas.text(position, frame.bottom + 15, text, "tick", "middle")
     if label:
         canvas.text((frame.left + frame.right) / 2, frame.bottom + 31, label, "label", "middle")
 
 
 def draw_y_axis(canvas: Canvas, frame: Frame, ticks: Sequence[Tick], label: str = "") -> None:
     """Draw grid lines with their values at the left, and what they mean above the frame; ticks as (pixel, text)."""
-    for place, text in ticks:
-        canvas.line((frame.left, place), (frame.right, place), "grid")
-        canvas.text(frame.left - 6, place + 4, text, "tick", "end")
+    for position, text in ticks:
+        canvas.line((frame.left, position), (frame.right, position), "grid")
+        canvas.text(frame.left - 6, position + 4, text, "tick", "end")
     if label:
         canvas.text(0, frame.top - 9, label, "label")
 

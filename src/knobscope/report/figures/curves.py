@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from knobscope.formats import format_micros, format_share, format_size
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
 from knobscope.report.figures.canvas import Anchor, Canvas
 from knobscope.report.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
-from knobscope.report.words import format_micros, format_share, format_size
 
 __all__ = ["Curve", "Mark", "draw_latencies", "draw_loglog", "draw_series"]
 
@@ -23,9 +23,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place on the x axis to point out."""
+    """A value on the x axis to point out."""
 
-    place: float
+    value: float
     text: str
 
 
@@ -44,23 +44,23 @@ def draw_loglog(
     labels = [format_size(tick).replace("iB", "") if sizes else short_number(tick) for tick in ticks]
     draw_x_axis(canvas, frame, [(x(tick), text) for tick, text in zip(ticks, labels, strict=True)], x_label)
     if mark is not None:
-        canvas.line((x(mark.place), frame.top - 4), (x(mark.place), frame.bottom), "preferred")
-        canvas.text(x(mark.place), frame.top - 9, mark.text, "tick", _side(x(mark.place), frame))
+        canvas.line((x(mark.value), frame.top - 4), (x(mark.value), frame.bottom), "preferred")
+        canvas.text(x(mark.value), frame.top - 9, mark.text, "tick", _side(x(mark.value), frame))
     ends = spread_labels([y(curve.points[-1][1]) for curve in curves], 14, frame.top + 4, frame.bottom)
-    for curve, place in zip(curves, ends, strict=True):
+    for curve, position in zip(curves, ends, strict=True):
         canvas.path([(x(a), y(b)) for a, b in curve.points], f"curve {curve.look}")
         for a, b in curve.points:
             canvas.dot(x(a), y(b), 3, f"mark {curve.look}", f"{curve.name}: {short_number(b)} at {short_number(a)}")
-        canvas.text(frame.right + 8, place + 4, curve.name, f"tick {curve.look}")
+        canvas.text(frame.right + 8, position + 4, curve.name, f"tick {curve.look}")
     return canvas
 
 
-def _side(place: float, frame: Frame) -> Anchor:
-    return "end" if place > frame.left + 0.7 * frame.width else "middle"
+def _side(position: float, frame: Frame) -> Anchor:
+    return "end" if position > frame.left + 0.7 * frame.width else "middle"
 
 
 def _log_scales(frame: Frame, curves: Sequence[Curve], mark: Mark | None) -> tuple[Scale, Scale]:
-    xs = [point[0] for curve in curves for point in curve.points] + ([mark.place] if mark else [])
+    xs = [point[0] for curve in curves for point in curve.points] + ([mark.value] if mark else [])
     ys = [point[1] for curve in curves for point in curve.points if point[1] > 0] or [1.0]
     low, high = min(xs), max(xs)
     x = Scale(low, high if high > low else 2 * low, frame.left + 6, frame.right, log=True)
@@ -121,5 +121,5 @@ def _latency_ticks(x: Scale) -> list[Tick]:
     ticks = power_ticks(x.low, x.high, 10, 7)
     if len(ticks) < 2:
         middle = math.sqrt(x.low * x.high)
-        ticks = [float(f"{place:.0e}") for place in (x.low * 1.2, middle, x.high / 1.2)]
+        ticks = [float(f"{value:.0e}") for value in (x.low * 1.2, middle, x.high / 1.2)]
     return [(x(tick), format_micros(tick)) for tick in ticks]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from knobscope.formats import describe_change, format_fold
 from knobscope.report.figures.axes import Frame, draw_x_axis
 from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import WIDE
 from knobscope.report.figures.scales import Scale, fold_ticks
-from knobscope.report.words import describe_change, format_fold
 
 __all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans"]
 
@@ -84,12 +84,12 @@ def _draw_labels(
     y = top
     for (name, note), members in groups:
         canvas.text(0, y + 18, name, "strong")
-        place = text_width(name, 14) + 8
+        position = text_width(name, 14) + 8
         if note:
-            canvas.text(place, y + 18, note, "tick")
-            place += text_width(note, 11) + 10
+            canvas.text(position, y + 18, note, "tick")
+            position += text_width(note, 11) + 10
         if members[0].durability:
-            canvas.text(min(place, right), y + 18, "⚠ risks committed data", "caution")
+            canvas.text(min(position, right), y + 18, "⚠ risks committed data", "caution")
         y += _HEAD
         for row in members:
             canvas.text(10, y + 15, _shortened(row.label, 30), "name")
@@ -157,16 +157,16 @@ def _draw_effect(
     short: bool,
 ) -> None:
     ends = effect.signed(panel.sign)
-    place = panel.sign * effect.estimate
-    look = ("better" if place > 0 else "worse") if effect.clear else "unclear"
+    change = panel.sign * effect.estimate
+    look = ("better" if change > 0 else "worse") if effect.clear else "unclear"
     canvas.line((scale(ends[0]), y), (scale(ends[1]), y), f"interval {look}")
     for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
         if not scale.holds(end):
             canvas.text(scale(end), y + 4, arrow, "tick", "middle")
-    words = describe_change(place, panel.better, panel.worse)
+    words = describe_change(change, panel.better, panel.worse)
     tip = f"{row.group} = {row.label}: {words} ({effect.describe_interval()})"
     mark = canvas.diamond if row.durability else canvas.dot
-    mark(scale(place), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
+    mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
     interval = "" if short else f" ({effect.describe_interval()})"
     canvas.text(frame.right + 10, y + 4, format_fold(effect.estimate) + interval, "value" if effect.clear else "tick")
 
@@ -194,18 +194,18 @@ def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str
             canvas.text(text_width(knob, 14) + 8, y - 14, "⚠ risks committed data", "caution")
         canvas.line((scale(min(slow.estimate, 0)), y), (scale(max(fast.estimate, 0)), y), "span")
         for effect, value, sign in ((slow, slow_value, -1), (fast, fast_value, 1)):
-            text, place, side = _span_label(effect, value)
+            text, end, side = _span_label(effect, value)
             if side == sign:
                 look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
-                canvas.dot(scale(place), y, 4.5, f"mark {look}", f"{value}: {describe_change(place)}")
-                canvas.text(scale(place) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
+                canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
+                canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
     return canvas
 
 
 def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Scale:
-    """Return the widest scale at which labels, to the left (-1), around (0) or to the right (1) of their place, fit."""
-    lefts = [(place, text_width(text, 11) + 14 if side < 0 else 24.0) for text, place, side in labels if side <= 0]
-    rights = [(place, text_width(text, 11) + 14 if side > 0 else 24.0) for text, place, side in labels if side >= 0]
+    """Return the widest scale at which labels, to the left (-1), around (0) or to the right (1) of their end, fit."""
+    lefts = [(end, text_width(text, 11) + 14 if side < 0 else 24.0) for text, end, side in labels if side <= 0]
+    rights = [(end, text_width(text, 11) + 14 if side > 0 else 24.0) for text, end, side in labels if side >= 0]
     pixels = min(
         (
             (frame.width - before - after) / (right - left)
@@ -220,6 +220,6 @@ def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Sca
 
 
 def _span_label(effect: Effect, value: str) -> tuple[str, float, int]:
-    """Return the text beside an end of a span, its place, and its side: -1 slower than the default, 1 faster."""
+    """Return the text beside an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
     text = f"{_shortened(value, 14)} {format_fold(effect.estimate)}"
     return text, effect.estimate, -1 if effect.estimate < 0 else 1

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from knobscope.formats import format_share, format_size
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
 from knobscope.report.figures.canvas import Canvas
 from knobscope.report.figures.scales import Scale, linear_ticks
-from knobscope.report.words import format_share, format_size
 
 __all__ = ["Sizes", "depth_bins", "draw_depths", "draw_shares", "draw_sizes", "size_bins"]
 
@@ -51,8 +51,8 @@ def draw_sizes(width: float, panels: Sequence[Sizes], preferred: int | None, wha
         draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in linear_ticks(0, scale.high, 2)])
         canvas.text(0, frame.top - 9, panel.heading, "strong")
         if preferred:
-            place = frame.left + step * (math.log2(preferred) - first + 0.5)
-            canvas.line((place, frame.top), (place, frame.bottom), "preferred")
+            position = frame.left + step * (math.log2(preferred) - first + 0.5)
+            canvas.line((position, frame.top), (position, frame.bottom), "preferred")
         for exponent, (whole, broken) in bins.items():
             _draw_bin(canvas, frame.left + step * (exponent - first), step, scale, exponent, whole, broken, what)
         last_one = index == len(panels) - 1
@@ -111,10 +111,10 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
     bar = min((step - 8) / len(series), 22)
     for index, name in enumerate(names):
         start = frame.left + step * (index + 0.5) - bar * len(series) / 2
-        for place, (look, label, shares) in enumerate(series):
+        for bars, (look, label, shares) in enumerate(series):
             top = scale(shares[name])
             tip = f"{label}: {format_share(shares[name])} at {name}"
-            canvas.rect(start + bar * place, top, bar - 1, frame.bottom - top, f"bar {look}", tip)
+            canvas.rect(start + bar * bars, top, bar - 1, frame.bottom - top, f"bar {look}", tip)
     draw_x_axis(canvas, frame, [(frame.left + step * (i + 0.5), name) for i, name in enumerate(names)], what)
     return canvas
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from knobscope.report.words import format_number
+from knobscope.formats import format_number
 
 __all__ = [
     "Scale",
@@ -40,7 +40,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value; what lies outside is put at the edge."""
+        """Return the position of a value; what lies outside is put at the edge."""
         value = min(max(value, self.low), self.high)
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -84,12 +84,12 @@ def fold_ticks(low: float, high: float, most: int = 7) -> list[Tick]:
     decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
     grids = [*_NEAR, *([digit * 10.0**power for power in decades for digit in digits] for digits in _DIGITS)]
     for grid in grids:
-        places = [math.log(ratio) for ratio in grid]
-        gap = min(after - before for before, after in pairwise(places))
-        reaches = places[0] - gap <= low and places[-1] + gap >= high
+        positions = [math.log(ratio) for ratio in grid]
+        gap = min(after - before for before, after in pairwise(positions))
+        reaches = positions[0] - gap <= low and positions[-1] + gap >= high
         if reaches and gap >= (high - low) / (1.7 * most):
             break
-    return [(place, f"{format_number(math.exp(place), 3)}x") for place in places if low <= place <= high]
+    return [(position, f"{format_number(math.exp(position), 3)}x") for position in positions if low <= position <= high]
 
 
 def short_number(value: float) -> str:
@@ -100,14 +100,14 @@ def short_number(value: float) -> str:
     return format_number(value, 3)
 
 
-def spread_labels(places: list[float], gap: float, low: float, high: float) -> list[float]:
-    """Move label places apart so that none are closer than `gap`, keeping their order and staying inside."""
-    order = sorted(range(len(places)), key=lambda index: places[index])
+def spread_labels(positions: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Move label positions apart so that none are closer than `gap`, keeping their order and staying inside."""
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
     moved = dict.fromkeys(order, 0.0)
     previous = low - gap
     for index in order:
-        moved[index] = previous = max(places[index], previous + gap)
+        moved[index] = previous = max(positions[index], previous + gap)
     following = high + gap
     for index in reversed(order):
         moved[index] = following = min(moved[index], following - gap)
-    return [moved[index] for index in range(len(places))]
+    return [moved[index] for index in range(len(positions))]

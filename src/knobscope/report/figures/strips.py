@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from knobscope.formats import format_rate
 from knobscope.report.figures.axes import Frame, draw_x_axis
 from knobscope.report.figures.canvas import Canvas
 from knobscope.report.figures.scales import Scale, linear_ticks, short_number
-from knobscope.report.words import format_rate
 
 __all__ = ["Strip", "draw_strips"]
 
@@ -42,6 +42,6 @@ def draw_strips(width: float, strips: Sequence[Strip]) -> Canvas:
         if strip.interval is not None:
             canvas.line((scale(strip.interval[0]), y), (scale(strip.interval[1]), y), f"interval {strip.look}")
         canvas.line((scale(strip.centre), y - 9), (scale(strip.centre), y + 9), f"centre {strip.look}")
-        for place, run in enumerate(strip.runs):
-            canvas.dot(scale(run), y + (place % 3 - 1) * 3, 2.8, f"run {strip.look}", format_rate(run))
+        for number, run in enumerate(strip.runs):
+            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", format_rate(run))
     return canvas

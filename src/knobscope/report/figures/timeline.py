@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from knobscope.formats import format_rate
 from knobscope.report.figures.axes import Frame, draw_y_axis
 from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import WIDE
 from knobscope.report.figures.scales import Scale, linear_ticks, ratio_ticks, short_number
-from knobscope.report.words import format_rate
 
 __all__ = ["TimelineBlock", "TimelineRun", "draw_timeline"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from knobscope.formats import format_number
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
 from knobscope.report.figures.canvas import Canvas
 from knobscope.report.figures.scales import Scale, linear_ticks
-from knobscope.report.words import format_number
 
 __all__ = ["TuningCurve", "draw_tuning"]
 

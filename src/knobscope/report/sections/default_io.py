@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from knobscope.formats import UNKNOWN, format_number, format_rate, format_share, format_size
 from knobscope.report.figures import Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, format_number, format_rate, format_share, format_size
 from knobscope.specs import Case
 
 __all__ = ["DefaultIo", "IoLine", "describe_default_io"]

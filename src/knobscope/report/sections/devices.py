@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from knobscope.report.figures import Curve, Figure, Mark, draw_loglog, slug
-from knobscope.report.study_data import Row, StudyData
-from knobscope.report.words import (
+from knobscope.formats import (
     UNKNOWN,
     format_count,
     format_micros,
@@ -13,6 +11,10 @@ from knobscope.report.words import (
     format_size,
     format_time,
 )
+from knobscope.report.figures import Curve, Figure, Mark, draw_loglog, slug
+from knobscope.report.study_data import Row, StudyData
+from knobscope.specs import Device
+from knobscope.specs.emulation_limits import describe_limits
 
 __all__ = ["DeviceView", "DevicesSection", "build_devices"]
 
@@ -31,7 +33,19 @@ class DeviceView:
     name: str
     description: str
     facts: list[tuple[str, str, str]]  # name, value, what it means
+    properties: list["PropertyView"]
     pictures: list[Figure]
+
+
+@dataclass(frozen=True)
+class PropertyView:
+    """A property: what was measured, how sure that is, what the kernel says."""
+
+    name: str
+    measured: str
+    confidence: str
+    because: str
+    kernel: str
 
 
 @dataclass(frozen=True)
@@ -58,11 +72,13 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
         "SELECT * FROM device_curve WHERE device = ? ORDER BY curve, pattern, block_bytes, queue_depth",
         profile["device"],
     )
-    pictures = [_write_sizes(profile, curves), _queue_depths(profile, curves)]
+    pictures = [_write_sizes(profile, curves), _write_units(profile, curves), _queue_depths(profile, curves)]
+    properties = data.rows("SELECT * FROM device_property WHERE device = ?", profile["device"])
     return DeviceView(
         name=profile["device"],
         description=spec.description if spec else "",
-        facts=_facts(profile),
+        facts=[*_facts(profile), *(_limits(spec) if spec else [])],
+        properties=[_property(row) for row in properties],
         pictures=[picture for picture in pictures if picture is not None],
     )
 
@@ -77,7 +93,7 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
         (
             "Preferred write size",
             format_size(profile["preferred_write_bytes"]),
-            "smallest within 10 % of the best MB/s",
+            "the write unit, or the smallest within 10 % of the best MB/s",
         ),
         ("Commits", format_rate(profile["fsync_rate"], "/s"), "4 KiB writes, each with fsync, one at a time"),
         ("One fsync", format_micros(profile["fsync_p50_us"]), "median"),
@@ -96,10 +112,27 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
     ]
 
 
+def _property(row: Row) -> PropertyView:
+    value, shown = row["value"], UNKNOWN
+    if value is not None:
+        formats = {"bytes": format_size, "us": format_micros}
+        shown = formats.get(row["unit"], format_number)(value)
+        shown += {"ratio": "x"}.get(row["unit"], "")
+    elif row["confidence"] != "not measured":
+        shown = "none found"
+    name = row["property"].replace("_", " ").capitalize()
+    return PropertyView(name, shown, row["confidence"], row["because"], row["kernel"] or "")
+
+
+def _limits(device: Device) -> list[tuple[str, str, str]]:
+    """Say what of a modelled device could not be emulated: it was slower there than it should have been."""
+    return [("Not as modelled", text, "on the machine of this report") for text in describe_limits(device)]
+
+
 def _write_sizes(profile: Row, rows: list[Row]) -> Figure | None:
     curves, table = [], []
-    for curve, name, look in (("write_size", "no fsync", "line-a"), ("write_size_fsync", "with fsync", "line-b")):
-        found = [row for row in rows if row["curve"] == curve and row["bytes_per_s"]]
+    for curve, name, look in (("write_size", "sustained", "line-a"), ("write_size_durable", "durable", "line-b")):
+        found = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
         table += found
         if found:
             curves.append(Curve(name, look, [(row["block_bytes"], row["bytes_per_s"] / 1e6) for row in found]))
@@ -110,9 +143,41 @@ def _write_sizes(profile: Row, rows: list[Row]) -> Figure | None:
     return Figure(
         name=slug("device", profile["device"], "write-size"),
         title="Write size",
-        description=f"Throughput of random writes by size, without and with fsync after each; preferred size "
-        f"{format_size(preferred)}.",
+        description="Throughput of random writes by size: four at a time, and one at a time, each durable before "
+        "the next; " + (f"preferred size {format_size(preferred)}." if preferred else "no size is preferred."),
         draw=lambda width: draw_loglog(width, curves, "size of a write", "MB/s", sizes=True, mark=mark),
+        data=table,
+    )
+
+
+def _write_units(profile: Row, rows: list[Row]) -> Figure | None:
+    curves, table = [], []
+    for curve, shifted, name, look in (
+        ("write_size_durable", False, "durable", "line-a"),
+        ("write_size_durable", True, "shifted", "line-a dashed"),
+        ("write_size_alone", False, "not durable", "line-b"),
+        ("write_size_alone", True, "shifted", "line-b dashed"),
+    ):
+        found = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
+        table += found
+        if found:
+            curves.append(Curve(name, look, [(row["block_bytes"], row["latency_p50_us"] / 1000) for row in found]))
+    if not curves:
+        return None
+    unit = profile["write_unit_bytes"]
+    return Figure(
+        name=slug("device", profile["device"], "write-unit"),
+        title="Write unit",
+        description="Median time of one write by size, at multiples of its size and shifted by 4 KiB; "
+        + (f"write unit {format_size(unit)}." if unit else "no write unit was found."),
+        draw=lambda width: draw_loglog(
+            width,
+            curves,
+            "size of a write",
+            "ms",
+            sizes=True,
+            mark=Mark(float(unit), f"unit: {format_size(unit)}") if unit else None,
+        ),
         data=table,
     )
 

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from knobscope.formats import describe_change, format_value
 from knobscope.report.figures import Effect, Figure, ForestRow, MetricPanel, draw_forest, draw_spans, slug
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import describe_change, format_value
 from knobscope.specs import Case
 
 __all__ = ["CaseEffects", "EffectsSection", "build_effects", "forest_figure", "load_effects", "read_effect"]

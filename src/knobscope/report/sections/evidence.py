@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from knobscope.detect import find_runs_behind
+from knobscope.formats import describe_change, format_number, format_rate, format_share, format_value
 from knobscope.report.figures import (
     Figure,
     Sizes,
@@ -16,7 +18,6 @@ from knobscope.report.figures import (
     slug,
 )
 from knobscope.report.study_data import Row, StudyData
-from knobscope.report.words import describe_change, format_number, format_rate, format_share, format_value
 from knobscope.specs import Case
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Setting:
-    """The successful runs of one setting, rows of table `runs`, and how it looks in pictures."""
+    """The successful runs of one setting, rows of table `runs` with `watched`, and how it looks in pictures."""
 
     name: str
     look: str
@@ -43,7 +44,7 @@ class Setting:
     @property
     def watched(self) -> list[str]:
         """Ids of the runs that have facts of the block layer."""
-        return [run["run_id"] for run in self.runs if run["monitor"] == "bpf"]
+        return [run["run_id"] for run in self.runs if run["watched"]]
 
     @property
     def mean_ops(self) -> float:
@@ -67,22 +68,20 @@ class Comparison:
         return all(setting.watched for setting in self.settings)
 
 
-def compare_runs(data: StudyData, case: Case, knob: str, value: str, name: str) -> Comparison:
-    """Return the sweep runs with one value of a knob, and the sentinels of the same blocks."""
-    dbms = data.specs.dbms.get(case.dbms)
-    changed = data.rows(
-        """
-        SELECT * FROM runs
-        WHERE status = 'ok' AND phase = 'sweep' AND NOT is_sentinel AND dbms = ? AND device = ? AND workload = ?
-            AND config_id IN (SELECT config_id FROM knob_values WHERE dbms = runs.dbms AND knob = ? AND value = ?)
-        ORDER BY started_at
-        """,
-        case.dbms, case.device, case.workload, knob, value,
-    )  # fmt: skip
-    sentinels = data.rows(
-        "SELECT * FROM runs WHERE status = 'ok' AND is_sentinel AND list_contains(?, block_id) ORDER BY started_at",
-        list({run["block_id"] for run in changed}),
+def compare_runs(data: StudyData, finding: Row, name: str) -> Comparison:
+    """Return the runs behind a finding: with its value and of the default configuration, or just the latter."""
+    case = Case(finding["dbms"], finding["device"], finding["workload"])
+    behind = find_runs_behind(data.connection, finding)
+    sentinels, changed = (
+        [
+            {**run, "watched": run["run_id"] in behind.watched}
+            for run in data.rows("SELECT * FROM runs WHERE list_contains(?, run_id) ORDER BY started_at", ids)
+        ]
+        for ids in (behind.default, behind.value)
     )
+    if finding["knob"] is None:
+        return Comparison(case, name, [Setting("default configuration", "base-bar", sentinels)])
+    dbms, knob, value = data.specs.dbms.get(case.dbms), finding["knob"], finding["value"]
     effect = data.rows(
         """
         SELECT * FROM effects
@@ -100,10 +99,11 @@ def compare_runs(data: StudyData, case: Case, knob: str, value: str, name: str) 
 
 
 def default_only(data: StudyData, case: Case, name: str) -> Comparison:
-    """Return all successful sentinels of a case."""
+    """Return all successful runs of the default configuration of a case, those of screening included."""
     sentinels = data.rows(
         """
-        SELECT * FROM runs WHERE status = 'ok' AND is_sentinel AND dbms = ? AND device = ? AND workload = ?
+        SELECT *, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched FROM runs
+        WHERE status = 'ok' AND is_sentinel AND dbms = ? AND device = ? AND workload = ?
         ORDER BY started_at
         """,
         case.dbms, case.device, case.workload,
@@ -112,7 +112,7 @@ def default_only(data: StudyData, case: Case, name: str) -> Comparison:
 
 
 def preferred_size(data: StudyData, device: str) -> int | None:
-    """Return the write size in bytes that the device prefers, None without a profile."""
+    """Return the write size in bytes that the device prefers, None where it prefers none, or has no profile."""
     size = data.value("SELECT preferred_write_bytes FROM device_profile WHERE device = ?", device)
     return None if size is None else int(size)
 
@@ -179,7 +179,7 @@ def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
         "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
         op, setting.watched,
     )[0]  # fmt: skip
-    operations = sum(run["operations"] or 0 for run in setting.runs if run["monitor"] == "bpf")
+    operations = sum(run["operations"] or 0 for run in setting.runs if run["watched"])
     if not row["requests"]:
         return "none"
     per_operation = f"{format_number(row['requests'] / operations)} per operation" if operations else ""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from knobscope.formats import UNKNOWN
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN
 from knobscope.specs import Case
 
 __all__ = ["Failure", "list_failures"]
@@ -32,7 +32,7 @@ def list_failures(data: StudyData) -> list[Failure]:
         """
         SELECT dbms, status, reason, count(*) AS n,
             list(DISTINCT config_id ORDER BY config_id) AS ids,
-            list(DISTINCT {device: device, workload: workload}) AS places,
+            list(DISTINCT {device: device, workload: workload}) AS pairs,
             first(log_tail ORDER BY started_at) FILTER (trim(log_tail) <> '') AS log_tail
         FROM runs
         WHERE status IS DISTINCT FROM 'ok'
@@ -46,7 +46,7 @@ def list_failures(data: StudyData) -> list[Failure]:
 def _failure(data: StudyData, row: Row) -> Failure:
     ids = row["ids"][:_EXAMPLES]
     return Failure(
-        cases=sorted(name_case(Case(row["dbms"], place["device"], place["workload"])) for place in row["places"]),
+        cases=sorted(name_case(Case(row["dbms"], pair["device"], pair["workload"])) for pair in row["pairs"]),
         status=row["status"] or UNKNOWN,
         reason=row["reason"] or "no reason was recorded",
         count=row["n"],

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.report.figures import Figure, Place, draw_places, slug
+from knobscope.formats import UNKNOWN, format_count, format_number, format_share, format_size, join_words
+from knobscope.report.figures import Figure, FileSizes, draw_file_sizes, slug
 from knobscope.report.sections.evidence import default_only
 from knobscope.report.sections.traces import scatter_figures
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, format_count, format_number, format_share, format_size, join_words
 from knobscope.specs import Case
 
 __all__ = ["CaseFiles", "FileLine", "FilesSection", "build_files"]
@@ -20,7 +20,7 @@ _WORDS = {
     "unknown": "no file that is known",
 }
 _WORTH_A_SENTENCE = 10  # requests of a run
-_MOST_PLACES = 8
+_MOST_GROUPS = 8
 _MOST_LINES = 24
 
 
@@ -75,33 +75,34 @@ def _case_files(data: StudyData, case: Case, traces: Path) -> CaseFiles | None:
     if not rows:
         return None
     lines = [_line(row, rows) for row in rows[:_MOST_LINES]]
-    pictures = [_places_figure(case, rows), *scatter_figures(data, case, traces)]
+    pictures = [_sizes_figure(case, rows), *scatter_figures(data, case, traces)]
     return CaseFiles(name_case(case), list(_sentences(rows)), pictures, lines, max(len(rows) - _MOST_LINES, 0))
 
 
 def _read_usage(data: StudyData, runs: list[str]) -> list[Row]:
-    """Return requests and bytes of a mean run by place and operation, most bytes first.
+    """Return requests and bytes of a mean run by group of files and operation, most bytes first.
 
-    Logs and temporary files, whose names change from run to run, are one place each; the pattern is that of most of the
+    Logs and temporary files, whose names change from run to run, are one group each; the pattern is that of most of the
     requests whose order is known.
     """
     return data.rows(
         """
         WITH parts AS (
             SELECT CASE WHEN table_name IS NOT NULL THEN table_name
-                        WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END AS place,
+                        WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END AS file_group,
                 role, op, pattern, requests, bytes, requests - coalesce(address_requests, 0) AS judged,
                 sequential_share, count(DISTINCT run_id) OVER () AS runs
             FROM files WHERE requests > 0 AND list_contains(?, run_id)
         ), by_pattern AS (
-            SELECT place, role, op, pattern, any_value(runs) AS runs, sum(requests) AS requests, sum(bytes) AS bytes,
+            SELECT file_group, role, op, pattern, any_value(runs) AS runs,
+                sum(requests) AS requests, sum(bytes) AS bytes,
                 sum(judged) FILTER (sequential_share IS NOT NULL) AS judged, sum(judged * sequential_share) AS in_order
             FROM parts GROUP BY ALL
         )
-        SELECT place, role, op, (sum(requests) / any_value(runs))::DOUBLE AS requests,
+        SELECT file_group, role, op, (sum(requests) / any_value(runs))::DOUBLE AS requests,
             (sum(bytes) / any_value(runs))::DOUBLE AS bytes, arg_max(pattern, judged) AS pattern,
             sum(in_order) / nullif(sum(judged), 0) AS sequential_share
-        FROM by_pattern GROUP BY place, role, op ORDER BY bytes DESC, place, op
+        FROM by_pattern GROUP BY file_group, role, op ORDER BY bytes DESC, file_group, op
         """,
         runs,
     )
@@ -110,7 +111,7 @@ def _read_usage(data: StudyData, runs: list[str]) -> list[Row]:
 def _line(row: Row, rows: list[Row]) -> FileLine:
     total = sum(other["bytes"] for other in rows if other["op"] == row["op"])
     return FileLine(
-        name=_WORDS.get(row["role"]) or row["place"],
+        name=_WORDS.get(row["role"]) or row["file_group"],
         role=row["role"],
         op=row["op"],
         requests=format_number(row["requests"]) if row["requests"] < 10 else format_count(row["requests"]),
@@ -149,25 +150,25 @@ def _sentences(rows: list[Row]) -> Iterator[str]:
 
 
 def _towards(row: Row, op: str) -> str:
-    name = _WORDS.get(row["role"], row["place"])
+    name = _WORDS.get(row["role"], row["file_group"])
     return f"came from {name}" if op == "read" else f"went to {name}"
 
 
-def _places_figure(case: Case, rows: list[Row]) -> Figure:
-    places: dict[tuple[str, str], dict[str, float]] = {}
+def _sizes_figure(case: Case, rows: list[Row]) -> Figure:
+    groups: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
-        sizes = places.setdefault((row["place"], row["role"]), {})
+        sizes = groups.setdefault((row["file_group"], row["role"]), {})
         sizes[row["op"]] = sizes.get(row["op"], 0.0) + row["bytes"]
     shown = [
-        Place(_SHORT.get(role, place), "" if role in _SHORT or place.startswith(role) else role, sizes)
-        for (place, role), sizes in list(places.items())[:_MOST_PLACES]
+        FileSizes(_SHORT.get(role, group), "" if role in _SHORT or group.startswith(role) else role, sizes)
+        for (group, role), sizes in list(groups.items())[:_MOST_GROUPS]
     ]
-    rest = len(places) - len(shown)
+    rest = len(groups) - len(shown)
     return Figure(
         name=slug("files", *str(case).split("/")),
         title="Bytes by table and file",
         description=f"Bytes read and written in a run of {name_case(case)}, for {len(shown)} tables and files.",
-        draw=lambda width: draw_places(width, shown),
+        draw=lambda width: draw_file_sizes(width, shown),
         data=rows,
         caption="mean of a run with the default configuration"
         + (f"; {rest} smaller ones are not shown" if rest else ""),

@@ -7,58 +7,25 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from knobscope.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
 from knobscope.report.figures import Figure, slug
 from knobscope.report.sections.effects import forest_figure
 from knobscope.report.sections.evidence import (
     Comparison,
     compare_runs,
-    default_only,
     picture_depth,
     picture_shares,
     picture_sizes,
     picture_throughput,
 )
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, describe_change, format_fold, format_number, format_value, keep_units
-from knobscope.specs import Case
+from knobscope.specs import Case, RuleEffect, RuleSpec
 
-__all__ = ["RULE_TITLES", "Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings"]
+__all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings"]
 
-#: Rule -> (title, what it asks).
-RULE_TITLES = {
-    "tier": ("Not the same on a faster device", "Does the same change do the same on a device of another tier?"),
-    "io_size": ("Writes miss the preferred size", "Do slower settings write in sizes that the device does not like?"),
-    "io_parallelism": ("One request at a time", "Does the I/O use the parallelism that the device offers?"),
-    "io_sequentiality": (
-        "CPU spent on order that does not pay",
-        "Is I/O made sequential at a price, on a device that gains nothing?",
-    ),
-    "intuition": ("Against the intuition", "Does the knob do what its documentation lets people expect?"),
-    "read_write_interference": (
-        "Reads wait for writes",
-        "Do files that are only read share the device with files that are written to, at their cost?",
-    ),
-    "access_pattern": ("Order is not kept", "Does a file reach the device in the order in which it is asked for?"),
-    "cross_check": (
-        "Guilty elsewhere",
-        "Was a mechanism that is at fault in another DBMS tested here, and found innocent?",
-    ),
-}
-#: Pictures that speak for a rule, the most telling ones first; the first two are shown, the rest on demand.
-_PICTURES = {
-    "tier": ("devices", "throughput", "sizes", "depth", "shares"),
-    "io_size": ("sizes", "throughput", "depth", "shares"),
-    "io_parallelism": ("depth", "shares", "sizes"),
-    "io_sequentiality": ("shares", "throughput", "sizes", "depth"),
-    "intuition": ("values", "throughput", "sizes", "depth", "shares"),
-    "read_write_interference": ("depth", "sizes"),
-    "access_pattern": ("sizes", "depth"),
-    "cross_check": (),
-}
-_USUAL_PICTURES = ("throughput", "sizes", "depth", "shares")
 #: More cards than this get no pictures: the page stays small enough to be sent around.
 _MOST_PICTURED = 24
-_CONFIRMED = {"yes": "confirmed by fio", "no": "fio does not reproduce it", "not_tested": "not tested with fio"}
+_CONFIRMED = {"yes": "confirmed", "found": "found on what-if devices", "not_tested": "not known"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +37,7 @@ class CardValue:
     interval: str
     penalty: str
     sentence: str
-    confirmed: str  # yes | no | not_tested
+    confirmed: str  # yes | found | not_tested; a finding whose cause was refuted is on no card
     confirmed_words: str
     confirmation: str
     evidence: list[tuple[str, str]]
@@ -87,6 +54,8 @@ class Card:
     case: str
     device: str
     knob: str
+    subject: str  # what it is about, where it has no knob
+    effect_label: str
     durability: bool
     values: list[CardValue]
     pictures: list[Figure]
@@ -103,6 +72,7 @@ class Judged:
     knob: str
     value: str
     effect: str
+    order: str  # the effect as a number, to sort by; empty where there is none
     sentence: str
 
 
@@ -119,6 +89,7 @@ class FindingsSection:
     """All findings; `empty` says why there are none."""
 
     cards: list[Card]
+    withdrawn: list[Judged]  # an experiment refuted the cause that they name
     sound: list[Judged]
     unjudged: list[Judged]
     rules: list[str]
@@ -143,27 +114,34 @@ def build_findings(data: StudyData) -> FindingsSection:
     rows = data.rows(
         "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
     )
-    rules = sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in RULE_TITLES, rule))
+    order = list(data.specs.rules)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if row["verdict"] == "mismatch":
+        if row["verdict"] == "mismatch" and row["confirmed"] != "no":
             groups.setdefault(tuple(row[key] for key in ("rule", "dbms", "device", "workload", "knob")), []).append(row)
     return FindingsSection(
         cards=[_card(data, members, index) for index, members in enumerate(groups.values())],
+        withdrawn=[_judged(data, row) for row in rows if row["verdict"] == "mismatch" and row["confirmed"] == "no"],
         sound=[_judged(data, row) for row in rows if row["verdict"] == "none"],
         unjudged=[_judged(data, row) for row in rows if row["verdict"] not in ("mismatch", "none")],
-        rules=rules,
+        rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
         tallies=list(_tallies(rows)),
         empty="" if rows else _why_empty(data),
     )
 
 
 def _why_empty(data: StudyData) -> str:
-    if not data.specs.study.rules:
-        return "The study asks for no mismatch rule (`rules` is empty)."
+    if not data.specs.rules:
+        return "No rule was asked for (`rules` of the study is empty)."
     if not data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'"):
         return "No run of the one-at-a-time round succeeded, so there was nothing to judge."
     return "The rules returned nothing; `knobscope detect` writes the findings."
+
+
+def _about(data: StudyData, rule: str) -> RuleSpec:
+    """Return what a rule says of itself; of one that the study no longer asks for, its name."""
+    known = data.specs.rules.get(rule)
+    return known.about if known else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
 
 
 def _tallies(rows: list[Row]) -> Iterator[Tally]:
@@ -183,15 +161,36 @@ def _case_of(row: Row) -> Case:
 
 
 def _judged(data: StudyData, row: Row) -> Judged:
-    case = _case_of(row)
+    case, effect = _case_of(row), _Effect.of(row, _about(data, row["rule"]).effect)
     return Judged(
         rule=row["rule"],
         case=name_case(case),
         knob=row["knob"] or "",
         value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]) if row["value"] else "",
-        effect=_effect_words(row),
-        sentence=keep_units(row["sentence"] or ""),
+        effect=effect.words,
+        order=effect.order,
+        sentence=keep_units(" ".join(text for text in (row["sentence"], row["confirmation"]) if text)),
     )
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """The effect of a finding in words, the ends of its interval, and a number to sort it by."""
+
+    words: str
+    interval: str
+    order: str
+
+    @classmethod
+    def of(cls, row: Row, about: RuleEffect) -> "_Effect":
+        ratio, low, high = (_log_ratio(row[name]) for name in ("effect", "effect_low", "effect_high"))
+        if ratio is None:
+            return cls(UNKNOWN, "", "")
+        if low is None or high is None:
+            return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
+        unclear = low <= 0 <= high
+        words = "no clear effect" if unclear else describe_change(ratio, about.more, about.less)
+        return cls(words, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}")
 
 
 def _log_ratio(change: float | None) -> float | None:
@@ -199,29 +198,22 @@ def _log_ratio(change: float | None) -> float | None:
     return None if change is None or change <= -1 else math.log1p(change)
 
 
-def _effect_words(row: Row) -> str:
-    ratio = _log_ratio(row["effect"])
-    if ratio is None:
-        return UNKNOWN
-    if row["rule"] == "tier":
-        return describe_change(ratio, "ahead", "behind")
-    return describe_change(ratio)
-
-
 def _card(data: StudyData, rows: list[Row], index: int) -> Card:
     worst, case = rows[0], _case_of(rows[0])
-    title, question = RULE_TITLES.get(worst["rule"], (worst["rule"], ""))
+    about = _about(data, worst["rule"])
     anchor = slug("finding", index + 1, worst["rule"], worst["knob"] or "")
     pictures = list(_pictures(data, worst, anchor)) if index < _MOST_PICTURED else []
     knob = data.knob(case.dbms, worst["knob"])
     return Card(
         anchor=anchor,
         rule=worst["rule"],
-        title=title,
-        question=question,
+        title=about.title,
+        question=about.question,
         case=name_case(case),
         device=case.device,
         knob=worst["knob"] or "",
+        subject="" if worst["knob"] else about.subject,
+        effect_label=about.effect.label,
         durability=knob is not None and any(knob.risks(row["value"]) for row in rows if row["value"]),
         values=[_card_value(data, row) for row in rows],
         pictures=pictures[:2],
@@ -233,12 +225,12 @@ def _card(data: StudyData, rows: list[Row], index: int) -> Card:
 
 
 def _card_value(data: StudyData, row: Row) -> CardValue:
-    ends = [format_fold(_log_ratio(row[name])) for name in ("effect_low", "effect_high")]
+    effect = _Effect.of(row, _about(data, row["rule"]).effect)
     confirmed = row["confirmed"] or "not_tested"
     return CardValue(
         value=format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"]) if row["value"] else "",
-        effect=_effect_words(row),
-        interval="" if UNKNOWN in ends else f"{ends[0]} to {ends[1]}",
+        effect=effect.words,
+        interval=effect.interval,
         penalty="" if row["penalty"] is None else f"{format_number(row['penalty'])}x",
         sentence=keep_units(row["sentence"] or ""),
         confirmed=confirmed,
@@ -260,6 +252,8 @@ def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(content, dict):
         for key, value in content.items():
             yield from _flatten(value, f"{name}, {key}" if name else str(key))
+    elif isinstance(content, list):
+        yield name.replace("_", " "), ", ".join(" ".join(text for _, text in _flatten(one, "")) for one in content)
     elif isinstance(content, bool):
         yield name.replace("_", " "), "yes" if content else "no"
     elif content is not None:
@@ -267,11 +261,10 @@ def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
-    case, knob, value = _case_of(row), row["knob"], row["value"]
-    compared = compare_runs(data, case, knob, value, anchor) if knob and value else default_only(data, case, anchor)
+    compared = compare_runs(data, row, anchor)
     if not all(setting.runs for setting in compared.settings):
         return
-    for kind in _PICTURES.get(row["rule"], _USUAL_PICTURES):
+    for kind in _about(data, row["rule"]).figures:
         figure = _picture(data, kind, row, compared)
         if figure is not None:
             yield figure

@@ -4,12 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knobscope.report.sections.findings import FindingsSection
-from knobscope.report.sections.runs import run_noise
-from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import (
+from knobscope.formats import (
     UNKNOWN,
     describe_change,
+    format_count,
     format_number,
     format_share,
     format_time,
@@ -17,8 +15,16 @@ from knobscope.report.words import (
     join_words,
     plural,
 )
+from knobscope.report.sections.findings import FindingsSection
+from knobscope.report.sections.runs import run_noise
+from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.specs import Workload
 
 __all__ = ["Head", "Sureness", "build_head"]
+
+#: Flushes per operation below which a default configuration cannot make each commit durable: read-mostly workloads
+#: write one in twenty operations.
+_SELDOM_FLUSHED = 0.01
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,22 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
             words = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
-            yield f"Among knobs that leave committed data safe, {words}."
+            yield f"Among knobs that leave committed data as safe as the default does, {words}."
         elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
-            yield "No knob that leaves committed data safe changes throughput beyond noise."
+            yield "No knob that leaves committed data as safe as the default does changes throughput beyond noise."
+        yield from _unflushed(data, first)
+
+
+def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
+    """Say that a default configuration that hardly ever flushes is not safe itself, where that is known."""
+    rate = data.value(
+        "SELECT any_value(reference) FROM effects WHERE metric = 'flushes_per_op' AND dbms = ? AND device = ? "
+        "AND workload = ?",
+        row["dbms"], row["device"], row["workload"],
+    )  # fmt: skip
+    if rate is not None and rate < _SELDOM_FLUSHED:
+        words = f"flushes {format_number(rate)} times per operation" if rate > 0 else "flushes nothing"
+        yield f"The default configuration itself {words}, so a power cut can take committed data with it, too."
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
@@ -91,42 +110,61 @@ def _clear_effects(data: StudyData) -> list[Row]:
 def _effect_words(data: StudyData, row: Row) -> str:
     dbms = data.specs.dbms.get(row["dbms"])
     value = format_value(dbms, row["knob"], row["value"])
-    baseline = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
+    reference = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
     where = f"{row['dbms']} on {row['device']}, {row['workload']}"
-    return f"{value} is {describe_change(row['estimate'])} than {baseline} ({where})"
+    return f"{value} is {describe_change(row['estimate'])} than {reference} ({where})"
 
 
 def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     if findings.empty:
         yield findings.empty
         return
-    places = sorted({card.device for card in findings.cards})
+    if not findings.cards and not findings.sound and not findings.withdrawn:
+        asked = plural(len(findings.unjudged), "question")
+        yield f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+        return
+    devices = sorted({card.device for card in findings.cards})
     words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
-    words += f" between DBMS and device (on {join_words(places)})" if places else " between DBMS and device"
+    words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
+    if findings.withdrawn:
+        words += f"; {plural(len(findings.withdrawn), 'finding')} withdrawn, since an experiment refuted the cause"
     if findings.unjudged:
-        sentences = [judged.sentence for judged in findings.unjudged]
-        example = min(sentences, key=len).rstrip(".")
-        words += f"; {plural(len(findings.unjudged), 'question')} could not be judged, for example: {example}"
+        words += f"; {plural(len(findings.unjudged), 'question')} could not be judged, {_example(findings)}"
     yield f"{words}."
 
 
+def _example(findings: FindingsSection) -> str:
+    """Return the shortest reason why something could not be judged."""
+    shortest = min((judged.sentence for judged in findings.unjudged), key=len)
+    return f"for example: {shortest.rstrip('.')}"
+
+
 def _losses(data: StudyData) -> Iterator[str]:
+    """Say which runs and cases the page is silent about."""
     failed = data.value("SELECT count(*) FROM runs WHERE status IS DISTINCT FROM 'ok'")
     total = data.value("SELECT count(*) FROM runs")
-    if failed:
-        yield f"{format_number(failed, 9)} of {plural(total, 'run')} gave no result."
+    left_out = data.value("SELECT coalesce(sum(runs), 0)::BIGINT FROM blocks WHERE treatment = 'dropped'")
+    if failed and not left_out:
+        yield f"{format_count(failed)} of {plural(total, 'run')} gave no result."
+    if left_out:
+        share = (
+            f"{format_count(failed + left_out)} of {plural(total, 'run')} ({format_share((failed + left_out) / total)})"
+        )
+        words = [f"{format_count(failed)} gave no result"] if failed else []
+        words += [f"{format_count(left_out)} are in blocks that cannot be compared"]
+        yield f"{share} were set aside: {join_words(words)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
 
 
 def _sureness(data: StudyData) -> Iterator[Sureness]:
     noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
+    worst = max(noises, default=0.0)
+    level = "good" if worst < 0.05 else "fair" if worst < 0.15 else "poor"
     if noises:
-        worst = max(noises)
-        level = "good" if worst < 0.05 else "fair" if worst < 0.15 else "poor"
         spread = "" if len(noises) == 1 else f" (from {format_share(math.expm1(min(noises)))}, by case)"
         yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", f"standard deviation of one run{spread}", level)
-    yield from _drift(data)
+    yield from _drift(data, worst, level)
     yield from _model_fit(data)
     yield from _watching(data)
     thresholds = data.specs.study.thresholds
@@ -141,15 +179,27 @@ def _sureness(data: StudyData) -> Iterator[Sureness]:
         )
 
 
-def _drift(data: StudyData) -> Iterator[Sureness]:
-    blocks = data.rows("SELECT * FROM blocks")
+def _drift(data: StudyData, noise: float, noise_level: str) -> Iterator[Sureness]:
+    """Say in how many blocks the machine changed its speed; a change that noise can hide is not denied.
+
+    Blocks without a default configuration to compare with, or with too few runs, say nothing about drift.
+    """
+    blocks = data.rows("SELECT * FROM blocks WHERE sentinels > 0 AND (drift_p IS NOT NULL OR bend_p IS NOT NULL)")
+    total = data.value("SELECT count(*) FROM blocks")
+    if not total:
+        return
     if not blocks:
+        yield Sureness("Drift", "not known", "no block has enough runs to tell a change of speed from noise", "")
         return
     corrected = sum(row["treatment"] == "position" for row in blocks)
     dropped = sum(row["treatment"] == "dropped" for row in blocks)
-    level = "good" if not corrected + dropped else "poor" if dropped else "fair"
     words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} left out"] * bool(dropped)
     meaning = "blocks in which the machine changed its speed" + (f": {join_words(words)}" if words else "")
+    level = "poor" if dropped else "fair" if corrected else noise_level
+    if noise_level == "poor":
+        meaning += f"; a noise of ± {format_share(math.expm1(noise))} hides all but large changes"
+    if unjudged := total - len(blocks):
+        meaning += f"; {plural(unjudged, 'block')} cannot be judged"
     yield Sureness("Drift", f"{corrected + dropped} of {len(blocks)}", meaning, level)
 
 
@@ -159,11 +209,19 @@ def _watching(data: StudyData) -> Iterator[Sureness]:
         """
         SELECT count(*) AS runs,
             count(*) FILTER (monitor = 'bpf' AND coalesce(lost_events, 0) = 0) AS whole,
+            count(*) FILTER (monitor = 'bpf' AND lost_events IS NULL) AS untold,
             median(unattributed_share) FILTER (monitor = 'bpf') AS unknown
         FROM runs WHERE status = 'ok'
         """
     )[0]
     if not row["runs"]:
+        return
+    if data.is_imported and row["untold"] == row["whole"]:
+        share = format_share(row["whole"] / row["runs"])
+        meaning = "of the imported runs come with I/O counts" + "; whether events were lost is not told" * bool(
+            row["whole"]
+        )
+        yield Sureness("Block layer", share, meaning, "")
         return
     share, unknown = row["whole"] / row["runs"], row["unknown"] or 0.0
     level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
@@ -183,7 +241,7 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     shown = format_number(score, 2) if score is not None else "none"
     trusted = all(fit["trustworthy"] for fit in fits)
     if prior := fits[0]["prior"]:
-        meaning = f"R² of model {prior}, which took the place of screening, on runs it had not seen"
+        meaning = f"R² of the prior {prior}, which replaced screening, on runs it had not seen"
         yield Sureness("Model", shown, meaning, "good" if trusted else "poor")
         return
     threshold = data.specs.study.screening.threshold
@@ -191,7 +249,16 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted else "poor"
     worst = f"{format_number(lowest, 2)} in the worst split, " if lowest is not None else ""
     meaning = f"R² of the screening model on runs it has not seen; {worst}{threshold:g} was asked for"
+    if trusted and level != "good":
+        meaning += "; the order of the knobs holds on every split, the size of their effects is less certain"
     yield Sureness("Model", shown, meaning, level)
+
+
+def _describe_workload(workload: Workload) -> str:
+    return (
+        f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
+        f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
+    )
 
 
 def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
@@ -201,16 +268,10 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     )
     yield "DBMS", "; ".join(f"{row['dbms']} {join_words(row['versions'] or [UNKNOWN])}" for row in versions) or UNKNOWN
     for profile in data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device"):
-        where = f"{profile['tier']}, {profile['block_device']}, {profile['filesystem']}"
-        yield f"Device {profile['device']}", where
+        known = [profile[name] for name in ("tier", "block_device", "filesystem") if profile[name]]
+        yield f"Device {profile['device']}", ", ".join(known) or UNKNOWN
     for name, workload in data.specs.workloads.items():
-        yield (
-            f"Workload {name}",
-            (
-                f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
-                f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
-            ),
-        )
+        yield f"Workload {name}", "measured elsewhere" if data.is_imported else _describe_workload(workload)
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:
         yield "Measured", f"{span['n']:,} runs from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"

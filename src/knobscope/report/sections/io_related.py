@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from knobscope.detect import IO_RESPONSES, io_marks_comparison
+from knobscope.formats import format_number, format_share, join_words, plural
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import format_number, format_share, join_words, plural
 
 __all__ = ["PAPER", "IoCase", "IoKnob", "IoRelated", "build_io_related"]
 

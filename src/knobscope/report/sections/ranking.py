@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from knobscope.formats import format_number, format_share, format_value, join_words, plural
 from knobscope.report.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import format_number, format_share, format_value, join_words, plural
 from knobscope.specs import Case
 
 __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
@@ -117,7 +117,13 @@ def _trust(fit: Row | None) -> str:
     if fit is None:
         return ""
     reason = f": {fit['reason_trust']}" if fit["reason_trust"] else ""
-    return f"{'The ranking can be trusted' if fit['trustworthy'] else 'Do not trust this ranking'}{reason}"
+    if not fit["trustworthy"]:
+        return f"Do not trust this ranking{reason}"
+    if fit["stopped"] or fit["prior"]:
+        return f"The ranking can be trusted{reason}"
+    return (
+        f"The order of the knobs can be trusted{reason}; what a single configuration reaches cannot be predicted by it"
+    )
 
 
 def _ranking_figure(case: Case, rows: list[Row]) -> Figure:

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from knobscope.report.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
-from knobscope.report.sections.default_io import DefaultIo, describe_default_io
-from knobscope.report.sections.failures import Failure, list_failures
-from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import (
+from knobscope.formats import (
     UNKNOWN,
     format_count,
     format_seconds,
     format_share,
     format_time,
     join_words,
+    plural,
 )
+from knobscope.report.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
+from knobscope.report.sections.default_io import DefaultIo, describe_default_io
+from knobscope.report.sections.failures import Failure, list_failures
+from knobscope.report.sections.layout import LayoutLine, describe_layout
+from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
 
 __all__ = ["CaseRuns", "RunsSection", "build_runs", "run_noise"]
@@ -40,6 +42,7 @@ class CaseRuns:
     drift_notes: list[str]
     facts: list[tuple[str, str]]
     default_io: DefaultIo
+    layout: list[LayoutLine]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class RunsSection:
     cases: list[CaseRuns]
     statuses: list[tuple[str, str, int]]
     failures: list[Failure]
+    left_out: list[Row]
     empty: str = ""
 
 
@@ -59,8 +63,14 @@ def build_runs(data: StudyData) -> RunsSection:
         (row["status"] or UNKNOWN, STATUS_WORDS.get(row["status"], "of unknown status"), row["n"]) for row in counts
     ]
     if not statuses:
-        return RunsSection([], [], [], "Nothing has been measured yet.")
-    return RunsSection([_case_runs(data, case) for case in data.measured_cases], statuses, list_failures(data))
+        return RunsSection([], [], [], [], "Nothing has been measured yet.")
+    cases = [_case_runs(data, case) for case in data.measured_cases]
+    return RunsSection(cases, statuses, list_failures(data), _left_out(data))
+
+
+def _left_out(data: StudyData) -> list[Row]:
+    """Return the values that the sweep left out, each once for a DBMS and a reason."""
+    return data.rows("SELECT DISTINCT dbms, knob, value, reason FROM left_out_values ORDER BY ALL")
 
 
 def run_noise(data: StudyData, case: Case) -> float | None:
@@ -115,8 +125,9 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         name=name_case(case),
         timeline=_timeline(data, case, runs, blocks),
         drift_notes=notes,
-        facts=list(_facts(runs)),
+        facts=[*_facts(runs), *_set_aside_facts(data, case)],
         default_io=describe_default_io(data, case),
+        layout=describe_layout(data, case),
     )
 
 
@@ -185,6 +196,32 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         yield (
             "I/O of unknown origin",
             (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
+        )
+
+
+def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
+    """Tell of runs that stalled and of operations that were tried again, where there were any."""
+    names = (case.dbms, case.device, case.workload)
+    stalled = data.value(
+        "SELECT sum(stalled)::BIGINT FROM effects "
+        "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
+        *names,
+    )
+    if stalled:
+        yield (
+            "Stalled runs",
+            f"{format_count(stalled)}, many times slower than others of their configuration and left out of its effect",
+        )
+    tried = data.rows(
+        "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
+        "FROM operations JOIN runs USING (run_id) "
+        "WHERE retried IS NOT NULL AND status = 'ok' AND dbms = ? AND device = ? AND workload = ?",
+        *names,
+    )[0]
+    if tried["again"]:
+        yield (
+            "Attempts repeated",
+            f"{format_count(tried['again'])} in {plural(tried['operations'], 'operation')} after conflicts",
         )
 
 

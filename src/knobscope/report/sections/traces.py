@@ -1,11 +1,11 @@
-"""Single requests of a run that left a trace: place in the file over time, as points."""
+"""Single requests of a run that left a trace: the offset in the file over time, as points."""
 
 from pathlib import Path
 from typing import Any
 
+from knobscope.formats import format_count, plural
 from knobscope.report.figures import Figure, Point, draw_scatter, slug
 from knobscope.report.study_data import Row, StudyData
-from knobscope.report.words import format_count, plural
 from knobscope.specs import Case
 
 __all__ = ["scatter_figures"]
@@ -40,7 +40,7 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row) -> 
     cells = _read_cells(data, events, file)
     points: dict[str, list[Point]] = {}
     for cell in cells:
-        points.setdefault(cell["op"], []).append((cell["second"], cell["place"]))
+        points.setdefault(cell["op"], []).append((cell["second"], cell["byte_offset"]))
     seconds = max((cell["seconds"] for cell in cells), default=1.0)
     highest = max((cell["highest"] for cell in cells), default=1.0)
     label = "offset in the file" if file["has_offset"] else "address on the device"
@@ -57,25 +57,25 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row) -> 
 
 
 def _read_cells(data: StudyData, events: Path, file: Row) -> list[dict[str, Any]]:
-    """Return where requests were, thinned out to what the eye can tell apart; places in bytes, time from the start."""
-    place = '"offset"' if file["has_offset"] else "lba * 512"
+    """Return where requests were, thinned out to what the eye can tell apart; offsets in bytes, time from the start."""
+    byte_offset = '"offset"' if file["has_offset"] else "lba * 512"
     return data.rows(
         f"""
         WITH all_events AS (
             SELECT *, min(ts_ns) OVER () AS first_ns, max(ts_ns) OVER () AS last_ns FROM read_parquet(?)
         ),
         found AS (
-            SELECT op, (ts_ns - first_ns) / 1e9 AS second, ({place})::DOUBLE AS place, greatest(
-                (last_ns - first_ns) / 1e9, 1e-3) AS seconds, max(({place} + bytes)::DOUBLE) OVER () AS highest
-            FROM all_events WHERE coalesce(file, '') = ? AND op IN ('read', 'write') AND {place} IS NOT NULL
+            SELECT op, (ts_ns - first_ns) / 1e9 AS second, ({byte_offset})::DOUBLE AS byte_offset, greatest(
+                (last_ns - first_ns) / 1e9, 1e-3) AS seconds, max(({byte_offset} + bytes)::DOUBLE) OVER () AS highest
+            FROM all_events WHERE coalesce(file, '') = ? AND op IN ('read', 'write') AND {byte_offset} IS NOT NULL
         ),
         cells AS (
-            SELECT op, avg(second) AS second, avg(place) AS place, any_value(seconds) AS seconds,
+            SELECT op, avg(second) AS second, avg(byte_offset) AS byte_offset, any_value(seconds) AS seconds,
                 any_value(highest) AS highest, count(*) AS requests
             FROM found
-            GROUP BY op, floor({_COLUMNS} * second / seconds), floor({_ROWS} * place / highest)
+            GROUP BY op, floor({_COLUMNS} * second / seconds), floor({_ROWS} * byte_offset / highest)
         )
-        SELECT * FROM cells ORDER BY hash(second, place) LIMIT {_MOST_POINTS}
+        SELECT * FROM cells ORDER BY hash(second, byte_offset) LIMIT {_MOST_POINTS}
         """,  # noqa: S608 - names and numbers of ours
         str(events), file["file"],
     )  # fmt: skip

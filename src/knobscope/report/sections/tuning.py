@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from knobscope.formats import UNKNOWN, format_fold, format_number, format_share, plural
 from knobscope.report.figures import Figure, TuningCurve, draw_tuning, slug
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.report.words import UNKNOWN, format_fold, format_number, format_share, plural
 from knobscope.specs import Case
 
 __all__ = ["CaseTuning", "TunedRow", "TuningSection", "build_tuning", "first_reaching"]

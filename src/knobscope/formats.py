@@ -1,4 +1,9 @@
-"""Numbers and values as people read them: 1,234 ops/s, 4 KiB, 12 %, 3.1x."""
+"""Numbers and values as people read them: 1,234 ops/s, 4 KiB, 12 %, 3.1x.
+
+The sentences of rules, the confirmation of causes and the report all use these, so that a number reads the same
+wherever it stands. An effect below a factor of two is told in percent, a larger one as a factor: 40 % faster, 5.1x
+slower.
+"""
 
 import math
 import re
@@ -9,6 +14,10 @@ from knobscope.specs import Dbms
 __all__ = [
     "UNKNOWN",
     "describe_change",
+    "describe_effect",
+    "describe_interval",
+    "describe_move",
+    "describe_setting",
     "format_count",
     "format_fold",
     "format_micros",
@@ -21,6 +30,8 @@ __all__ = [
     "format_value",
     "join_words",
     "keep_units",
+    "list_names",
+    "loosen_units",
     "plural",
 ]
 
@@ -28,8 +39,10 @@ __all__ = [
 UNKNOWN = "–"
 _SPACE = "\u00a0"  # keeps number and unit on one line
 
-#: Below this ratio a change reads better in percent.
-_PERCENT_BELOW = 1.25
+#: Below this ratio a change is told in percent. "1.4x faster" may be understood as 2.4 times as fast, "40 %" may not.
+_PERCENT_BELOW = 2
+#: Names that a list shows before it says how many more there are.
+_MOST_NAMES = 4
 
 
 def format_number(number: float | None, digits: int = 2) -> str:
@@ -42,8 +55,8 @@ def format_number(number: float | None, digits: int = 2) -> str:
         return "0"
     if abs(number) < 1e-4:
         return f"{number:.0e}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
-    text = f"{number:,.{places}f}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(number))))
+    text = f"{number:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -67,7 +80,7 @@ def format_share(share: float | None) -> str:
     percent = 100 * share
     if abs(percent) >= 10 or percent == round(percent):
         return f"{percent:.0f}{_SPACE}%"
-    return f"< 0.1{_SPACE}%" if 0 < percent < 0.1 else f"{percent:.1f}{_SPACE}%"
+    return f"< 0.1{_SPACE}%" if 0 < percent < 0.1 else f"{percent:.1f}".removesuffix(".0") + f"{_SPACE}%"
 
 
 def format_size(size_bytes: float | None) -> str:
@@ -115,13 +128,51 @@ def format_fold(log_ratio: float | None) -> str:
 
 
 def describe_change(log_ratio: float, more: str = "faster", less: str = "slower") -> str:
-    """Say a natural-log ratio in words: 9.8x faster, 12 % slower, as fast."""
-    size = abs(log_ratio)
-    word = more if log_ratio > 0 else less
-    if math.exp(min(size, 50)) < _PERCENT_BELOW:
-        share = abs(math.expm1(log_ratio))
-        return f"{format_share(share)} {word}" if share >= 0.0005 else "unchanged"
-    return f"{format_fold(size)} {word}"
+    """Say a natural-log ratio in words: 9.8x faster, 12 % slower, unchanged."""
+    if abs(math.expm1(-abs(log_ratio))) < 0.0005:
+        return "unchanged"
+    return f"{_format_size_of(log_ratio, log_ratio)} {more if log_ratio > 0 else less}"
+
+
+def describe_interval(log_ratio: float, low: float, high: float, more: str = "faster", less: str = "slower") -> str:
+    """Return the ends of an interval in the form and sign of its estimate: 9 % to 25 %; all are natural-log ratios.
+
+    Where the interval holds no change, each end says its direction: 23 % slower to 45 % faster.
+    """
+    if low <= 0 <= high:
+        return f"{describe_change(low, more, less)} to {describe_change(high, more, less)}"
+    near, far = sorted((low, high), key=abs)
+    return f"{_format_size_of(near, log_ratio)} to {_format_size_of(far, log_ratio)}"
+
+
+def describe_effect(
+    log_ratio: float, low: float | None, high: float | None, more: str = "faster", less: str = "slower"
+) -> str:
+    """Say an effect with its 95 % interval; one whose interval holds no change is called `no clear effect`."""
+    if low is None or high is None:
+        return describe_change(log_ratio, more, less)
+    effect = "no clear effect" if low <= 0 <= high else describe_change(log_ratio, more, less)
+    return f"{effect} (95{_SPACE}% interval {describe_interval(log_ratio, low, high, more, less)})"
+
+
+def _format_size_of(log_ratio: float, like: float) -> str:
+    """Return how large a change is, without its direction: in percent or as a factor, as `like` is told."""
+    if abs(like) < math.log(_PERCENT_BELOW):
+        return format_share(abs(math.expm1(log_ratio)))
+    return format_fold(abs(log_ratio))
+
+
+def describe_move(before: str, after: str) -> str:
+    """Say how a number that is already formatted changes: goes from 9 % to 4 %, stays at 100 %."""
+    return f"stays at {after}" if before == after else f"goes from {before} to {after}"
+
+
+def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value: str | None, step: int | None) -> str:
+    """Say what is done to a knob: Raising page_size from 4 KiB to 16 KiB; `step` says which way, None that none is."""
+    is_number = value is not None and _number(value) is not None
+    verb = "Changing" if step is None or not is_number else "Raising" if step > 0 else "Lowering"
+    start = "" if reference is None else f" from {format_value(dbms, knob, reference)}"
+    return f"{verb} {knob}{start} to {format_value(dbms, knob, value)}"
 
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:
@@ -153,8 +204,13 @@ def _number(text: str) -> float | None:
 
 
 def keep_units(text: str) -> str:
-    """Return a text in which no line breaks between a number and its percent sign."""
-    return re.sub(r"(?<=\d) (?=%)", _SPACE, text)
+    """Return a text in which no line breaks between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|B|µs|ms|s|min|h|ops/s)(?!\w))", _SPACE, text)
+
+
+def loosen_units(text: str) -> str:
+    """Return a text with plain spaces only, for terminals and tables."""
+    return text.replace(_SPACE, " ")
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
@@ -168,3 +224,10 @@ def join_words(words: list[str], last: str = "and") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def list_names(names: list[str]) -> str:
+    """Return names as a person lists them, the first few of many: a, b, c and 5 more."""
+    if len(names) <= _MOST_NAMES:
+        return join_words(names)
+    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"

@@ -96,7 +96,7 @@ def write(tmp_path: Path, content: Any) -> Path:
 
 
 def decode(values: dict[str, Any]) -> dict[str, Any]:
-    """Special values put in the place of their knob, numpy's types made Python's."""
+    """Special values put where their knob is, numpy's types made Python's."""
     plain = {name: getattr(value, "item", lambda value=value: value)() for name, value in values.items()}
     chosen = {name.removesuffix(".special"): value for name, value in plain.items() if name.endswith(".special")}
     special = {name: int(value) for name, value in chosen.items() if value != "range"}

@@ -4,7 +4,7 @@ from datetime import datetime
 import pytest
 from simulated_study import make_specs
 
-from knobscope.report import words
+from knobscope import formats as words
 
 
 def plain(text: str) -> str:

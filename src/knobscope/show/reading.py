@@ -1,0 +1,67 @@
+"""Finds a run in the results of a study: its record in the store, what was planned, and the runs beside it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from knobscope.errors import UserError
+from knobscope.specs import Value
+from knobscope.storage import read_sealed
+from knobscope.tables import RunRecord, RunRow, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ShownRun", "find_run"]
+
+_SUGGESTED = 3
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A run with what it is compared with; configurations and neighbours are empty where their files are not there."""
+
+    record: RunRecord
+    configuration: dict[str, Value]
+    default: dict[str, Value]
+    neighbours: list[RunRow]  # runs of the block in their order, this one among them
+
+
+def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
+    """Return the run with this id, or with the only id that begins like it. UserError: there is none, or several."""
+    files = {path.stem: path for store in stores for path in store.glob("*.json")}
+    found = [run_id] if run_id in files else [name for name in files if name.startswith(run_id)]
+    if len(found) != 1:
+        close = sorted(found)[:_SUGGESTED] or get_close_matches(run_id, files, n=_SUGGESTED, cutoff=0.4)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        where = ", ".join(str(store.parent) for store in stores) or "no results at all"
+        raise UserError(f"{'several runs begin' if found else 'no run'} {run_id!r} in {where}{hint}")
+    path = files[found[0]]
+    record = cast(RunRecord, read_sealed(path))
+    results, run = path.parents[1], record["run"]
+    plan = _read(sorted((results / run["block_id"]).parent.glob("plan/*.parquet")))
+    block = results / f"{run['dbms']}/{run['device']}/{run['workload']}/runs"
+    tables = [block / run["block_id"].rsplit("/", 1)[1] / "runs.parquet", block / "tune/runs.parquet"]
+    rows = _read([table for table in tables if table.is_file()])
+    beside = rows[rows["block_id"] == run["block_id"]].sort_values("position") if len(rows) else rows
+    return ShownRun(
+        record,
+        _configuration(plan, config_id=run["config_id"]),
+        _configuration(plan, is_sentinel=True),
+        cast("list[RunRow]", beside.to_dict("records")),
+    )
+
+
+def _read(paths: Sequence[Path]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return read_table(paths) if paths else pd.DataFrame()
+
+
+def _configuration(plan: "pd.DataFrame", **wanted: Any) -> dict[str, Value]:
+    (column, value), *_ = wanted.items()
+    rows = plan[plan[column] == value] if len(plan) else plan
+    return dict(json.loads(rows["configuration"].iloc[0])) if len(rows) else {}

@@ -1,0 +1,129 @@
+"""The first screen: what it says fits the numbers below it, and what was not measured is not stated."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pages import Page, render
+
+from knobscope.specs import StudySpecs
+
+Change = Callable[..., Path]
+
+
+def sureness(page: Page, name: str) -> str:
+    items = ["".join(item.itertext()).replace("\u00a0", " ") for item in page.all("li")]
+    (found,) = (" ".join(text.split()) for text in items if " ".join(text.split()).startswith(f"{name} "))
+    return found
+
+
+def answer(page: Page) -> str:
+    (found,) = (element for element in page.all("div") if element.get("class") == "answer")
+    return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
+
+
+def test_no_drift_is_no_good_news_where_noise_hides_it(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    noisy = changed_study("UPDATE effects SET noise = ln(1.74)", "UPDATE blocks SET treatment = 'none'")
+    said = sureness(render(noisy, specs, tmp_path), "Drift")
+    assert "a noise of ± 74 % hides all but large changes" in said
+    assert said.endswith("poor")
+    quiet = changed_study("UPDATE effects SET noise = 0.01", "UPDATE blocks SET treatment = 'none'")
+    said = sureness(render(quiet, specs, tmp_path), "Drift")
+    assert "hides" not in said
+    assert said.endswith("good")
+
+
+def test_blocks_that_cannot_be_judged_did_not_stay_the_same(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    few = changed_study("UPDATE blocks SET drift_p = NULL, bend_p = NULL, treatment = 'none'")
+    said = sureness(render(few, specs, tmp_path), "Drift")
+    assert said == "Drift not known no block has enough runs to tell a change of speed from noise"
+
+
+def test_a_block_without_a_default_configuration_is_no_drift(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    bare = changed_study(
+        "UPDATE blocks SET treatment = 'none'",
+        "UPDATE blocks SET treatment = 'dropped', sentinels = 0 WHERE block_id = (SELECT min(block_id) FROM blocks)",
+    )
+    said = sureness(render(bare, specs, tmp_path), "Drift")
+    assert said.startswith("Drift 0 of ")
+    assert "1 block cannot be judged" in said
+
+
+def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    changed = changed_study(
+        "UPDATE blocks SET treatment = 'none'",
+        "UPDATE blocks SET treatment = 'dropped', runs = 30 WHERE block_id = (SELECT min(block_id) FROM blocks)",
+    )
+    page = render(changed, specs, tmp_path)
+    assert "40 of 90 runs (44 %) were set aside: 10 gave no result and 30 are in blocks that cannot be compared." in (
+        answer(page)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (
+            0.00027,
+            "The default configuration itself flushes 0.00027 times per operation, so a power cut can take committed",
+        ),
+        (0.0, "The default configuration itself flushes nothing, so a power cut can take committed data with it, too."),
+        (0.5, ""),
+        (None, ""),
+    ],
+)
+def test_a_default_that_hardly_flushes_is_not_called_safe(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, rate: float | None, said: str
+) -> None:
+    changed = changed_study("UPDATE effects SET reference = ? WHERE metric = 'flushes_per_op'", parameters=[rate])
+    words = answer(render(changed, specs, tmp_path))
+    assert "but risks committed data" in words
+    assert ("The default configuration itself" in words) == bool(said)
+    assert said in words
+
+
+def test_findings_that_judge_nothing_are_no_clean_bill(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    changed = changed_study(
+        "DELETE FROM findings WHERE rule <> 'intuition'",
+        "UPDATE findings SET verdict = 'insufficient', penalty = NULL, sentence = 'Cannot be judged: one block only.'",
+    )
+    words = answer(render(changed, specs, tmp_path))
+    assert (
+        "None of 10 questions about DBMS and device could be judged, for example: Cannot be judged: one block" in words
+    )
+    assert "No mismatch" not in words
+
+
+def test_a_ranking_that_predicts_nothing_promises_its_order_only(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    changed = changed_study(
+        "UPDATE fits SET stopped = false, trustworthy = true, reason = 'not predictable: noise', r2_min = 0.1"
+    )
+    page = render(changed, specs, tmp_path)
+    assert "The order of the knobs can be trusted" in page.section("ranking")
+    assert "what a single configuration reaches cannot be predicted by it" in page.section("ranking")
+    assert "The ranking can be trusted" not in page.section("ranking")
+    assert "the size of their effects is less certain" in sureness(page, "Model")
+
+
+def test_an_import_states_nothing_that_it_does_not_know(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    imported = changed_study(
+        "UPDATE runs SET session = 'imported', monitor = NULL, lost_events = NULL, unattributed_share = NULL",
+        "UPDATE device_profile SET block_device = NULL, filesystem = NULL",
+    )
+    page = render(imported, specs, tmp_path)
+    assert sureness(page, "Block layer").startswith("Block layer 0 % of the imported runs come with I/O counts")
+    assert "measured elsewhere" in page.text
+    assert " records, " not in page.text
+    assert "None" not in page.text.replace("None of", "")
