@@ -1,20 +1,28 @@
 # make study   sets everything up and runs the quickstart study
+# make check   checks style and types, runs all tests that need no server, device or root
 # make test    sets everything up, checks style and types, runs all tests
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup study fleet test test-fleet lint format lock docs clean
+# The parts of `make lint`, which wait for nothing of each other.
+LINTS := lint-style lint-types lint-layers lint-rules lint-c
+.PHONY: help setup study fleet check test test-fleet test-kernels verdicts lint $(LINTS) format lock docs audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# Two tests at a time; what computes in threads of its own takes one each.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 CLIENTS := clients/target/.built
+DEVMODEL := devmodel/build/devmodel
+C_SOURCES := $(wildcard devmodel/*.[ch] probes/*.[ch])
 # What `make fleet` measures, what starts fast first.
 FLEET := redis rocksdb sqlite wiredtiger duckdb valkey postgresql postgresql18 mariadb mysql cassandra
 
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-setup: .venv/.installed $(CLIENTS) ## install all that is needed: system packages, .venv, load generator
+setup: .venv/.installed $(CLIENTS) $(DEVMODEL) ## install all that is needed: system packages, .venv, load generator, drivers
+	@$(BIN)/knobscope drivers >/dev/null
 
 study: setup ## run the quickstart study; a second call does nothing again
 	$(BIN)/snakemake --cores all --quiet rules
@@ -28,46 +36,84 @@ fleet: setup ## run the quick studies of all DBMSs, write docs/results.md; a sec
 	$(BIN)/python benchmarks/fleet_results.py $(FLEET:%=%-quick) || exit; \
 	test -z "$$failed" || { echo "not finished:$$failed" >&2; exit 1; }
 
+check: lint ## check style and types, run all tests that need no server, device or root
+	$(PYTEST) -n 2 -m "not real and not fleet"
+
 test: setup lint ## check style and types, run all tests
-	$(BIN)/python -m pytest
+	$(MAKE) -C devmodel test
+	$(PYTEST) -n 2
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
-	$(BIN)/python -m pytest -m fleet
+	$(PYTEST) -m fleet
 
-lint: .venv/.installed ## check style, types, layers and rules
+test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/kernels.md
+	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)
+	$(BIN)/python tests/kernels/boot.py .kernels .kernels/results $(CHECKS)
+
+verdicts: setup ## score the rules on modelled devices against causes found by changing the device; needs root
+	mkdir -p results/verdicts
+	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py --json cases.json
+
+lint: .venv/.installed ## check style, types, layers and rules, side by side
+	@$(MAKE) --no-print-directory -j --output-sync -k $(LINTS)
+
+lint-style:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+lint-types:
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+
+lint-layers:
+	$(BIN)/lint-imports --no-logo
+
+lint-rules:
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
+
+lint-c:
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 
 format: .venv/.installed ## format all code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/knobscope schema
 	$(BIN)/python -m knobscope.reference docs/cli.md
-	$(BIN)/python -m knobscope.select.documents docs/schemas
+	$(BIN)/python -m knobscope.tables.reference docs/tables.md
+	$(BIN)/python -m knobscope.table_commands.documents docs/schemas
 
 lock: .venv/.installed ## resolve the dependencies anew (all platforms and Python versions in one file)
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --no-header --no-annotate --upgrade \
-		-q -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-header --no-annotate \
+		--upgrade -q -o requirements.lock pyproject.toml
+	for tool in wiredtiger tpcds; do \
+		sed -n 's/^\([a-z-]*==[0-9.]*\).*/\1/p' setup/checksums/$$tool.txt | $(BIN)/uv pip compile --universal --no-deps --python-version 3.11 \
+			--generate-hashes --no-header --no-annotate -q -o setup/checksums/$$tool.txt - || exit; done
+
+audit: .venv/.installed ## look up known vulnerabilities of the locked dependencies
+	$(BIN)/python -m pip install -q pip-audit
+	$(BIN)/pip-audit --require-hashes --disable-pip -r requirements.lock
 
 clean: ## remove what was built; results stay
-	rm -rf .venv clients/target
+	rm -rf .venv clients/target devmodel/build
 
 .venv/.installed: requirements.lock pyproject.toml setup/system-packages.sh
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	PYTHON=$(PYTHON) setup/system-packages.sh
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-$(CLIENTS): clients/pom.xml $(shell find clients/src -type f 2>/dev/null) | .venv/.installed
-	mvn -q -B -f clients/pom.xml -DskipTests package
+$(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.installed
+	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip package
+	setup/check-jars.sh clients/target clients/checksums.sha256
+	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive
 	touch $@
+
+$(DEVMODEL): $(wildcard devmodel/*.c devmodel/*.h) devmodel/Makefile | .venv/.installed
+	$(MAKE) -C devmodel

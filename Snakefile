@@ -4,7 +4,7 @@
 #   snakemake --cores 2 --config study=specs/studies/NAME.yaml       another one
 #   snakemake -n                                                     what would be done
 #
-# rules/*.smk is flow, one file per stage; rules/mismatch/*.sql is judgement.
+# rules/*.smk is flow, one file per stage; rules/mismatch/ is judgement.
 from snakemake.utils import min_version
 
 from knobscope.pipeline import Pipeline
@@ -32,10 +32,12 @@ localrules:
 
 
 # The target asks for the last fit of every case itself: a stricter threshold on a finished study then adds just the
-# rounds that are missing (behind a checkpoint Snakemake would not see the change).
+# rounds that are missing (behind a checkpoint Snakemake would not see the change). It asks for the
+# database, too: one that was deleted is made again, which Snakemake does not do for what only the report is made of.
 rule all:
     input:
         lambda wildcards: PIPELINE.last_fits(checkpoints),
+        f"{RESULTS}/study.duckdb",
         f"{RESULTS}/report.html",
 
 
@@ -44,11 +46,16 @@ include: "rules/characterise.smk"
 include: "rules/prepare.smk"
 include: "rules/measure.smk"
 include: "rules/select.smk"
-include: "rules/models.smk"
+include: "rules/priors.smk"
 include: "rules/tune.smk"
 include: "rules/detect.smk"
+include: "rules/explain.smk"
 include: "rules/confirm.smk"
 include: "rules/report.smk"
+
+
+onstart:
+    PIPELINE.check_versions()
 
 
 onsuccess:

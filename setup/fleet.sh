@@ -6,6 +6,7 @@
 #   setup/fleet.sh wiredtiger  WiredTiger 11.3.1 with wtperf (from its source on PyPI; compiles for some minutes)
 #   setup/fleet.sh tpcds       rows and queries of TPC-DS: DuckDB 1.5.5 with its extension (from PyPI), in a .venv of its own
 # Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger.
+# Packages of Debian are signed; jars and what comes from PyPI is compared with setup/checksums.
 # Nothing outside that directory is changed. It cannot be moved afterwards: its path is part of the programs.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -64,6 +65,7 @@ cassandra() {
 </project>
 POM
     mvn -q -B -f "$fleet/cassandra/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$fleet/cassandra/lib"
+    "$here/setup/check-jars.sh" "$fleet/cassandra/lib" "$here/setup/checksums/cassandra.sha256"
     chmod -R a+rX "$fleet/cassandra"
 }
 
@@ -74,7 +76,8 @@ wiredtiger() {
     need g++ g++
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    "$here/.venv/bin/python" -m pip download -q --no-deps --no-binary :all: -d "$work" wiredtiger==11.3.1
+    "$here/.venv/bin/python" -m pip download -q --no-deps --no-binary :all: --require-hashes -d "$work" \
+        -r "$here/setup/checksums/wiredtiger.txt"
     tar xzf "$work"/wiredtiger-*.tar.gz -C "$work"
     cd "$work"/wiredtiger-*/
     cmake -S . -B build -G Ninja -DENABLE_STATIC=1 -DENABLE_SHARED=0 -DWITH_PIC=1 -DENABLE_PYTHON=0 -DENABLE_LZ4=0 \
@@ -88,12 +91,25 @@ wiredtiger() {
 # Beside the .venv, whose DuckDB is a newer one: an extension belongs to one version.
 tpcds() {
     "$here/.venv/bin/python" -m venv "$fleet/tpcds"
-    "$fleet/tpcds/bin/python" -m pip install -q --disable-pip-version-check \
-        duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpcds==1.5.5
+    "$fleet/tpcds/bin/python" -m pip install -q --disable-pip-version-check --require-hashes \
+        -r "$here/setup/checksums/tpcds.txt"
     chmod -R a+rX "$fleet/tpcds"
 }
 
-[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { # the comment at the top
+    sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
+}
+
+[ $# -gt 0 ] || { usage >&2; exit 2; }
+unknown=""
+for wanted in "$@"; do
+    case $wanted in
+        -h | --help) usage; exit 0 ;;
+        trixie | sid | cassandra | wiredtiger | tpcds) ;;
+        *) unknown="$unknown $wanted" ;;
+    esac
+done
+[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger or tpcds" >&2; exit 2; }
 mkdir -p "$fleet"
 for wanted in "$@"; do
     case $wanted in
@@ -102,6 +118,5 @@ for wanted in "$@"; do
         cassandra) cassandra ;;
         wiredtiger) (wiredtiger) ;;
         tpcds) tpcds ;;
-        *) echo "unknown: $wanted; expected trixie, sid, cassandra, wiredtiger or tpcds" >&2; exit 2 ;;
     esac
 done

@@ -13,6 +13,10 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
 need python3-venv "${PYTHON:-python3}" -c 'import ensurepip'
 need python3-bpfcc /usr/bin/python3 -c 'import bcc'
 need fio fio --version
+need gcc cc --version
+need libc6-dev sh -c 'echo "#include <stdio.h>" | cc -E -'
+need pkg-config pkg-config --version
+need libfuse3-dev pkg-config --exists fuse3
 need openjdk-17-jdk-headless javac -version
 need maven mvn --version
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'

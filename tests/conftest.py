@@ -1,16 +1,75 @@
-"""What tests of several stages share: the shipped specs, and places that servers can reach."""
+"""What tests of several stages share: the shipped specs, directories that servers can reach, what `make check` runs."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from emulated import require_loops
 
-from knobscope.specs import Dbms, Workload
+from knobscope.devices import OpenDevice, open_device, take_down
+from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.specs.library import read_spec
 
 ROOT = Path(__file__).parents[1]
+
+#: Programs that every machine has with Python and this package; all else is for tests that are marked `real`.
+_HARMLESS = {
+    "git",
+    "ls",
+    "printf",
+    "python",
+    "python3",
+    "sh",
+    "snakemake",
+    "tpchgen-cli",
+    "true",
+    Path(sys.executable).name,
+}
+_unmarked: list[str] = []  # the test that runs, where it promises to need no server, device or root
+
+
+def _refuse_programs(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and _unmarked:
+        program = str(arguments[0] or arguments[1][0])
+        assert Path(program).name in _HARMLESS, f"{_unmarked[0]} starts {program}: mark it `real`"
+
+
+sys.addaudithook(_refuse_programs)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes minutes, so that no process has to wait for another one's last file.
+
+    A test on a real server or device is repeated once when it fails, since the machine is not ours alone; the summary
+    names the number of repeated tests. Whatever needs nothing real has no excuse.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if _is_real(item):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Hold tests that `make check` runs to what they promise: they start nothing that has to be installed."""
+    _unmarked[:] = [] if _is_real(item) else [item.nodeid]
+    try:
+        return (yield)
+    finally:
+        _unmarked.clear()
+
+
+def pytest_runtest_teardown() -> None:
+    """Let fixtures of a whole file clean up: the last test that runs need not be one that used them."""
+    _unmarked.clear()
+
+
+def _is_real(item: pytest.Item) -> bool:
+    return any(True for name in ("real", "fleet") for _ in item.iter_markers(name))
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +98,15 @@ def open_directory() -> Iterator[Path]:
     directory.chmod(0o711)
     yield directory
     shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDevice]:
+    """A small emulated device, open."""
+    require_loops()
+    images = tmp_path_factory.mktemp("images")
+    emulation = Emulation(image_directory=str(images), size="192MiB")
+    device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
+    with open_device(device, images, "study") as opened:
+        yield opened
+    take_down(device, images)

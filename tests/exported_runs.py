@@ -45,7 +45,8 @@ def export_runs(database: Path, specs: StudySpecs, folder: Path) -> list[str]:
 
 
 def verdicts(database: Path) -> list[tuple[object, ...]]:
-    """What the rules say of a study."""
-    columns = "rule, dbms, device, workload, knob, value, verdict, round(effect, 9), round(penalty, 6), sentence"
+    """What the rules say of a study; a CSV does not tell what special values mean (`0 (off)`)."""
+    columns = "rule, dbms, device, workload, knob, value, verdict, round(effect, 9), round(penalty, 6)"
+    columns += r", regexp_replace(sentence, '(\d) \([a-z]+\)', '\1', 'g')"
     with duckdb.connect(str(database), read_only=True) as connection:
         return connection.execute(f"SELECT {columns} FROM findings ORDER BY ALL").fetchall()  # noqa: S608

@@ -1,53 +1,130 @@
-"""What `replay`, `rank` and `trend` really write is what their schemas say, and the schemas on disk are current."""
+"""What documents say can be done: shell blocks, examples of the help, links, words of the glossary."""
 
-import json
+import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
-from known_tables import known_grid
+from exported_tables import write_example_tables
 
-from knobscope.cli import main
-from knobscope.select.documents import DOCUMENTS, render_schemas
+from knobscope.cli import build_parser, main
+from knobscope.examples import EXAMPLES
 
-SCHEMAS = Path(__file__).parents[1] / "docs/schemas"
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    rows = known_grid()
-    rows.loc[:20, "y"] = -1  # failed
-    rows.to_csv(tmp_path / "grid.csv", index=False)
-    return tmp_path / "grid.csv"
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = ("src", "docs", "rules", "probes")
+SUFFIXES = {".py", ".md", ".sql", ".yaml", ".j2", ".smk", ".c", ".h"}
 
 
-def write(command: str, table: Path, *arguments: str) -> Any:
-    out = table.with_suffix(".json")
-    full = [command, str(table), "--response", "y", "--failed-value=-1", "--json", str(out), *arguments]
-    assert main(full) == 0
-    return json.loads(out.read_text())
+def shell_lines(page: Path) -> Iterator[str]:
+    """Yield the lines of the shell blocks of a page, without comments."""
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if command := re.sub(r"\s+#.*", "", line).strip():
+                yield command
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("replay", ["--trials", "2", "--jobs", "1"]),
-        ("replay", ["--trials", "1", "--jobs", "1", "--model", "lightgbm", "--stop", "both", "--step", ".3"]),
-        ("rank", ["--samples", "60", "--draws", "2", "--jobs", "1"]),
-        ("rank", []),
-        ("trend", ["--factor", "page", "--adjust"]),
-    ],
-)
-def test_real_output_fits_the_schema(command: str, arguments: list[str], table: Path) -> None:
-    document = write(command, table, *arguments)
-    schema = json.loads((SCHEMAS / f"{command}.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(document)
-    DOCUMENTS[command].model_validate(document)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema).validate({**document, "unheard_of": 1})
+COMMANDS = sorted({(page.name, line) for page in PAGES for line in shell_lines(page)})
 
 
-def test_schemas_on_disk_are_current() -> None:
-    on_disk = {path.name: path.read_text() for path in SCHEMAS.glob("*.json")}
-    assert on_disk == render_schemas(), "run `make docs`"
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_a_command_of_a_page_exists_with_its_options(page: str, line: str) -> None:
+    program, *arguments = shlex.split(line)
+    if Path(program).name == "knobscope":
+        build_parser().parse_args(arguments)  # ends the test where a command or option is unknown
+    elif program == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert set(arguments) <= set(targets)
+    elif "/" in program:
+        assert (ROOT / program).exists() or Path(program).parent.name == "bin", f"{page}: no {program}"
+    for argument in arguments:
+        if argument.startswith("study=specs/"):
+            assert (ROOT / argument.removeprefix("study=")).is_file(), f"{page}: {argument}"
+
+
+def test_every_command_has_examples_that_can_be_parsed() -> None:
+    for name, lines in EXAMPLES.items():
+        ours = [shlex.split(line)[1:] for line in lines if line.startswith("knobscope ")]
+        assert ours, name
+        for arguments in ours:
+            assert arguments[0] == name
+            build_parser().parse_args(arguments)
+
+
+def test_help_ends_with_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["rank", "--help"])
+    assert capsys.readouterr().out.endswith("\n".join(f"  {line}" for line in EXAMPLES["rank"]) + "\n")
+
+
+def test_no_command_is_without_examples() -> None:
+    (commands,) = (action for action in build_parser()._actions if action.dest == "==SUPPRESS==" or action.choices)
+    assert set(commands.choices or ()) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("line", [line for line in shell_lines(ROOT / "README.md") if re.search(r"rank|trace b", line)])
+def test_readme_commands_on_files_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_example_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(line)[1:]) == 0
+
+
+def test_every_rule_file_of_the_pipeline_has_the_name_of_a_package_and_of_its_rules() -> None:
+    for file in sorted((ROOT / "rules").glob("*.smk")):
+        assert (ROOT / "src/knobscope" / file.stem).is_dir(), file.name
+        rules = re.findall(r"^(?:rule|checkpoint) (\w+):", file.read_text(), re.MULTILINE)
+        assert rules, file.name
+        assert all(rule.split("_")[0] == file.stem for rule in rules), (file.name, rules)
+
+
+def test_links_between_pages_arrive() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_words_that_are_out_stay_out() -> None:
+    glossary = (ROOT / "docs/glossary.md").read_text()
+    rows = glossary.split("## Words that are out")[1].split("|---|---|")[1].strip().splitlines()
+    out = [word for row in rows if "," not in (word := row.split("|")[1].strip())]  # what is out in one sense is below
+    assert len(out) >= 8
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, out))})\b", re.IGNORECASE)
+    files = [path for folder in TEXTS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    files += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in files
+        if path.name != "glossary.md"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (match := pattern.search(line))
+    ]
+    assert found == [], "docs/glossary.md says what to write instead"
+
+
+def test_nothing_is_named_a_place() -> None:
+    """Names say which kind of place they mean; `placeholder` and `replace` are other words."""
+    names = re.compile(r"(?<![A-Za-z])(places?|Places?|PLACES?|placed|is_placed)(?![A-Za-z])|Place(Or|s)[A-Z]")
+    files = [path for folder in ("src", "probes") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    assert len(files) > 200
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if names.search(line) or "place" in re.split(r"[_.]", path.name) or "places" in re.split(r"[_.]", path.name)
+    ]
+    assert found == [], "docs/glossary.md says what to write instead"
+
+
+def test_paths_in_backticks_exist() -> None:
+    """Words in capitals stand for any name, as in `specs/dbms/NAME.yaml`; a module may be named without its suffix."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"results"}
+    found = [
+        f"{page.relative_to(ROOT)}: {text}"
+        for page in PAGES
+        for text in re.findall(r"`([\w./-]+/[\w./-]*)`", page.read_text())
+        if text.split("/")[0] in folders
+        for pattern in [re.sub(r"\b[A-Z]+\b", "*", text.rstrip("/"))]
+        if not any(ROOT.glob(pattern)) and not any(ROOT.glob(f"{pattern}.*"))
+    ]
+    assert found == [], "the repository has no such path"

@@ -1,6 +1,8 @@
 """The two descriptions of the Python environment say the same."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -15,7 +17,7 @@ def locked_versions() -> dict[str, str]:
     """Versions for Python 3.11, the one of environment.yml."""
     pins = {}
     for line in (ROOT / "requirements.lock").read_text().splitlines():
-        pin, _, marker = line.partition(" ; ")
+        pin, _, marker = line.removesuffix(" \\").partition(" ; ")  # the hashes follow on lines of their own
         if "python_full_version >= '3.12'" not in marker:
             name, _, version = pin.partition("==")
             pins[name] = version
@@ -40,3 +42,18 @@ def test_all_direct_dependencies_are_in_both() -> None:
     for name in wanted - {"pydoe"}:  # the successor of pyDOE2, from Python 3.12 on
         assert name in locked
         assert name in environment
+
+
+def test_fleet_explains_itself_and_refuses_unknown_names_before_it_gets_anything(tmp_path: Path) -> None:
+    def call(*names: str) -> subprocess.CompletedProcess[str]:
+        variables = {**os.environ, "KNOBSCOPE_FLEET": str(tmp_path / "fleet")}
+        command = ["sh", str(ROOT / "setup/fleet.sh"), *names]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+
+    told = call("--help")
+    assert told.returncode == 0
+    assert {"trixie", "sid", "cassandra", "wiredtiger", "tpcds"} <= set(re.findall(r"fleet\.sh (\w+)", told.stdout))
+    wrong = call("cassandra", "valkey", "mysql")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("unknown: valkey mysql; expected trixie, sid, cassandra")
+    assert not (tmp_path / "fleet").exists()

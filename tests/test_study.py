@@ -6,18 +6,17 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import duckdb
 import pytest
+import studies
 from exported_runs import export_runs, verdicts
 
 from knobscope.cli import main
 from knobscope.specs import load_study
 
-ROOT = Path(__file__).parents[1]
 STUDY = """
 name: tiny
 description: the smallest study that has every part
@@ -36,44 +35,31 @@ screening: {threshold: %(threshold)s, top: 1}
 sweep: {repeats: 2, always: [synchronous, journal_mode, cache_size, page_size]}
 """
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a user's own: specs beside a study, results below."""
-    return make_place(tmp_path_factory.mktemp("study"))
+    return make_project(tmp_path_factory.mktemp("study"))
 
 
-def make_place(folder: Path) -> Path:
-    (folder / "specs" / "studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+def make_project(folder: Path) -> Path:
+    studies.make_folder(folder)
     write_study(folder)
     return folder
 
 
 def write_study(folder: Path, rounds: int = 1, threshold: float = 0.5) -> None:
-    (folder / "specs/studies/tiny.yaml").write_text(STUDY % {"rounds": rounds, "threshold": threshold})
-
-
-def snakemake(folder: Path, *more: str) -> list[str]:
-    return [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)),
-        *("--profile", str(ROOT / "profiles/default"), "--cores", "2", *more),
-        *("--config", "study=specs/studies/tiny.yaml"),
-    ]
+    studies.write_study(folder, "tiny", STUDY % {"rounds": rounds, "threshold": threshold})
 
 
 def run(folder: Path, *more: str) -> str:
-    done = subprocess.run(snakemake(folder, *more), capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout + done.stderr
+    return studies.call(folder, "tiny", *more)
 
 
 def run_ids(folder: Path) -> set[str]:
-    with duckdb.connect(str(folder / "results/tiny/study.duckdb"), read_only=True) as connection:
-        return {row[0] for row in connection.execute("SELECT run_id FROM runs").fetchall()}
+    return {row[0] for row in studies.query(folder, "tiny", "SELECT run_id FROM runs")}
 
 
 def marked_processes(mark: str) -> set[str]:
@@ -88,9 +74,9 @@ def marked_processes(mark: str) -> set[str]:
     return found
 
 
-def test_study_runs_to_a_report_and_a_second_call_does_nothing(place: Path) -> None:
-    run(place)
-    results = place / "results/tiny"
+def test_study_runs_to_a_report_and_a_second_call_does_nothing(project: Path) -> None:
+    run(project)
+    results = project / "results/tiny"
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         statuses = connection.execute("SELECT status, count(*) FROM runs GROUP BY ALL").fetchall()
         differing = connection.execute(
@@ -107,47 +93,57 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(place: Path) -> N
     assert effect is not None
     assert effect[0] > 0  # without waiting for the device SQLite is faster, on any device
     assert "synchronous" in (results / "report.html").read_text()
-    assert "Nothing to be done" in run(place)
+    assert "Nothing to be done" in run(project)
+
+
+def test_what_is_watched_in_addition_is_measured_anew(project: Path) -> None:
+    study = project / "specs/studies/tiny.yaml"
+    text = study.read_text()
+    for addition, phases in (("watch: [syscalls]", {"screen", "sweep"}), ("trace: true", {"sweep"})):
+        study.write_text(f"{text}{addition}\n")
+        made = [line for line in run(project, "-n").splitlines() if line.strip().startswith("output:")]
+        found = {phase for phase in ("screen", "sweep") if any(f"runs/{phase}-0-0" in line for line in made)}
+        assert found and found <= phases  # what lies behind a checkpoint is planned when the checkpoint has run
+    study.write_text(text)
+    assert "Nothing to be done" in run(project, "-n")
 
 
 def test_runs_that_are_exported_and_imported_get_the_same_verdicts(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = place / "results/tiny/study.duckdb"
-    specs = load_study(place / "specs/studies/tiny.yaml", place, runnable=False)
+    ours = project / "results/tiny/study.duckdb"
+    specs = load_study(project / "specs/studies/tiny.yaml", project, runnable=False)
     arguments = export_runs(ours, specs, tmp_path / "csv")
     monkeypatch.chdir(tmp_path)
     assert main(["import", *arguments, "--study", "theirs"]) == 0
     results = tmp_path / "results/theirs"
-    detect = ["detect", "--study", str(results / "specs/studies/theirs.yaml"), "--rules", str(ROOT / "rules/mismatch")]
+    detect = ["detect", "--study", str(results / "specs/studies/theirs.yaml"), "--out", str(tmp_path / "theirs.duckdb")]
     for name, pattern in (("runs", "*/*/*/runs/*"), ("plans", "*/*/*/plan/*"), ("devices", "devices/*")):
         detect += [f"--{name}", *map(str, sorted(results.glob(pattern)))]
-    assert (
-        main([*detect, "--database", str(tmp_path / "theirs.duckdb"), "--out", str(tmp_path / "findings.parquet")]) == 0
-    )
+    assert main(detect) == 0
     assert verdicts(tmp_path / "theirs.duckdb") == verdicts(ours)
     assert verdicts(ours) != []
 
 
-def test_a_stricter_threshold_adds_only_the_missing_round(place: Path) -> None:
-    before = run_ids(place)
-    write_study(place, rounds=2, threshold=0.9999)
-    run(place)
-    assert before < run_ids(place)
-    assert len(run_ids(place)) == len(before) + 11
-    assert "Nothing to be done" in run(place)
+def test_a_stricter_threshold_adds_only_the_missing_round(project: Path) -> None:
+    before = run_ids(project)
+    write_study(project, rounds=2, threshold=0.9999)
+    run(project)
+    assert before < run_ids(project)
+    assert len(run_ids(project)) == len(before) + 11
+    assert "Nothing to be done" in run(project)
 
 
-def test_kill_9_at_random_moments_changes_nothing(place: Path, tmp_path: Path) -> None:
-    folder = make_place(tmp_path / "killed")
+def test_kill_9_at_random_moments_changes_nothing(project: Path, tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "killed")
     (folder / "results/tiny/devices").mkdir(parents=True)
-    shutil.copy(place / "results/tiny/devices/here.json", folder / "results/tiny/devices/here.json")
+    shutil.copy(project / "results/tiny/devices/here.json", folder / "results/tiny/devices/here.json")
     write_study(folder, rounds=2, threshold=0.9999)
     mark = f"KNOBSCOPE_TEST={tmp_path}"
     rng = random.Random(20261121)
     for _ in range(5):
         pipeline = subprocess.Popen(
-            snakemake(folder),
+            studies.command(folder, "tiny"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -162,7 +158,7 @@ def test_kill_9_at_random_moments_changes_nothing(place: Path, tmp_path: Path) -
             time.sleep(0.1)
         assert marked_processes(mark) == set()
     run(folder)
-    assert run_ids(folder) == run_ids(place)
+    assert run_ids(folder) == run_ids(project)
     results = folder / "results/tiny"
     assert list(results.rglob("*.part*")) == []
     for path in (results / "store").glob("*.json"):
@@ -170,10 +166,10 @@ def test_kill_9_at_random_moments_changes_nothing(place: Path, tmp_path: Path) -
 
 
 def test_wrong_specs_end_with_exit_code_2_before_anything_runs(tmp_path: Path) -> None:
-    folder = make_place(tmp_path / "wrong")
+    folder = make_project(tmp_path / "wrong")
     study = folder / "specs/studies/tiny.yaml"
     study.write_text(study.read_text().replace("[off, full]", "[of, full]"))
-    done = subprocess.run(snakemake(folder), capture_output=True, text=True, timeout=120, check=False)
+    done = studies.call_unchecked(folder, "tiny")
     assert done.returncode == 2
     assert "specs/studies/tiny.yaml:" in done.stderr
     assert "synchronous" in done.stderr

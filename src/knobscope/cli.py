@@ -1,45 +1,55 @@
 """The command line: one subcommand per stage, and tools for data you already have."""
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 from knobscope import __version__
 from knobscope.errors import UserError
+from knobscope.examples import EXAMPLES, add_examples
+from knobscope.storage import DamagedFileError, set_aside
 
 __all__ = ["build_parser", "main"]
 
-#: Modules that add subcommands, in the order of the help text. They import heavy packages only when they run.
-_COMMANDS = [
-    "knobscope.specs.command",
-    "knobscope.doctor.command",
-    "knobscope.introspect.command",
-    "knobscope.probe_values.command",
-    "knobscope.plan.command",
-    "knobscope.characterise.command",
-    "knobscope.devices.command",
-    "knobscope.prepare.command",
-    "knobscope.measure.command",
-    "knobscope.select.command",
-    "knobscope.tune.command",
-    "knobscope.detect.command",
-    "knobscope.confirm.command",
-    "knobscope.report.command",
-    "knobscope.watch.command",
-    "knobscope.trace.command",
-    "knobscope.detect.io_command",
-    "knobscope.models.command",
-    "knobscope.export.command",
-    "knobscope.importing.command",
-    "knobscope.replay",
-    "knobscope.rank",
-    "knobscope.trend",
-]
+#: Commands in the order of the help text, and the modules that add them.
+_COMMANDS = {
+    "validate": "knobscope.specs.command",
+    "schema": "knobscope.specs.command",
+    "rules": "knobscope.specs.command",
+    "doctor": "knobscope.doctor.command",
+    "drivers": "knobscope.generators.drivers",
+    "introspect": "knobscope.introspect.command",
+    "startable": "knobscope.startable.command",
+    "plan": "knobscope.plan.command",
+    "characterise": "knobscope.characterise.command",
+    "devices": "knobscope.devices.command",
+    "prepare": "knobscope.prepare.command",
+    "measure": "knobscope.measure.command",
+    "select": "knobscope.select.command",
+    "tune": "knobscope.tune.command",
+    "detect": "knobscope.detect.command",
+    "explain": "knobscope.explain.command",
+    "confirm": "knobscope.confirm.command",
+    "report": "knobscope.report.command",
+    "show": "knobscope.show.command",
+    "watch": "knobscope.watch.command",
+    "judge": "knobscope.detect.judge_command",
+    "trace": "knobscope.trace.command",
+    "io-knobs": "knobscope.detect.io_command",
+    "models": "knobscope.priors.command",
+    "export": "knobscope.export.command",
+    "import": "knobscope.importing.command",
+    "replay": "knobscope.table_commands.replay",
+    "rank": "knobscope.table_commands.rank",
+    "trend": "knobscope.table_commands.trend",
+}
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of one command: the others' modules take half a second."""
     parser = argparse.ArgumentParser(
         prog="knobscope",
         description="Finds the DBMS knobs that matter on a storage device, and where DBMS and device do not fit each "
@@ -47,19 +57,43 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"knobscope {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in _COMMANDS:
+    modules = [_COMMANDS[command]] if command in _COMMANDS else dict.fromkeys(_COMMANDS.values())
+    for module in modules:
         importlib.import_module(module).add_parser(subparsers)
+    for name, parsed in subparsers.choices.items():
+        add_examples(parsed, EXAMPLES.get(name, []))
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 failed, 2 wrong input."""
-    args = build_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    args = build_parser(given[0] if given else None).parse_args(given)
     try:
         return int(args.run(args))
-    except UserError as error:
-        print(f"knobscope: {error}", file=sys.stderr)
+    except DamagedFileError as error:
+        aside = set_aside(error.path)
+        _say(f"{error}; it is now {aside.name}, and the next call makes it anew")
         return 2
+    except UserError as error:
+        _say(str(error))
+        return 2
+    except OSError as error:
+        return _tell_of_system(error)
     except KeyboardInterrupt:
-        print("knobscope: interrupted", file=sys.stderr)
+        _say("interrupted")
         return 130
+
+
+def _tell_of_system(error: OSError) -> int:
+    """Say in a sentence what the system refused (a full disk, a read-only folder), if there is anywhere to say it."""
+    if error.errno is None or isinstance(error, BrokenPipeError):
+        raise error
+    where = f": {error.filename}" if error.filename else ""
+    _say(f"the system refused it: {os.strerror(error.errno)}{where}")
+    return 1
+
+
+def _say(sentence: str) -> None:
+    with contextlib.suppress(OSError):  # standard error may be what is full
+        print(f"knobscope: {sentence}", file=sys.stderr, flush=True)

@@ -5,22 +5,30 @@ anew and a changed comment does nothing.
 """
 
 import fcntl
-import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from knobscope.errors import UserError
-from knobscope.plan import RESPONSIVE, parse_case, screening_blocks
+from knobscope.explain import count_explaining_runs
+from knobscope.identity import data_identity, run_identity, varied_knobs
+from knobscope.plan import RESPONSIVE, case_space, list_left_out, parse_case, screening_blocks
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.recovery import require_writable, set_aside_damaged
+from knobscope.retry import forget_failed_runs
+from knobscope.specs import Case, StudySpecs, load_study, select_fields
+from knobscope.specs.emulation_limits import describe_limits
+from knobscope.storage import read_sealed
 from knobscope.tune import count_runs
 
 __all__ = ["Pipeline"]
 
+#: Folder of notes below .snakemake: where pipelines keep Snakemake's temporary files.
+_TEMPORARY = "knobscope-temporary"
 _DEFAULT_STUDY = "specs/studies/quickstart.yaml"
 #: Copying, starting and stopping around warm-up and measured time, for the estimate only.
 _OVERHEAD_S = 1.5
@@ -34,14 +42,15 @@ class Pipeline:
 
     specs: StudySpecs
     study_file: str
-    home: Path  # of the Snakefile
 
     @classmethod
     def open(cls, config: Dump, workflow: Any) -> "Pipeline":
         """Read the study that ``--config study=...`` names; wrong specs end Snakemake with exit code 2."""
         study_file = str(config.get("study", _DEFAULT_STUDY))
         try:
-            pipeline = cls(load_study(Path(study_file), Path.cwd()), study_file, Path(workflow.basedir))
+            pipeline = cls(load_study(Path(study_file), Path.cwd()), study_file)
+            if not workflow.output_settings.dryrun:
+                require_writable(Path(pipeline.results))
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -49,12 +58,32 @@ class Pipeline:
         os.environ[PIPELINE_VARIABLE] = str(os.getpid())
         for name in ("machine", *(f"device_{device.replace('-', '_')}" for device in pipeline.devices)):
             workflow.global_resources.setdefault(name, 1)
-        _claim_directory()
+        if not workflow.output_settings.dryrun:
+            _claim_directory(workflow.snakemake_tmp_dir)
+            for sentence in set_aside_damaged(Path(pipeline.results)):
+                print(f"knobscope: {sentence}", file=sys.stderr)
+            if config.get("retry_failed"):
+                count = forget_failed_runs(Path(pipeline.results))
+                print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
         print(pipeline.describe(), file=sys.stderr)
+        for device in pipeline.specs.devices.values():
+            for text in describe_limits(device):
+                print(text, file=sys.stderr)
         return pipeline
 
+    def check_versions(self) -> None:
+        """Run what tells the versions of the DBMSs; a study for other ones ends Snakemake with exit code 2.
+
+        Not before something is to be done: a dry run runs no program of a spec.
+        """
+        try:
+            load_study(Path(self.study_file), Path.cwd(), ask_versions=True)
+        except UserError as error:
+            print(f"knobscope: {error}", file=sys.stderr)
+            sys.exit(2)
+
     def describe(self) -> str:
-        """Return in one line how much the study will measure at most."""
+        """Return in one line how much the study will measure at most, then what its sweep leaves out."""
         study = self.specs.study
         cases = len(self.cases)
         seconds = [
@@ -66,16 +95,26 @@ class Pipeline:
         minutes = sum(seconds) * runs * rounds / 60
         screening = f"at most {rounds} screening rounds of {runs} runs each (about {minutes:.0f} min)"
         if self.specs.prior is not None:
-            screening = f"no screening (ranking of model {self.specs.prior.name})"
+            screening = f"no screening (ranking of prior {self.specs.prior.name})"
         tuning = ""
         if study.tune is not None:
             counts = [count_runs(case, study.tune) for case in self.specs.cases]
             minutes = sum(count * each for count, each in zip(counts, seconds, strict=True)) / 60
             tuning = f", then {sum(counts)} runs of tuners (about {minutes:.0f} min)"
-        return (
+        if study.explain is not None:
+            count = count_explaining_runs(self.specs, study.explain)
+            tuning += f", then at most {count} runs on what-if devices (about {count * max(seconds) / 60:.0f} min)"
+        line = (
             f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, "
             f"then {study.sweep.repeats} blocks for the selected knobs{tuning}"
         )
+        return "\n".join([line, *self.describe_left_out()])
+
+    def describe_left_out(self) -> list[str]:
+        """Return a line for each value that the sweep cannot measure, with the reason."""
+        rows = [row for case in self.cases for row in list_left_out(self.specs, case)]
+        lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
+        return list(dict.fromkeys(lines))
 
     @property
     def results(self) -> str:
@@ -104,15 +143,38 @@ class Pipeline:
         """One Snakemake resource per device, of which there is one: a device is used by one job at a time."""
 
         def uses(device: str) -> Any:
-            return lambda wildcards: int(wildcards.case.split("/")[1] == device)
+            return lambda wildcards: int(device in self.case_devices(wildcards.case))
 
         return {f"device_{device.replace('-', '_')}": uses(device) for device in self.devices}
 
+    def case_devices(self, case: str) -> list[str]:
+        """Return the device of the data, and those that parts of it may lie on."""
+        names = parse_case(case)
+        return [names.device, *self.specs.layout_devices(names.dbms)]
+
+    def profiles(self, case: str) -> list[str]:
+        """Return the device profiles of a case, that of the data's device first."""
+        return [f"{self.results}/devices/{device}.json" for device in self.case_devices(case)]
+
+    @property
+    def all_devices(self) -> dict[str, int]:
+        """The resources of all devices, for a job that may use any."""
+        return {f"device_{device.replace('-', '_')}": 1 for device in self.devices}
+
+    @property
+    def judged_database(self) -> str:
+        """The database whose findings `confirm` puts to the test: that of `explain`, where a study asks for it."""
+        return f"{self.results}/{'detected' if self.specs.study.explain is None else 'explained'}.duckdb"
+
+    @property
+    def explain_spec(self) -> Dump:
+        """What the causes depend on, beside the findings and the devices."""
+        return select_fields(self.specs.study, "explain")
+
     @property
     def rule_files(self) -> list[str]:
-        """Mismatch rules of the study: an edited rule judges anew."""
-        folder = os.path.relpath(self.home / "rules/mismatch")
-        return [f"{folder}/{name}.sql" for name in self.specs.study.rules]
+        """Files of the study's mismatch rules: an edited rule judges anew."""
+        return [os.path.relpath(file) for rule in self.specs.rules.values() for file in rule.files]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, that of the last round, or that of the prior."""
@@ -128,7 +190,7 @@ class Pipeline:
         path = ""
         for round_ in range(self.max_rounds):
             path = str(checkpoints.select.get(case=str(case), round=round_).output[0])
-            fit = json.loads(Path(path).read_text())
+            fit = read_sealed(Path(path))
             if fit["stopped"] and self._suffices(fit):
                 break
         return path
@@ -196,71 +258,101 @@ class Pipeline:
         ]
 
     def _last_rounds(self, checkpoints: Any) -> Iterator[tuple[Case, int]]:
-        """Yield each case with its last screening round, -1 when a prior takes the place of all rounds."""
+        """Yield each case with its last screening round, -1 when a prior replaces all rounds."""
         for case in self.cases:
             screened = self.specs.prior is None
             yield case, int(Path(self._last_fit(checkpoints, case)).stem) if screened else -1
 
     def plan_spec(self, case: str) -> Dump:
         """What a screening plan depends on."""
-        study = self.specs.study.model_dump(mode="json", include={"seed", "knobs", "baseline", "sampling"})
-        study["sampling"].pop("max_rounds")
-        dbms = self.specs.dbms[case.split("/", maxsplit=1)[0]]
-        chosen = set(self.specs.study.knobs[dbms.name])
-        return {**study, "definitions": dbms.model_dump(mode="json", include={"knobs": chosen})}
+        return self._planned(case, "plan")
 
     def sweep_spec(self, case: str) -> Dump:
         """What the plan of the sweep depends on."""
-        return {**self.plan_spec(case), "sweep": self.specs.study.sweep.model_dump(mode="json")}
+        return self._planned(case, "sweep")
+
+    def _planned(self, case: str, product: Literal["plan", "sweep", "tune"]) -> Dump:
+        dbms = self.specs.dbms[parse_case(case).dbms]
+        knobs = {name: dbms.knobs[name] for name in varied_knobs(self.specs, dbms.name)}
+        return {
+            "study": select_fields(self.specs.study, product),
+            "dbms": select_fields(dbms.model_copy(update={"knobs": knobs}), product),
+            "facts": case_space(self.specs, parse_case(case)).facts,
+        }
 
     def device_spec(self, device: str) -> Dump:
         """What a device profile depends on."""
-        return {**self.specs.devices[device].model_dump(mode="json"), "mode": self.specs.study.characterise}
-
-    def case_spec(self, case: str) -> Dump:
-        """What the runs of a case depend on."""
-        dbms, device, workload = case.split("/")
-        generator = self.specs.generators.get(self.specs.workloads[workload].generator)
         return {
-            "dbms": self.specs.dbms[dbms].model_dump(mode="json", exclude={"description"}),
-            "device": self.specs.devices[device].model_dump(mode="json", exclude={"description"}),
-            "workload": self.specs.workloads[workload].model_dump(mode="json", exclude={"description"}),
-            "generator": generator.model_dump(mode="json", exclude={"description"}) if generator else None,
-            "monitor": self.specs.study.monitor,
+            "device": select_fields(self.specs.devices[device], "profile"),
+            "study": select_fields(self.specs.study, "profile"),
         }
+
+    def data_spec(self, case: str) -> Dump:
+        """What the loaded data of a case depends on, beside the plan."""
+        dbms, device, workload = (getattr(self.specs, kind) for kind in ("dbms", "devices", "workloads"))
+        names = parse_case(case)
+        generator = self.specs.generators.get(workload[names.workload].generator)
+        knobs = varied_knobs(self.specs, names.dbms)
+        return {
+            **data_identity(dbms[names.dbms], workload[names.workload], generator, knobs),
+            "device": select_fields(device[names.device], "run"),
+        }
+
+    def run_spec(self, case: str, phase: str) -> Dump:
+        """What the runs of a case depend on, beside the plan."""
+        names = parse_case(case)
+        return run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
 
     def prior_spec(self, case: str) -> Dump:
         """What a fit depends on that comes from a prior."""
-        dbms, _, workload = case.split("/")
-        prior = self.specs.prior.model_dump(mode="json") if self.specs.prior else {}
-        knobs = sorted(self.specs.study.knobs[dbms])
-        workload_class = self.specs.workloads[workload].class_
-        return {"prior": prior, "knobs": knobs, "class": workload_class, "top": self.specs.study.screening.top}
+        names = parse_case(case)
+        return {
+            "prior": self.specs.prior.model_dump(mode="json") if self.specs.prior else {},
+            "knobs": sorted(self.specs.study.knobs[names.dbms]),
+            "workload": select_fields(self.specs.workloads[names.workload], "prior"),
+            "dbms": select_fields(self.specs.dbms[names.dbms], "prior"),
+            "study": select_fields(self.specs.study, "prior"),
+        }
 
     def tune_spec(self, case: str) -> Dump:
         """What the tuners of a case depend on, beside its ranking."""
-        tune = self.specs.study.tune.model_dump(mode="json") if self.specs.study.tune else {}
-        return {**self.case_spec(case), **self.plan_spec(case), "tune": tune}
+        return {"runs": self.run_spec(case, "tune"), "tuners": self._planned(case, "tune")}
 
     @property
     def fit_spec(self) -> Dump:
         """What a fit depends on, beside the runs."""
-        return self.specs.study.model_dump(mode="json", include={"screening", "seed"})
+        return select_fields(self.specs.study, "fit")
 
     @property
     def detect_spec(self) -> Dump:
         """What the verdicts depend on, beside the runs."""
-        return self.specs.study.model_dump(mode="json", include={"rules", "thresholds"})
+        knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
+        return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
 
 
-def _claim_directory() -> None:
-    """Take over from a pipeline that was killed: remove its Snakemake locks when nobody holds ours any more."""
+def _claim_directory(temporary: Path) -> None:
+    """Take over from pipelines that were killed: remove Snakemake's locks and temporary folders when none runs here.
+
+    Each pipeline holds our lock, shared, until it ends, whatever study it is of: who gets it alone is the only one.
+    `temporary` is the folder of this pipeline, which the next one removes if this one cannot.
+    """
     directory = Path(".snakemake")
     directory.mkdir(exist_ok=True)
-    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held until this process ends
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for lock in (directory / "locks").glob("*.lock"):
+            lock.unlink()
+        for note in (directory / _TEMPORARY).glob("*"):
+            _remove_temporary(Path(note.read_text(encoding="utf-8")))
+            note.unlink()
     except BlockingIOError:
-        return  # another pipeline is at work here; Snakemake's own locks decide
-    for lock in (directory / "locks").glob("*.lock"):
-        lock.unlink()
+        pass  # another pipeline is at work here; Snakemake's own locks decide
+    fcntl.flock(claim, fcntl.LOCK_SH)
+    (directory / _TEMPORARY).mkdir(exist_ok=True)
+    (directory / _TEMPORARY / temporary.name).write_text(str(temporary), encoding="utf-8")
+
+
+def _remove_temporary(folder: Path) -> None:
+    if folder.name.startswith("snakemake") and folder.is_dir() and folder.lstat().st_uid == os.geteuid():
+        shutil.rmtree(folder)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from knobscope.cli import build_parser
+from knobscope.examples import EXAMPLES
 
 __all__ = ["render_reference"]
 
@@ -24,6 +25,7 @@ def render_reference() -> str:
     for name, command in commands.choices.items():
         parts += [f"\n## {name}\n\n{command.description or summaries[name]}\n", "| argument | meaning |\n|---|---|"]
         parts += _rows(command)
+        parts += ["", "```sh", *EXAMPLES.get(name, []), "```"]
     return "\n".join(parts) + "\n"
 
 

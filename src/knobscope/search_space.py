@@ -69,12 +69,12 @@ class SearchSpace:
     @property
     def default(self) -> Configuration:
         """The default configuration."""
-        return dict(self.space.baseline)
+        return dict(self.space.default)
 
     @property
     def constraints(self) -> dict[str, str]:
         """Knob -> `requires`, for all knobs of the configuration that have one."""
-        knobs = {name: self.dbms.knobs[name].requires for name in self.space.baseline}
+        knobs = {name: self.dbms.knobs[name].requires for name in self.space.default}
         return {name: text for name, text in knobs.items() if text is not None}
 
     def complete(self, chosen: Mapping[str, Value]) -> Configuration:
@@ -96,23 +96,23 @@ def search_space(
     order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
     risky = [] if with_durability else [name for name in order if knobs[name].durability]
     chosen = [name for name in order if name not in risky][:top]
-    parameters = tuple(_parameter(name, knobs[name], choices[name], space.baseline[name]) for name in chosen)
-    fixed = {name: value for name, value in space.baseline.items() if name not in chosen}
+    parameters = tuple(_parameter(name, knobs[name], choices[name], space.default[name]) for name in chosen)
+    fixed = {name: value for name, value in space.default.items() if name not in chosen}
     return SearchSpace(case, space.dbms, parameters, fixed, tuple(risky), space)
 
 
-def _parameter(name: str, knob: Knob, choice: KnobChoice | None, baseline: Value) -> Parameter:
+def _parameter(name: str, knob: Knob, choice: KnobChoice | None, default: Value) -> Parameter:
     if knob.range is None:
         known = list(knob.values or [False, True])
         listed = choice.values if choice is not None and choice.values is not None else known
-        return Parameter(name, knob, baseline, choices=tuple(value for value in known if value in [*listed, baseline]))
+        return Parameter(name, knob, default, choices=tuple(value for value in known if value in [*listed, default]))
     if choice is not None and choice.values is not None:
-        values = [knob.canonical(value) for value in [*choice.values, baseline]]
+        values = [knob.canonical(value) for value in [*choice.values, default]]
     else:
         ends = choice.range if choice is not None and choice.range is not None else knob.range
-        values = [knob.canonical(value) for value in [*ends, *knob.special, baseline]]
+        values = [knob.canonical(value) for value in [*ends, *knob.special, default]]
     special = tuple(dict.fromkeys(value for value in values if value in knob.special))
     numbers: list[Any] = [value for value in values if value not in knob.special]
     if len(set(numbers)) < 2:  # a number of one value and special ones is a choice between them
-        return Parameter(name, knob, baseline, choices=tuple(dict.fromkeys([*numbers, *special])))
-    return Parameter(name, knob, baseline, min(numbers), max(numbers), special)
+        return Parameter(name, knob, default, choices=tuple(dict.fromkeys([*numbers, *special])))
+    return Parameter(name, knob, default, min(numbers), max(numbers), special)

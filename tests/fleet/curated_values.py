@@ -10,7 +10,6 @@ from knobscope.devices import find_block_device
 from knobscope.generators import read_back
 from knobscope.measure.run import Bench, measure_run
 from knobscope.prepare import load_session, load_values_of, prepare_snapshot
-from knobscope.processes import supervise
 from knobscope.servers import Instance, Server, initialise_data, open_instance
 from knobscope.specs import Dbms, Value, Workload, read_spec
 from knobscope.watch import open_watch
@@ -42,7 +41,7 @@ def values_in_force(instance: Instance, workload: Workload, configuration: Mappi
     with Server(instance, life, configuration, instance.data.parent / "log") as server:
         server.wait_ready()
         session = load_session(instance, workload, [], list(configuration), threads=1)
-        effective = dict(read_back(session, supervise).effective)
+        effective = dict(read_back(session, instance.start).effective)
         server.stop()
         assert not server.is_alive
     return effective

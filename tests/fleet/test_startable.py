@@ -1,4 +1,4 @@
-"""`knobscope probe-values` on real servers: what the catalogue allows and the server refuses, and what it clamps."""
+"""`knobscope startable` on real servers: what the catalogue allows and the server refuses, and what it clamps."""
 
 import json
 import shutil
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
-from knobscope.probe_values import open_trials
 from knobscope.specs import Dbms, read_spec
+from knobscope.startable import open_trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,16 +22,16 @@ def shelf(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def probe(shelf: Path, dbms: str, *knobs: str) -> dict[str, Any]:
+def find(shelf: Path, dbms: str, *knobs: str) -> dict[str, Any]:
     named = [word for knob in knobs for word in ("--knob", knob)]
-    assert main(["probe-values", dbms, *named, "--root", str(shelf)]) == 0
+    assert main(["startable", dbms, *named, "--root", str(shelf)]) == 0
     (file,) = (shelf / "specs/startable").glob(f"{dbms}-*.json")
     content: dict[str, Any] = json.loads(file.read_text())
     return content
 
 
 def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path) -> None:
-    record = probe(shelf, "mariadb", "innodb_buffer_pool_size")
+    record = find(shelf, "mariadb", "innodb_buffer_pool_size")
     pool = record["knobs"]["innodb_buffer_pool_size"]
     assert record["version"].startswith("10.11.")
     assert pool["asked"] == [2097152, 536870912]
@@ -41,21 +41,39 @@ def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path
 
 
 def test_what_is_recorded_is_not_started_again(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = probe(shelf, "redis", "hz")
+    first = find(shelf, "redis", "hz")
     assert first["knobs"]["hz"] == {"asked": [1, 500], "startable": [1, 500]}
     capsys.readouterr()
-    second = probe(shelf, "redis", "hz", "io-threads")
+    second = find(shelf, "redis", "hz", "io-threads")
     words = capsys.readouterr().err
     assert "[1/2] hz: recorded already" in words
     assert "[2/2] io-threads: starts in" in words
     assert second["knobs"]["hz"] == first["knobs"]["hz"]
 
 
+def test_a_record_of_another_version_stays_as_it_is(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A call for one knob on another minor version used to overwrite the whole shipped record."""
+    shipped = json.loads((ROOT / "specs/startable/redis-7.json").read_text())
+    other = shelf / "specs/startable/redis-7.json"
+    other.parent.mkdir()
+    other.write_text(json.dumps({**shipped, "version": "7.0.0"}))
+    before = other.read_text()
+    assert main(["startable", "redis", "--knob", "hz", "--root", str(shelf)]) == 0
+    told = capsys.readouterr()
+    assert "redis-7.json is of version 7.0.0 and stays as it is" in told.err
+    assert other.read_text() == before
+    beside = json.loads(Path(told.out.strip()).read_text())
+    assert Path(told.out.strip()).name == f"redis-{beside['version']}.json"
+    assert list(beside["knobs"]) == ["hz"]
+    assert main(["startable", "redis", "--knob", "io-threads", "--root", str(shelf)]) == 0
+    assert list(json.loads(Path(told.out.strip()).read_text())["knobs"]) == ["hz", "io-threads"]
+
+
 def test_a_clamped_value_is_told(shelf: Path) -> None:
     text = (shelf / "specs/dbms/redis.yaml").read_text()
     assert text.count("range: [1, 500]") == 1
     (shelf / "specs/dbms/redis.yaml").write_text(text.replace("range: [1, 500]", "range: [1, 100000]"))
-    assert probe(shelf, "redis", "hz")["knobs"]["hz"]["read_back"] == {"100000": "500"}
+    assert find(shelf, "redis", "hz")["knobs"]["hz"]["read_back"] == {"100000": "500"}
 
 
 def test_nothing_is_left_behind() -> None:
@@ -63,5 +81,5 @@ def test_nothing_is_left_behind() -> None:
     with open_trials(redis) as trials:
         assert trials.refuse("io-threads", 1) is None
         assert "argument must be between" in str(trials.refuse("io-threads", 1000))
-        assert {path.name for path in trials.place.iterdir()} == {"empty", "init.log"}
-    assert not trials.place.exists()
+        assert {path.name for path in trials.folder.iterdir()} == {"empty", "init.log"}
+    assert not trials.folder.exists()

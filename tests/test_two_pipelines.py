@@ -1,0 +1,78 @@
+"""Two pipelines in one folder: the second one takes nothing away from the first, until that is gone."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from knobscope.pipeline import _claim_directory
+_claim_directory(Path(sys.argv[1]))
+print("claimed", flush=True)
+time.sleep(60)
+"""
+CLAIM = HOLD.replace("time.sleep(60)", "")
+ELSEWHERE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A working directory in which a pipeline has Snakemake's lock and a temporary folder."""
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    (tmp_path / ".snakemake/locks/0.input.lock").write_text("results/x")
+    (tmp_path / "snakemake-first").mkdir()
+    (tmp_path / "snakemake-second").mkdir()
+    return tmp_path
+
+
+@contextmanager
+def claimed(directory: Path, prefix: list[str]) -> Iterator[None]:
+    """Let a process take the directory, and kill it at the end."""
+    command = [*prefix, sys.executable, "-c", HOLD, str(directory / "snakemake-first")]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "claimed\n"
+        yield
+        process.kill()
+
+
+def claim(directory: Path) -> None:
+    command = [sys.executable, "-c", CLAIM, str(directory / "snakemake-second")]
+    subprocess.run(command, cwd=directory, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("prefix", [[], ELSEWHERE], ids=["beside it", "in another PID namespace"])
+def test_a_newcomer_takes_over_from_a_killed_pipeline_only(directory: Path, prefix: list[str]) -> None:
+    lock, temporary = directory / ".snakemake/locks/0.input.lock", directory / "snakemake-first"
+    with claimed(directory, prefix):
+        lock.write_text("results/x")  # Snakemake makes it after the directory was claimed
+        claim(directory)
+        assert lock.exists()
+        assert temporary.exists()
+    deadline = time.monotonic() + 10
+    while (
+        lock.exists() and time.monotonic() < deadline
+    ):  # what runs in a namespace ends a moment after its first process
+        claim(directory)
+    assert not lock.exists()
+    assert not temporary.exists()
+
+
+def test_a_note_of_something_else_removes_nothing(directory: Path) -> None:
+    notes = directory / ".snakemake/knobscope-temporary"
+    notes.mkdir()
+    precious = directory / "results"
+    precious.mkdir()
+    for name, content in {"a": "", "b": str(precious), "c": "/nowhere/snakemake-x", "d": "snakemake\0"}.items():
+        (notes / name).write_text(content)
+    claim(directory)
+    assert precious.exists()
+    assert {note.name for note in notes.iterdir()} == {"snakemake-second"}
