@@ -34,6 +34,7 @@ _COMMANDS = {
     "explain": "knobscope.explain.command",
     "confirm": "knobscope.confirm.command",
     "report": "knobscope.report.command",
+    "finding": "knobscope.finding.command",
     "show": "knobscope.show.command",
     "watch": "knobscope.watch.command",
     "judge": "knobscope.detect.judge_command",

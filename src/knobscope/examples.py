@@ -39,6 +39,7 @@ EXAMPLES: dict[str, list[str]] = {
     "report": [
         f"knobscope report {_STUDY} --database {_RESULTS}/study.duckdb --out report.html --figures figures",
     ],
+    "finding": ["knobscope finding quickstart", "knobscope finding quickstart 1 --out for-developers"],
     "show": ["knobscope show 3f2a", "knobscope show 3f2a --study quickstart --html run.html"],
     "watch": [
         "knobscope watch -- fio --name=x --rw=randwrite --bs=8k --size=64m --fsync=1 --unlink=1",

@@ -349,3 +349,12 @@ class Study:
         with duckdb.connect(str(self.database), read_only=True) as connection:
             found = run_rules(connection, replace(self.specs, rules=rules))
         return pd.DataFrame([row for row in found if row["rule"] == rule], columns=list(TABLES["findings"]))
+
+
+def verdicts(findings: pd.DataFrame) -> dict[tuple[str, str], str]:
+    return {(row.knob, row.value): row.verdict for row in findings.itertuples()}
+
+
+def only_row(findings: pd.DataFrame) -> Any:
+    assert len(findings) == 1
+    return next(findings.itertuples())

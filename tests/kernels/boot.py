@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def boot(kernel: Path, results: Path, *, is_short: bool) -> dict[str, Any]:
         for disk in disks:
             disk.touch()
             os.truncate(disk, 512 << 20)
-        checks = f"cd {HERE} && {sys.executable} checks.py /tmp/results{' --short' if is_short else ''}"
+        checks = shlex.join([sys.executable, str(HERE / "checks.py"), "/tmp/results", *["--short"][:is_short]])
         with log.open("wb") as output:
             command = ["timeout", str(_TIMEOUT_S), *describe_machine(kernel, work, disks, results, checks)]
             subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)

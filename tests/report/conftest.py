@@ -4,7 +4,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from simulated_study import build_study, change_study, make_specs
+from simulated_specs import make_specs
+from simulated_study import build_study, change_study
 
 from knobscope.specs import StudySpecs
 from knobscope.tables import TABLES

@@ -2,7 +2,7 @@ import math
 from datetime import datetime
 
 import pytest
-from simulated_study import make_specs
+from simulated_specs import make_specs
 
 from knobscope import formats as words
 

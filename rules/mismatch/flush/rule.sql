@@ -12,25 +12,29 @@
 -- Penalty: throughput of the better value / that of the worse.
 -- Cannot see: writes that force their own data to storage (FUA), which are no flushes; waiting for a flush of somebody
 --        else; flushes that are slower than that of 4 KiB for what they store.
-WITH compared AS (
-    SELECT v.dbms, v.device, v.workload, v.watched, t.* EXCLUDE (dbms, device, workload),
-        CASE WHEN v.obstacle IS NULL AND coalesce(flush_p50_us, fsync_p50_us) IS NULL THEN 'no_profile' ELSE v.obstacle END AS blind,
+WITH seen AS (
+    SELECT dbms, device, workload, watched,
         coalesce(flush_p50_us, fsync_p50_us) AS flush_us,
+        coalesce(obstacle, CASE WHEN flush_us IS NULL THEN 'no_profile' END) AS blind
+    FROM visibility LEFT JOIN device_profile USING (device)
+),
+
+-- Cases in which nothing hinders an answer.
+throughput AS (
+    FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
+),
+
+compared AS (
+    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+        flush_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
         b.estimate AS written, b.low AS written_low, b.high AS written_high
-    FROM visibility v
-    LEFT JOIN device_profile d USING (device)
-    LEFT JOIN effects t
-        ON t.metric = 'throughput_ops' AND v.obstacle IS NULL AND coalesce(flush_p50_us, fsync_p50_us) IS NOT NULL
-        AND (t.dbms, t.device, t.workload) = (v.dbms, v.device, v.workload)
-    LEFT JOIN effects f
-        ON f.metric = 'flushes_per_op'
-        AND (f.dbms, f.device, f.workload, f.knob, f.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects b
-        ON b.metric = 'write_bytes_per_op'
-        AND (b.dbms, b.device, b.workload, b.knob, b.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    FROM seen
+    LEFT JOIN throughput t USING (dbms, device, workload)
+    LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('write_bytes_per_op') b USING (dbms, device, workload, knob, value)
 ),
 
 -- Everything from the side of the slower setting: `slow_us` is the time per operation that it takes more.

@@ -52,9 +52,7 @@ tried AS (
             coalesce(estimate, '-infinity'::DOUBLE)
         ) FILTER (NOT confined) AS best
     FROM judged j
-    LEFT JOIN effects e
-        ON e.metric = 'throughput_ops'
-        AND (e.dbms, e.device, e.workload, e.knob, e.value) = (j.dbms, j.device, j.workload, j.knob, j.value)
+    LEFT JOIN effects_on('throughput_ops') e USING (dbms, device, workload, knob, value)
     WHERE j.knob IS NOT NULL AND busy >= getvariable('least_busy')
     GROUP BY ALL
 ),

@@ -12,9 +12,19 @@
 --        origin (each said once per case); no interval, or too wide a one, for throughput, CPU or both shares.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
-WITH compared AS (
-    SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, t.* EXCLUDE (dbms, device, workload),
-        d.random_sequential_ratio,
+WITH seen AS (
+    SELECT dbms, device, workload, watched, random_sequential_ratio, obstacle AS blind
+    FROM visibility LEFT JOIN device_profile USING (device)
+),
+
+-- Cases in which nothing hinders an answer.
+throughput AS (
+    FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
+),
+
+compared AS (
+    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+        random_sequential_ratio,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
         w.reference AS write_before,
@@ -25,26 +35,13 @@ WITH compared AS (
         -- Microseconds per operation, of the slower side beyond the faster one.
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us
-    FROM visibility v
-    LEFT JOIN device_profile d USING (device)
-    LEFT JOIN effects t
-        ON t.metric = 'throughput_ops' AND v.obstacle IS NULL
-        AND (t.dbms, t.device, t.workload) = (v.dbms, v.device, v.workload)
-    LEFT JOIN effects c
-        ON c.metric = 'cpu_s_per_op'
-        AND (c.dbms, c.device, c.workload, c.knob, c.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects w
-        ON w.metric = 'write_sequential_share'
-        AND (w.dbms, w.device, w.workload, w.knob, w.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects r
-        ON r.metric = 'read_sequential_share'
-        AND (r.dbms, r.device, r.workload, r.knob, r.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects f
-        ON f.metric = 'flushes_per_op'
-        AND (f.dbms, f.device, f.workload, f.knob, f.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects n
-        ON n.metric = 'writes_per_op'
-        AND (n.dbms, n.device, n.workload, n.knob, n.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    FROM seen
+    LEFT JOIN throughput t USING (dbms, device, workload)
+    LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('write_sequential_share') w USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('read_sequential_share') r USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
 ),
 
 judged AS (

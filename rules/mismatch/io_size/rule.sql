@@ -13,14 +13,22 @@
 --        that changes it; a special value whose number of such writes would decide.
 -- Penalty: throughput of the better value / that of the worse.
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. That is for confirm.
-WITH compared AS (
-    SELECT v.dbms, v.device, v.workload, v.watched, t.* EXCLUDE (dbms, device, workload),
+WITH seen AS (
+    SELECT dbms, v.device, workload, watched, write_unit_bytes,
+        coalesce(
+            obstacle, CASE WHEN d.device IS NULL THEN 'no_profile' WHEN write_unit_bytes IS NULL THEN 'no_unit' END
+        ) AS blind
+    FROM visibility v LEFT JOIN device_profile d ON d.device = v.device
+),
+
+-- Cases in which nothing hinders an answer.
+throughput AS (
+    FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
+),
+
+compared AS (
+    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
         write_unit_bytes,
-        CASE
-            WHEN v.obstacle IS NULL AND d.device IS NULL THEN 'no_profile'
-            WHEN v.obstacle IS NULL AND write_unit_bytes IS NULL THEN 'no_unit'
-            ELSE v.obstacle
-        END AS blind,
         s.estimate AS share, s.low AS share_low, s.high AS share_high, s.q_value AS share_q,
         s.reference AS share_before,
         n.estimate AS number, n.low AS number_low, n.high AS number_high, n.q_value AS number_q,
@@ -28,17 +36,10 @@ WITH compared AS (
         sign(t.step) AS direction,
         getvariable('min_effect') AS share_matters,
         getvariable('min_effect') * n.reference AS number_matters
-    FROM visibility v
-    LEFT JOIN device_profile d USING (device)
-    LEFT JOIN effects t
-        ON t.metric = 'throughput_ops' AND v.obstacle IS NULL AND write_unit_bytes IS NOT NULL
-        AND (t.dbms, t.device, t.workload) = (v.dbms, v.device, v.workload)
-    LEFT JOIN effects s
-        ON s.metric = 'unaligned_write_share'
-        AND (s.dbms, s.device, s.workload, s.knob, s.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
-    LEFT JOIN effects n
-        ON n.metric = 'unaligned_writes_per_op'
-        AND (n.dbms, n.device, n.workload, n.knob, n.value) = (v.dbms, v.device, v.workload, t.knob, t.value)
+    FROM seen
+    LEFT JOIN throughput t USING (dbms, device, workload)
+    LEFT JOIN effects_on('unaligned_write_share') s USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('unaligned_writes_per_op') n USING (dbms, device, workload, knob, value)
 ),
 
 judged AS (

@@ -15,6 +15,7 @@ from knobscope.detect.effects import add_effects, effects_of_case
 from knobscope.detect.evidence import RunsBehind, find_runs_behind
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
+from knobscope.detect.mismatches import Mismatch, merge_findings
 from knobscope.detect.order import steps_from, value_text
 from knobscope.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.detect.views import MACROS, VIEWS
@@ -26,6 +27,7 @@ __all__ = [
     "RULE_COLUMNS",
     "VIEWS",
     "Metric",
+    "Mismatch",
     "RunsBehind",
     "StudyFiles",
     "add_effects",
@@ -35,6 +37,7 @@ __all__ = [
     "effects_of_case",
     "find_runs_behind",
     "io_marks_comparison",
+    "merge_findings",
     "read_findings",
     "run_rules",
     "steps_from",

@@ -14,7 +14,7 @@ from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
 from knobscope.detect.order import level_text
 from knobscope.detect.tuning import add_tuned
-from knobscope.detect.views import MACROS, VIEWS
+from knobscope.detect.views import MACROS, TABLE_MACROS, VIEWS
 from knobscope.errors import UserError
 from knobscope.plan import list_left_out
 from knobscope.specs import StudySpecs
@@ -97,6 +97,8 @@ def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
         connection.execute(statement)
     for signature, body in MACROS.items():
         connection.execute(f"CREATE MACRO {signature} AS ({body})")
+    for signature, body in TABLE_MACROS.items():
+        connection.execute(f"CREATE MACRO {signature} AS TABLE {body}")
     for name, query in VIEWS.items():
         connection.execute(f"CREATE VIEW {name} AS {query}")
 

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 RULE_COLUMNS = {
     name: kind
     for name, kind in TABLES["findings"].items()
-    if name not in ("rule", "sentence", "confirmed", "confirmation")
+    if name not in ("rule", "cause", "sentence", "confirmed", "confirmation")
 }
 _REQUIRED = ("dbms", "device", "workload", "verdict")
 #: What a finding has before anybody tests its cause.
@@ -57,7 +57,9 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> lis
             if _is_throttle(specs, row) and row["verdict"] == "mismatch":
                 row.update(verdict="none", penalty=None)
                 sentence = f"{row['knob']} is there to hold I/O back, so that it does is no mismatch. {sentence}"
-            row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), sentence=sentence, **_UNCONFIRMED)
+            cause = rule.about.cause.factor if rule.about.cause else None
+            row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
+            row.update(_UNCONFIRMED)
         for row in rows:
             marks = ", ".join("?" * len(TABLES["findings"]))
             values = [row[name] for name in TABLES["findings"]]

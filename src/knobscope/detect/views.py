@@ -1,6 +1,6 @@
 """Views and macros of a study's database, for mismatch rules and for people who query it."""
 
-__all__ = ["MACROS", "VIEWS"]
+__all__ = ["MACROS", "TABLE_MACROS", "VIEWS"]
 
 #: Created in this order. Facts of the block layer come only from runs that BPF watched without losing events.
 VIEWS: dict[str, str] = {
@@ -205,4 +205,10 @@ MACROS: dict[str, str] = {
         CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'
              WHEN estimate IS NULL THEN 'outside' ELSE 'few_runs' END
     """,
+}
+
+#: Tables with an argument, which rules share.
+TABLE_MACROS: dict[str, str] = {
+    # Effects of all values on one metric, to be joined by case, knob and value.
+    "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
 }

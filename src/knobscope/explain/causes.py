@@ -26,6 +26,8 @@ _PROPERTIES = {
     "sequentiality": (),
 }
 
+_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names}
+
 Conclusion = Literal["cause", "several", "not_the_device", "undecided"]
 
 
@@ -139,11 +141,15 @@ class Answer:
 def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dict[str, Any]:
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
-    Where the named cause is refuted, also its `sentence`, which says so.
+    Where the named cause is refuted, also its `sentence`, which says so; where none was named and one was found, also
+    `cause`.
     """
     said = answer.describe()
     if cause is None:
-        return {"confirmed": "found" if answer.conclusion == "cause" else "not_tested", "confirmation": said}
+        if answer.conclusion != "cause":
+            return {"confirmed": "not_tested", "confirmation": said}
+        found = answer.causes[0][0]
+        return {"confirmed": "found", "cause": _BLAMED.get(found, found), "confirmation": said}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
         return {"confirmed": "not_tested", "confirmation": said}

@@ -168,6 +168,11 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     effect_high: Annotated[Real | None, "Upper end of its 95 % interval."]
     penalty: Annotated[Real | None, "How much it costs, as the rule defines it; the order of the findings."]
     evidence: Annotated[Text | None, "JSON: the figures that it is judged by."]
+    cause: Annotated[
+        Text | None,
+        "What the rule blames (`write_size`, `flush`, `parallelism`, `sequentiality`); where it blames nothing, the "
+        "property of the device that an experiment found, by the same names where there is one.",
+    ]
     sentence: Annotated[Text, "The finding in words."]
     confirmed: Annotated[
         Text | None,

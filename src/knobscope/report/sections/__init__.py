@@ -3,7 +3,7 @@
 from knobscope.report.sections.devices import DevicesSection, build_devices
 from knobscope.report.sections.effects import EffectsSection, build_effects
 from knobscope.report.sections.files import FilesSection, build_files
-from knobscope.report.sections.findings import FindingsSection, build_findings
+from knobscope.report.sections.findings import FindingsSection, build_findings, draw_pictures
 from knobscope.report.sections.head import Head, build_head
 from knobscope.report.sections.io_related import IoRelated, build_io_related
 from knobscope.report.sections.ranking import RankingSection, build_ranking
@@ -29,4 +29,5 @@ __all__ = [
     "build_ranking",
     "build_runs",
     "build_tuning",
+    "draw_pictures",
 ]

@@ -1,4 +1,7 @@
-"""Section "Findings": mismatches as cards with evidence, then what is sound, then what could not be judged."""
+"""Section "Findings": mismatches as cards with evidence, then what is sound, then what could not be judged.
+
+A card is a mismatch with all its findings, whatever rule, device, workload and value they are of.
+"""
 
 import json
 import math
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from knobscope.detect import Mismatch, merge_findings
 from knobscope.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
 from knobscope.report.figures import Figure, slug
 from knobscope.report.sections.effects import forest_figure
@@ -21,7 +25,7 @@ from knobscope.report.sections.evidence import (
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case, RuleEffect, RuleSpec
 
-__all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings"]
+__all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
 
 #: More cards than this get no pictures: the page stays small enough to be sent around.
 _MOST_PICTURED = 24
@@ -30,9 +34,12 @@ _CONFIRMED = {"yes": "confirmed", "found": "found on what-if devices", "not_test
 
 @dataclass(frozen=True)
 class CardValue:
-    """One value of the knob of a card: what it costs, how sure that is, and why."""
+    """One finding of a card: what it costs, how sure that is, and why."""
 
+    rule: str  # its title; empty where the card has one rule
+    where: str  # device and workload; empty where the card has one of each
     value: str
+    effect_label: str
     effect: str
     interval: str
     penalty: str
@@ -45,17 +52,17 @@ class CardValue:
 
 @dataclass(frozen=True)
 class Card:
-    """A mismatch: one rule, one knob, one case; the costliest value comes first."""
+    """A mismatch: one knob of one DBMS, and one cause; the costliest finding comes first."""
 
+    number: int
     anchor: str
-    rule: str
+    rules: str
     title: str
     question: str
     case: str
-    device: str
+    devices: list[str]
     knob: str
     subject: str  # what it is about, where it has no knob
-    effect_label: str
     durability: bool
     values: list[CardValue]
     pictures: list[Figure]
@@ -98,7 +105,12 @@ class FindingsSection:
 
     @property
     def mismatches(self) -> int:
-        """Number of mismatches, values counted one by one."""
+        """Number of mismatches; each may have several findings."""
+        return len(self.cards)
+
+    @property
+    def symptoms(self) -> int:
+        """Number of findings that these mismatches consist of."""
         return sum(len(card.values) for card in self.cards)
 
     @property
@@ -115,12 +127,8 @@ def build_findings(data: StudyData) -> FindingsSection:
         "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
     )
     order = list(data.specs.rules)
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        if row["verdict"] == "mismatch" and row["confirmed"] != "no":
-            groups.setdefault(tuple(row[key] for key in ("rule", "dbms", "device", "workload", "knob")), []).append(row)
     return FindingsSection(
-        cards=[_card(data, members, index) for index, members in enumerate(groups.values())],
+        cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
         withdrawn=[_judged(data, row) for row in rows if row["verdict"] == "mismatch" and row["confirmed"] == "no"],
         sound=[_judged(data, row) for row in rows if row["verdict"] == "none"],
         unjudged=[_judged(data, row) for row in rows if row["verdict"] not in ("mismatch", "none")],
@@ -198,36 +206,40 @@ def _log_ratio(change: float | None) -> float | None:
     return None if change is None or change <= -1 else math.log1p(change)
 
 
-def _card(data: StudyData, rows: list[Row], index: int) -> Card:
-    worst, case = rows[0], _case_of(rows[0])
+def _card(data: StudyData, mismatch: Mismatch) -> Card:
+    worst = mismatch.worst
     about = _about(data, worst["rule"])
-    anchor = slug("finding", index + 1, worst["rule"], worst["knob"] or "")
-    pictures = list(_pictures(data, worst, anchor)) if index < _MOST_PICTURED else []
-    knob = data.knob(case.dbms, worst["knob"])
+    anchor = slug("finding", mismatch.number, worst["rule"], mismatch.knob or "")
+    is_pictured = mismatch.number <= _MOST_PICTURED
+    pictures = list(draw_pictures(data, worst, anchor)) if is_pictured else []
+    knob = data.knob(worst["dbms"], mismatch.knob)
     return Card(
+        number=mismatch.number,
         anchor=anchor,
-        rule=worst["rule"],
+        rules=", ".join(mismatch.names("rule")),
         title=about.title,
-        question=about.question,
-        case=name_case(case),
-        device=case.device,
-        knob=worst["knob"] or "",
-        subject="" if worst["knob"] else about.subject,
-        effect_label=about.effect.label,
-        durability=knob is not None and any(knob.risks(row["value"]) for row in rows if row["value"]),
-        values=[_card_value(data, row) for row in rows],
+        question=about.question if len(mismatch.names("rule")) == 1 else "",
+        case=" · ".join(", ".join(mismatch.names(column)) for column in ("dbms", "device", "workload")),
+        devices=mismatch.names("device"),
+        knob=mismatch.knob or "",
+        subject="" if mismatch.knob else about.subject,
+        durability=knob is not None and any(knob.risks(row["value"]) for row in mismatch.findings if row["value"]),
+        values=[_card_value(data, mismatch, row) for row in mismatch.findings],
         pictures=pictures[:2],
         more=pictures[2:],
-        no_pictures=""
-        if pictures or index < _MOST_PICTURED
-        else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
+        no_pictures="" if is_pictured else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
     )
 
 
-def _card_value(data: StudyData, row: Row) -> CardValue:
-    effect = _Effect.of(row, _about(data, row["rule"]).effect)
+def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
+    about = _about(data, row["rule"])
+    effect = _Effect.of(row, about.effect)
     confirmed = row["confirmed"] or "not_tested"
+    has_one_case = all(len(mismatch.names(column)) == 1 for column in ("device", "workload"))
     return CardValue(
+        rule=about.title if len(mismatch.names("rule")) > 1 else "",
+        where="" if has_one_case else f"{row['device']} · {row['workload']}",
+        effect_label=about.effect.label,
         value=format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"]) if row["value"] else "",
         effect=effect.words,
         interval=effect.interval,
@@ -260,7 +272,8 @@ def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), format_number(content, 4) if isinstance(content, int | float) else str(content)
 
 
-def _pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
+def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
+    """Yield the pictures of the runs behind a finding, the most telling ones first; names begin with `anchor`."""
     compared = compare_runs(data, row, anchor)
     if not all(setting.runs for setting in compared.settings):
         return

@@ -123,8 +123,10 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         asked = plural(len(findings.unjudged), "question")
         yield f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
         return
-    devices = sorted({card.device for card in findings.cards})
+    devices = sorted({device for card in findings.cards for device in card.devices})
     words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
+    if findings.symptoms > findings.mismatches:
+        words += f", seen in {plural(findings.symptoms, 'finding')},"
     words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
     if findings.withdrawn:
         words += f"; {plural(len(findings.withdrawn), 'finding')} withdrawn, since an experiment refuted the cause"

@@ -1,0 +1,62 @@
+"""One cause, one mismatch: findings of several rules, values, devices and workloads that a knob brings about together.
+
+He et al. (PVLDB 16(7), 2023) count 123 symptoms of 17 causes in the same way.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Mismatch", "merge_findings"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Findings with one cause, the costliest first; `number` counts the mismatches of a study from 1."""
+
+    number: int
+    findings: list[Row]
+
+    @property
+    def worst(self) -> Row:
+        """The costliest finding."""
+        return self.findings[0]
+
+    @property
+    def knob(self) -> str | None:
+        """The knob; None: the default configuration itself, whatever the knobs are set to."""
+        name: str | None = self.worst["knob"]
+        return name
+
+    @property
+    def cause(self) -> str | None:
+        """What the rules blame, or an experiment found; None where nobody named a cause."""
+        return next((row["cause"] for row in self.findings if row["cause"]), None)
+
+    def names(self, column: str) -> list[str]:
+        """Return what its findings have in a column, each once, in their order."""
+        return list(dict.fromkeys(row[column] for row in self.findings))
+
+
+def merge_findings(findings: Iterable[Row]) -> list[Mismatch]:
+    """Return the mismatches of a study, the costliest first, without those whose cause an experiment refuted.
+
+    Findings belong together when they have DBMS, knob and cause in common. One whose rule names no cause joins those of
+    its knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
+    """
+    kept = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
+    kept.sort(key=lambda row: (-(row["penalty"] or 0), *(str(row[name] or "") for name in _ORDER)))
+    causes: dict[tuple[str, str | None], set[str]] = {}
+    for row in kept:
+        causes.setdefault((row["dbms"], row["knob"]), set()).update({row["cause"]} - {None})
+    groups: dict[tuple[str | None, ...], list[Row]] = {}
+    for row in kept:
+        named = causes[row["dbms"], row["knob"]] if row["knob"] else set()
+        joined = row["cause"] or (next(iter(named)) if len(named) == 1 else None)
+        groups.setdefault((row["dbms"], row["knob"], joined or f"rule {row['rule']}"), []).append(row)
+    return [Mismatch(number, rows) for number, rows in enumerate(groups.values(), 1)]
+
+
+_ORDER = ("rule", "dbms", "device", "workload", "knob", "value")

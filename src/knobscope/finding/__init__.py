@@ -1,0 +1,1 @@
+"""`knobscope finding`: one mismatch as a report that can be filed with a DBMS's developers."""

@@ -1,0 +1,86 @@
+"""`knobscope finding`: lists the mismatches of a study, or prints one as a report for the DBMS's developers."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from knobscope.detect import Mismatch, merge_findings
+from knobscope.errors import UserError
+from knobscope.finding.markdown import describe_mismatch
+from knobscope.formats import format_number, loosen_units, plural
+from knobscope.report.figures import write_figures
+from knobscope.report.sections import draw_pictures
+from knobscope.report.study_data import StudyData
+from knobscope.specs import load_study
+from knobscope.specs.arguments import add_study_name, find_study
+from knobscope.watch.layout import align
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    study = find_study(args.study)
+    specs = load_study(study, args.root, runnable=False)
+    database = args.database or Path("results") / specs.study.name / "study.duckdb"
+    with StudyData.open(database, specs) as data:
+        mismatches = merge_findings(data.rows("SELECT * FROM findings"))
+        if args.number is None:
+            print(_list(mismatches))
+            return 0
+        mismatch = _choose(mismatches, args.number)
+        pictures = []
+        if args.out:
+            figures = draw_pictures(data, mismatch.worst, f"finding-{mismatch.number}")
+            pictures = [(path, figure) for figure in figures for path in write_figures([figure], args.out)]
+        text = describe_mismatch(data, mismatch, study, pictures)
+    if args.out is None:
+        print(text, end="")
+        return 0
+    (args.out / f"finding-{mismatch.number}.md").write_text(text, encoding="utf-8")
+    print(f"wrote {args.out / f'finding-{mismatch.number}.md'} and {plural(len(pictures), 'picture')}")
+    return 0
+
+
+def _list(mismatches: Sequence[Mismatch]) -> str:
+    if not mismatches:
+        return "No mismatch was found."
+    table = [["finding", "DBMS", "knob", "cause", "rules", "findings", "penalty"]]
+    for mismatch in mismatches:
+        penalty = mismatch.worst["penalty"]
+        table.append(
+            [
+                str(mismatch.number),
+                mismatch.worst["dbms"],
+                mismatch.knob or "(any setting)",
+                mismatch.cause or "not named",
+                ", ".join(mismatch.names("rule")),
+                str(len(mismatch.findings)),
+                "-" if penalty is None else f"{format_number(penalty)}x",
+            ]
+        )
+    return loosen_units(align(table))
+
+
+def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
+    if not 1 <= number <= len(mismatches):
+        have = f"1 to {len(mismatches)}" if mismatches else "none: no mismatch was found"
+        raise UserError(f"no finding {number}; expected one of {have}")
+    return mismatches[number - 1]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "finding",
+        help="print a mismatch as a report for the DBMS's developers",
+        description="Print a mismatch of a finished study as Markdown: what was seen where and how sure that is, what "
+        "its cause is, versions, the device's figures, the two configurations, and how to repeat it. The report of the "
+        "study numbers its mismatches; without a number they are listed.",
+    )
+    add_study_name(parser)
+    parser.add_argument("number", type=int, nargs="?", metavar="N", help="which mismatch")
+    parser.add_argument(
+        "--database", type=Path, help="the study's DuckDB file (default: results/STUDY/study.duckdb); it is only read"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write it there, with its pictures and their data")
+    parser.set_defaults(run=_run)
