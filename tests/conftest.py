@@ -1,6 +1,7 @@
 """What tests of several stages share: the shipped specs, directories that servers can reach, what `make check` runs."""
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
 from emulated import require_loops
 
 from knobscope.devices import OpenDevice, open_device, take_down
@@ -42,15 +44,20 @@ sys.addaudithook(_refuse_programs)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes minutes, so that no process has to wait for another one's last file.
+    """Begin with what takes longest, so that no process has to wait for another one's last file.
 
     A test on a real server or device is repeated once when it fails, since the machine is not ours alone; the summary
     names the number of repeated tests. Whatever needs nothing real has no excuse.
     """
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=_tell_minutes, reverse=True)
     for item in items:
         if _is_real(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _tell_minutes(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("long")
+    return mark.kwargs["minutes"] if mark else 0
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,6 +96,29 @@ def short_workload() -> Workload:
     """YCSB A on a thousand records, measured for half a second."""
     full = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
     return full.model_copy(update={"records": 1000, "threads": 1, "warmup_s": 0.2, "measure_s": 0.5})
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A directory that all processes of this test run share (`studies.make_once`)."""
+    own = tmp_path_factory.getbasetemp()
+    return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def device_profile(shared: Path) -> Path:
+    """The profile of the shipped device, measured once."""
+    return studies.make_once(shared / "here.json", studies.profile_device)
+
+
+@pytest.fixture(scope="module")
+def small_study(shared: Path, device_profile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the finished study `small`, for the tests of one file; a shell would misread its name."""
+    odd = 'it\'s "odd" ü $(touch EXECUTED) `touch EXECUTED`;&'  # blanks, quotes, a letter beyond ASCII, commands
+    original = studies.make_once(shared / odd, lambda folder: studies.finish_small(folder, device_profile))
+    copy = tmp_path_factory.mktemp("small") / odd
+    subprocess.run(["cp", "-a", original, copy], check=True)  # some of it belongs to the user that servers run as
+    return copy
 
 
 @pytest.fixture

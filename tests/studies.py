@@ -1,10 +1,12 @@
 """Folders of a user's own with studies in them, and how Snakemake is called on these."""
 
+import fcntl
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,38 @@ from knobscope.devices import open_device
 from knobscope.specs import Device, read_spec
 from knobscope.storage import write_sealed
 
-__all__ = ["call", "call_unchecked", "command", "make_folder", "place_profile", "query", "write_study"]
+__all__ = [
+    "SMALL",
+    "call",
+    "call_unchecked",
+    "command",
+    "finish_small",
+    "make_folder",
+    "make_once",
+    "place_profile",
+    "profile_device",
+    "query",
+    "write_study",
+]
 
 ROOT = Path(__file__).parents[1]
+#: The smallest study that has every part.
+SMALL = """
+name: small
+description: the smallest study there is
+dbms: [sqlite]
+devices: [here]
+workloads:
+  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
+knobs:
+  sqlite:
+    synchronous: {values: [off, full]}
+    cache_size: {values: [-500, -2000]}
+sampling: {runs_per_round: 4, max_rounds: 1}
+screening: {top: 1}
+sweep: {repeats: 2, always: [synchronous, cache_size]}
+rules: [intuition]
+"""
 
 
 def make_folder(folder: Path) -> Path:
@@ -36,19 +67,40 @@ def write_study(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def place_profile(folder: Path, *names: str) -> None:
-    """Give studies the profile of their device, so that they need not measure it: it is measured once for all tests."""
+def make_once(path: Path, make: Callable[[Path], object]) -> Path:
+    """Make a file or folder that all processes of a test run share; returns its path."""
+    done = path.with_name(f"{path.name}.done")
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            make(path)
+            done.touch()
+    return path
+
+
+def finish_small(folder: Path, profile: Path) -> None:
+    """Run the study `small` in a folder of this name, which is made."""
+    make_folder(folder)
+    write_study(folder, "small", SMALL)
+    place_profile(folder, profile, "small")
+    call(folder, "small")
+
+
+def place_profile(folder: Path, profile: Path, *names: str) -> None:
+    """Give studies the profile of their device, so that they need not measure it."""
     for name in names:
-        write_sealed(folder / f"results/{name}/devices/here.json", _profile())
+        target = folder / f"results/{name}/devices/here.json"
+        target.parent.mkdir(parents=True)
+        shutil.copy(profile, target)
 
 
-@cache
-def _profile() -> dict[str, Any]:
-    """Measure the shipped device with the shortest windows that give numbers, in a directory of this process alone."""
+def profile_device(out: Path) -> None:
+    """Measure the shipped device with the shortest windows that give numbers."""
     device = read_spec(ROOT / "specs/devices/here.yaml", Device, None)[1]
     root = tempfile.TemporaryDirectory(prefix="knobscope-test-", dir="/var/tmp")
     with root as name, open_device(device, Path(name), "profile") as opened:
-        return measure_profile(opened, replace(QUICK, file_bytes=16 << 20, window_ms=50, repeats=1, replay_ms=300))
+        schedule = replace(QUICK, file_bytes=16 << 20, window_ms=50, repeats=1, replay_ms=300)
+        write_sealed(out, measure_profile(opened, schedule))
 
 
 def command(folder: Path, name: str, *more: str) -> list[str]:

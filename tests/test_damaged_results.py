@@ -5,40 +5,15 @@ import random
 from pathlib import Path
 
 import pytest
-from studies import call, make_folder, place_profile, query, write_study
+from studies import call, query
 
-STUDY = """
-name: tiny
-description: the smallest study that has every part
-dbms: [sqlite]
-devices: [here]
-workloads:
-  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.3}
-knobs:
-  sqlite:
-    synchronous: {values: [off, full]}
-    cache_size: {values: [-500, -2000]}
-sampling: {runs_per_round: 4, max_rounds: 1}
-screening: {threshold: 0.5, top: 1}
-sweep: {repeats: 2, always: [synchronous]}
-"""
 CASE = "sqlite/here/ycsb-a"
 
-pytestmark = [pytest.mark.real, pytest.mark.long]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a user's own with a finished study."""
-    folder = make_folder(tmp_path_factory.mktemp("study"))
-    write_study(folder, "tiny", STUDY)
-    place_profile(folder, "tiny")
-    call(folder, "tiny")
-    return folder
+pytestmark = [pytest.mark.real, pytest.mark.long(minutes=2)]
 
 
 def read_runs(folder: Path) -> set[tuple[str, str, float]]:
-    return set(query(folder, "tiny", "SELECT run_id, status, throughput_ops FROM runs"))
+    return set(query(folder, "small", "SELECT run_id, status, throughput_ops FROM runs"))
 
 
 def empty(path: Path) -> None:
@@ -66,9 +41,9 @@ DAMAGES = [empty, halve, overwrite, zero, retype]
 
 # Each output meets each damage; one round does so with every output and every damage once, and CI has time for one.
 @pytest.mark.parametrize("shift", [0, *(pytest.param(shift, marks=pytest.mark.fleet) for shift in range(1, 5))])
-def test_every_kind_of_damaged_output_is_made_anew(finished: Path, shift: int) -> None:
-    results = finished / "results/tiny"
-    before = read_runs(finished)
+def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int) -> None:
+    results = small_study / "results/small"
+    before = read_runs(small_study)
     damaged = [
         results / "devices/here.json",
         results / CASE / "fit/0.json",
@@ -78,22 +53,25 @@ def test_every_kind_of_damaged_output_is_made_anew(finished: Path, shift: int) -
     ]
     for number, path in enumerate(damaged):
         DAMAGES[(number + shift) % len(DAMAGES)](path)
-    told = call(finished, "tiny")
+    told = call(small_study, "small")
     for path in damaged:
         assert path.name in told
     assert "0 measured" in told or "from the store" in told
-    assert read_runs(finished) == before
-    assert "Nothing to be done" in call(finished, "tiny")
+    assert read_runs(small_study) == before
+    assert "Nothing to be done" in call(small_study, "small")
 
 
-def test_a_damaged_run_of_the_store_is_measured_again(finished: Path) -> None:
-    stored = sorted((finished / "results/tiny/store").glob("*.json"))
-    before = read_runs(finished)
+def test_a_damaged_run_of_the_store_is_measured_again(small_study: Path) -> None:
+    stored = sorted((small_study / "results/small/store").glob("*.json"))
+    before = read_runs(small_study)
     halve(stored[0])
-    for output in ("study.duckdb", *(f"{CASE}/runs/{name}/runs.parquet" for name in ("screen-0-0", "sweep-0-0"))):
-        (finished / "results/tiny" / output).unlink()  # so that all runs are looked at again
-    told = call(finished, "tiny")
-    after = read_runs(finished)
+    for output in (
+        "study.duckdb",
+        *(f"{CASE}/runs/{name}/runs.parquet" for name in ("screen-0-0", "sweep-0-0", "sweep-0-1")),
+    ):
+        (small_study / "results/small" / output).unlink()  # so that all runs are looked at again
+    told = call(small_study, "small")
+    after = read_runs(small_study)
     assert stored[0].name in told
     assert {run[0] for run in after} == {run[0] for run in before}
     assert {run for run in before if run[0] != stored[0].stem} <= after

@@ -7,25 +7,8 @@ from typing import Any
 
 import pytest
 import studies
-from studies import make_folder, place_profile, write_study
 
 ROOT = Path(__file__).parents[1]
-STUDY = """
-name: small
-description: the smallest study there is
-dbms: [sqlite]
-devices: [here]
-workloads:
-  ycsb-a: {records: 200, threads: 1, warmup_s: 0.1, measure_s: 1}
-knobs:
-  sqlite:
-    synchronous: {values: [off, full]}
-    cache_size: {values: %s}
-sampling: {runs_per_round: 4, max_rounds: 1}
-screening: {top: 1}
-sweep: {repeats: 2, always: [cache_size]}
-rules: [intuition]
-"""
 #: A rule of a user's own, each of whose files says something of its own in every finding.
 RULE = {
     "rule.sql": """\
@@ -51,24 +34,13 @@ thresholds:
 {% macro if_none() %}Counted {{ evidence.runs }} runs, enough are {{ evidence.least | number }}.{% endmacro %}
 """,
 }
-#: Blanks, both quotes, a letter beyond ASCII, and what a shell would run.
-ODD = """it's "odd" ü $(touch EXECUTED) `touch EXECUTED`;&"""
-
-pytestmark = [pytest.mark.real, pytest.mark.long]
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished study."""
-    folder = make_folder(tmp_path_factory.mktemp("small") / ODD)
-    place_profile(folder, "small")
-    run(folder, "[-500, -2000]")
-    return folder
+pytestmark = [pytest.mark.real, pytest.mark.long(minutes=2)]
 
 
 def run(folder: Path, values: str, rules: str = "intuition", *more: str) -> str:
     """Run the study with these values of `cache_size` and these rules; returns what Snakemake said."""
-    write_study(folder, "small", (STUDY % values).replace("[intuition]", f"[{rules}]"))
+    text = studies.SMALL.replace("[-500, -2000]", values).replace("[intuition]", f"[{rules}]")
+    studies.write_study(folder, "small", text)
     return studies.call(folder, "small", *more)
 
 
@@ -76,10 +48,12 @@ def query(folder: Path, sql: str) -> list[tuple[Any, ...]]:
     return studies.query(folder, "small", sql)
 
 
-def test_no_name_of_a_folder_reaches_a_shell_as_code(project: Path) -> None:
-    assert ("ok",) in query(project, "SELECT DISTINCT status FROM runs")
-    assert (project / "results/small/report.html").stat().st_size > 0
-    found = [Path(parent, name) for parent, _, names in os.walk(project.parent) for name in names if name == "EXECUTED"]
+def test_no_name_of_a_folder_reaches_a_shell_as_code(small_study: Path) -> None:
+    assert ("ok",) in query(small_study, "SELECT DISTINCT status FROM runs")
+    assert (small_study / "results/small/report.html").stat().st_size > 0
+    found = [
+        Path(parent, name) for parent, _, names in os.walk(small_study.parent) for name in names if name == "EXECUTED"
+    ]
     assert found == []
     assert not (ROOT / "EXECUTED").exists()
 
@@ -97,19 +71,19 @@ def read_finding(folder: Path) -> tuple[str, str]:
     return finding
 
 
-def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(project: Path) -> None:
-    run(project, "[-500, -2000]")  # whatever other tests did to the study
-    measured = query(project, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL")
-    rule = project / "mine/counted"
+def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(small_study: Path) -> None:
+    run(small_study, "[-500, -2000]")  # whatever other tests did to the study
+    measured = query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL")
+    rule = small_study / "mine/counted"
     rule.mkdir(parents=True)
     for name, text in RULE.items():
         (rule / name).write_text(text)
     words = f"Counted {len(measured)} runs, enough are"
-    judge(project)
-    assert read_finding(project) == ("none", f"{words} 1.")
-    (project / "results/small/study.duckdb").unlink()
-    judge(project)
-    assert read_finding(project) == ("none", f"{words} 1.")
+    judge(small_study)
+    assert read_finding(small_study) == ("none", f"{words} 1.")
+    (small_study / "results/small/study.duckdb").unlink()
+    judge(small_study)
+    assert read_finding(small_study) == ("none", f"{words} 1.")
     edited = {
         "rule.yaml": RULE["rule.yaml"].replace("default: 1", "default: 2"),
         "sentence.j2": RULE["sentence.j2"].replace("Counted", "Found"),
@@ -117,36 +91,36 @@ def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(pr
     }
     for name, text in edited.items():
         (rule / name).write_text(text)
-        judge(project, "-n")  # each alone is a reason
+        judge(small_study, "-n")  # each alone is a reason
         (rule / name).write_text(RULE[name])
     for name in ("rule.yaml", "sentence.j2"):
         (rule / name).write_text(edited[name])
-    judge(project)
-    assert read_finding(project) == ("none", f"{words} 2.".replace("Counted", "Found"))
-    assert f"{words} 1." not in (project / "results/small/report.html").read_text()
-    assert query(project, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL") == measured
+    judge(small_study)
+    assert read_finding(small_study) == ("none", f"{words} 2.".replace("Counted", "Found"))
+    assert f"{words} 1." not in (small_study / "results/small/report.html").read_text()
+    assert query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL") == measured
 
 
-def test_a_value_that_is_added_to_a_finished_study_is_judged(project: Path) -> None:
-    before = dict(query(project, "SELECT run_id, started_at::VARCHAR FROM runs WHERE phase = 'sweep'"))
-    run(project, "[-500, -2000, -8000]")
-    after = dict(query(project, "SELECT run_id, started_at::VARCHAR FROM runs WHERE phase = 'sweep'"))
+def test_a_value_that_is_added_to_a_finished_study_is_judged(small_study: Path) -> None:
+    before = dict(query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs WHERE phase = 'sweep'"))
+    run(small_study, "[-500, -2000, -8000]")
+    after = dict(query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs WHERE phase = 'sweep'"))
     assert before.items() <= after.items()  # nothing is measured twice
     sessions = query(
-        project,
+        small_study,
         "SELECT block_id, session, count(*) FILTER (is_sentinel), count(*) FROM runs WHERE phase = 'sweep'"
         " GROUP BY ALL ORDER BY ALL",
     )
     assert len(sessions) == 4  # two blocks, each in two sessions
     assert all(sentinels >= 2 and runs > sentinels for _, _, sentinels, runs in sessions), sessions
     effect = query(
-        project,
+        small_study,
         "SELECT estimate IS NOT NULL FROM effects"
         " WHERE knob = 'cache_size' AND value = '-8000' AND metric = 'throughput_ops'",
     )
     assert effect == [(True,)]
     orders = query(
-        project, "SELECT list(position ORDER BY started_at) FROM runs WHERE phase = 'sweep' GROUP BY block_id"
+        small_study, "SELECT list(position ORDER BY started_at) FROM runs WHERE phase = 'sweep' GROUP BY block_id"
     )
     assert all(order == sorted(set(order)) for (order,) in orders), orders
 

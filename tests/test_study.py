@@ -35,7 +35,7 @@ screening: {threshold: %(threshold)s, top: 1}
 sweep: {repeats: 2, always: [synchronous, journal_mode, cache_size, page_size]}
 """
 
-pytestmark = [pytest.mark.real, pytest.mark.long]
+pytestmark = [pytest.mark.real, pytest.mark.long(minutes=4)]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_kill_9_at_random_moments_changes_nothing(project: Path, tmp_path: Path)
     write_study(folder, rounds=2, threshold=0.9999)
     mark = f"KNOBSCOPE_TEST={tmp_path}"
     rng = random.Random(20261121)
-    for _ in range(5):
+    for _ in range(3):
         pipeline = subprocess.Popen(
             studies.command(folder, "tiny"),
             stdout=subprocess.DEVNULL,

