@@ -120,7 +120,7 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
             rows.append([name, str(len(runs)), _throughput(runs), *_figures(runs), " ".join(f"`{run}`" for run in ids)])
     titles = [title for title, _ in _FIGURES.values()]
     yield from _table(["setting", "runs", "throughput (geometric mean, range)", *titles, "run ids"], rows)
-    if mismatch.knob:
+    if mismatch.knob and not data.is_imported:
         yield ""
         yield (
             "Apart from this knob both have the default configuration of the study; each run was preceded by a fresh "
@@ -149,8 +149,9 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
         "SELECT DISTINCT dbms_version, machine FROM runs WHERE dbms = ? AND status = 'ok' ORDER BY ALL", worst["dbms"]
     )
     yield from ("## What ran", "")
-    yield f"- {worst['dbms']} {', '.join(dict.fromkeys(str(row['dbms_version']) for row in run))}"
-    yield f"- {'; '.join(dict.fromkeys(str(row['machine']) for row in run))}"
+    versions, machines = ([row[column] for row in run if row[column]] for column in ("dbms_version", "machine"))
+    yield f"- {worst['dbms']} {', '.join(dict.fromkeys(versions)) or 'of unknown version'}"
+    yield f"- {'; '.join(dict.fromkeys(machines)) or 'unknown machine'}"
     for name in mismatch.names("workload"):
         workload = data.specs.workloads.get(name)
         if workload is not None:
@@ -212,7 +213,14 @@ def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
     rules = ", ".join(f"`{name}`" for name in mismatch.names("rule"))
     yield from ("## How to repeat it", "")
     yield "In a checkout of knobscope (the study's spec names DBMS, devices, workloads and all values):"
-    yield from ("", "```sh", f"snakemake --cores all --config study={study}", f"knobscope finding {study}", "```", "")
+    yield from (
+        "",
+        "```sh",
+        f"snakemake --cores all --config study={study}",
+        f"knobscope finding {study} {mismatch.number}",
+        "```",
+        "",
+    )
     yield f"Judged by the rules {rules}, whose claims and thresholds stand in docs/rules.md."
 
 
