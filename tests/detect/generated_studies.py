@@ -103,6 +103,8 @@ class StudyMaker:
     repeats: int = 2
     seed: int = 0
     noise: float = 0.02
+    block_noise: float = 0.1  # blocks differ by as much, and no effect may come from it
+    levels: Mapping[str, float] = field(default_factory=dict)  # device -> natural-log level of its throughput
     dedicated: bool = True
     profiles: bool = True
     preferred: int | None = 16384
@@ -211,7 +213,7 @@ class StudyMaker:
     def _measure(self, tables: Tables, case: Case, plan: list[dict[str, Any]], rng: np.random.Generator) -> None:
         """Add the runs of a block."""
         sentinel = json.loads(next(row["configuration"] for row in plan if row["is_sentinel"]))
-        level = rng.normal(0, 0.1)  # blocks differ, and no effect may come from it
+        level = self.levels.get(case.device, 0.0) + rng.normal(0, self.block_noise)
         for row in plan:
             values = json.loads(row["configuration"]).items()
             change = tuple((name, value_text(value)) for name, value in values if value != sentinel[name])

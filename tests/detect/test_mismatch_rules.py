@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from generated_studies import Study, Truth, verdicts
+from generated_studies import Study, Truth, only_row, verdicts
 
 from knobscope.detect import VIEWS
 from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
@@ -61,7 +61,8 @@ def test_a_rule_needs_what_its_query_reads(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_no_mismatch_where_nothing_has_an_effect(make_study: Make, rule: str) -> None:
-    findings = make_study(devices=("hdd", "nvme"), dbms=("simdb", "otherdb"), noise=0.004).judge(rule)
+    steady: dict[str, Any] = {"noise": 0.004, "block_noise": 0.004, "repeats": 3}
+    findings = make_study(devices=("hdd", "nvme"), dbms=("simdb", "otherdb"), **steady).judge(rule)
     assert findings["verdict"].unique().tolist() == ["none"]
     assert findings["sentence"].str.endswith(".").all()
     assert all(json.loads(evidence) for evidence in findings["evidence"])
@@ -243,3 +244,77 @@ def test_tier_compares_every_pair_of_tiers(make_study: Make) -> None:
         ("nvme", "page"),
         ("nvme2", "page"),
     }
+
+
+def test_slower_tier_says_once_that_the_default_is_slower(make_study: Make) -> None:
+    study = make_study(
+        devices=("hdd", "nvme"),
+        repeats=3,
+        noise=0.01,
+        block_noise=0.01,
+        levels={"nvme": -0.4},
+        truth={("nvme", "page", "16"): Truth(throughput=0.6)},
+    )
+    findings = study.judge("slower_tier").set_index("knob")
+    default = findings[findings.index.isna()].iloc[0]
+    assert default["verdict"] == "mismatch"
+    assert default["penalty"] == pytest.approx(1.49, rel=0.05)
+    assert default["sentence"].startswith(
+        "ycsb-a with the default configuration on nvme, the higher tier, compared with"
+    )
+    assert "slower (95 % interval" in default["sentence"]
+    others = findings[findings.index.notna()]
+    assert set(others["verdict"]) == {"none"}
+    freed = others[(others.index == "page") & (others["value"] == "16")].iloc[0]
+    assert "The default configuration is slower there, too." not in freed["sentence"]
+    assert others["sentence"].str.endswith("The default configuration is slower there, too.").sum() == len(others) - 1
+
+
+def test_slower_tier_names_the_value_that_makes_it_slower(make_study: Make) -> None:
+    study = make_study(
+        devices=("hdd", "nvme"),
+        repeats=3,
+        noise=0.01,
+        block_noise=0.01,
+        levels={"nvme": 0.3},
+        truth={("nvme", "page", "16"): Truth(throughput=-0.6)},
+    )
+    found = verdicts(study.judge("slower_tier"))
+    assert {key for key, verdict in found.items() if verdict == "mismatch"} == {("page", "16")}
+    assert set(found.values()) == {"mismatch", "none"}
+
+
+def test_slower_tier_sees_what_only_the_latency_tells(make_study: Make) -> None:
+    def wait(run: dict[str, Any]) -> None:
+        if run["device"] == "nvme":
+            run["latency_p95_us"] *= 1.6
+
+    study = make_study(devices=("hdd", "nvme"), repeats=3, noise=0.01, block_noise=0.01, tweak=wait)
+    findings = study.judge("slower_tier")
+    default = findings[findings["knob"].isna()].iloc[0]
+    assert default["verdict"] == "mismatch"
+    assert default["penalty"] == pytest.approx(1.6, rel=0.05)
+    assert json.loads(default["evidence"])["slower"] is False
+    assert re.search("95th percentile of latency: (59|60|61) % longer", default["sentence"])
+
+
+def test_slower_tier_cannot_tell_one_block_or_one_tier(make_study: Make) -> None:
+    def fail(run: dict[str, Any]) -> None:
+        if run["block_id"].endswith("-1"):
+            run["status"] = "failed_start"
+
+    one_block = make_study(devices=("hdd", "nvme"), tweak=fail).judge("slower_tier")
+    assert one_block["verdict"].unique().tolist() == ["insufficient"]
+    assert one_block["sentence"].str.contains("in one block only").all()
+    one_tier = only_row(make_study(devices=("hdd",)).judge("slower_tier"))
+    assert one_tier.verdict == "insufficient"
+    assert "no device of a tier other than that of hdd" in one_tier.sentence
+
+
+def test_slower_tier_is_wrong_in_few_studies_without_truth(make_study: Make) -> None:
+    """Blocks differ by 10 %, which is no property of the device."""
+    alarms = 0
+    for seed in range(20):
+        findings = make_study(devices=("hdd", "nvme"), repeats=3, seed=seed).judge("slower_tier")
+        alarms += int((findings["verdict"] == "mismatch").any())
+    assert alarms <= 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.detect.access import contrast_access
+from knobscope.detect.contrasts import contrast_levels
 from knobscope.detect.effects import add_effects, add_frame
 from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
@@ -75,6 +76,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         for case in specs.cases:
             insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
         add_effects(connection, specs)
+        add_frame(connection, "level_contrasts", contrast_levels(connection))
         add_io_related(connection, specs.study.thresholds.fdr)
         add_tuned(connection)
         add_frame(connection, "interference", measure_interference(connection))

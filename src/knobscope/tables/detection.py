@@ -14,6 +14,7 @@ __all__ = [
     "FindingRow",
     "InterferenceRow",
     "KnobRow",
+    "LevelContrastRow",
     "TierContrastRow",
 ]
 
@@ -94,6 +95,21 @@ class TierContrastRow(EstimateColumns, total=False):
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "Its value."]
     baseline: Annotated[Text, "Its value in the default configuration."]
+    lower_device: Annotated[Text, "Device of the lower tier."]
+    higher_device: Annotated[Text, "Device of the higher tier."]
+
+
+class LevelContrastRow(EstimateColumns, total=False):
+    """Every configuration on a device against itself on a device of a lower tier: natural-log ratios, higher to lower.
+
+    A block is one measurement. The family of `q_value` is all contrasts of the metric.
+    """
+
+    dbms: Annotated[Text, "DBMS, by the name of its spec."]
+    workload: Annotated[Text, "Workload, by the name of its spec."]
+    knob: Annotated[Text | None, "Knob; NULL: the default configuration."]
+    value: Annotated[Text | None, "Its value."]
+    metric: Annotated[Text, "`throughput_ops` or `latency_p95_us`."]
     lower_device: Annotated[Text, "Device of the lower tier."]
     higher_device: Annotated[Text, "Device of the higher tier."]
 
@@ -186,6 +202,7 @@ DETECTION_TABLES: dict[str, type] = {
     "effects": EffectRow,
     "blocks": BlockRow,
     "tier_contrasts": TierContrastRow,
+    "level_contrasts": LevelContrastRow,
     "interference": InterferenceRow,
     "access_contrasts": AccessContrastRow,
     "knobs": KnobRow,

@@ -1,0 +1,68 @@
+-- slower_tier: the same configuration is slower on a higher-tier device than on a lower-tier one.
+-- Source: He et al. (PVLDB 16(7), 2023), its motivating case: a database that a new device makes slower than the old one.
+-- Needs: level_contrasts (throughput and 95th percentile of latency on both devices), device_tiers, cases.
+-- Mismatch: on the higher tier throughput is lower, or its 95th percentile of latency longer by latency_gap, beyond
+--        chance (false discovery rate over all configurations). A value of a knob counts where the default configuration
+--        does not: else it is the default that is slower, said once.
+-- None: the intervals rule both out; or the default configuration is slower there too.
+-- Insufficient: no second device of another tier in the study (said once per case), fewer than two comparable blocks on
+--        one of the two, or intervals that rule neither out.
+-- Penalty: throughput on the lower tier / that on the higher one; where latency alone is worse, its ratio.
+-- Cannot see: what of the machines differs beside the device, if the two were measured on different ones.
+WITH compared AS (
+    SELECT t.dbms, t.workload, t.higher_device AS device, t.lower_device, t.knob, t.value,
+        t.estimate, t.low, t.high, t.q_value,
+        l.estimate AS latency, l.low AS latency_low, l.high AS latency_high, l.q_value AS latency_q,
+        coalesce(is_significant(t.estimate, t.q_value) AND t.estimate < 0, false) AS slower,
+        coalesce(l.q_value <= getvariable('fdr') AND l.estimate > ln(1 + getvariable('latency_gap')), false) AS later
+    FROM level_contrasts t
+    LEFT JOIN level_contrasts l
+        ON l.metric = 'latency_p95_us'
+        AND (l.dbms, l.workload, l.lower_device, l.higher_device)
+            = (t.dbms, t.workload, t.lower_device, t.higher_device)
+        AND l.knob IS NOT DISTINCT FROM t.knob AND l.value IS NOT DISTINCT FROM t.value
+    WHERE t.metric = 'throughput_ops'
+),
+
+judged AS (
+    SELECT c.*,
+        (c.slower OR c.later) AND NOT (c.knob IS NOT NULL AND coalesce(d.slower OR d.later, false)) AS is_mismatch,
+        c.knob IS NOT NULL AND coalesce(d.slower OR d.later, false) AS as_default,
+        CASE
+            WHEN c.q_value IS NULL THEN 'one_block'
+            WHEN c.slower OR c.later THEN NULL
+            WHEN rules_out_loss(c.low) AND coalesce(c.latency_high < ln(1 + getvariable('latency_gap')), true) THEN NULL
+            ELSE 'noise'
+        END AS obstacle
+    FROM compared c
+    LEFT JOIN compared d
+        ON d.knob IS NULL
+        AND (d.dbms, d.workload, d.device, d.lower_device) = (c.dbms, c.workload, c.device, c.lower_device)
+),
+
+-- Cases whose device has no other tier beside it.
+alone AS (
+    SELECT c.dbms, c.device, c.workload, 'no_tier' AS obstacle
+    FROM cases c
+    LEFT JOIN device_tiers own USING (device)
+    WHERE NOT EXISTS (
+        FROM cases o
+        JOIN device_tiers other USING (device)
+        WHERE o.dbms = c.dbms AND o.workload = c.workload AND other.tier_rank <> own.tier_rank
+    )
+)
+
+SELECT
+    dbms, device, workload, knob, value,
+    CASE WHEN is_mismatch THEN 'mismatch' WHEN obstacle IS NOT NULL THEN 'insufficient' ELSE 'none' END AS verdict,
+    exp(estimate) - 1 AS effect,
+    exp(low) - 1 AS effect_low,
+    exp(high) - 1 AS effect_high,
+    CASE WHEN verdict = 'mismatch' THEN CASE WHEN slower THEN exp(-estimate) ELSE exp(latency) END END AS penalty,
+    {
+        lower_device: lower_device, throughput_ratio: exp(estimate), q_value: q_value, slower: slower, later: later,
+        latency: {effect: exp(latency) - 1, low: exp(latency_low) - 1, high: exp(latency_high) - 1, q_value: latency_q},
+        as_default: as_default, obstacle: obstacle, smallest: smallest_effect(low, high)
+    } AS evidence
+FROM (FROM judged UNION ALL BY NAME FROM alone)
+ORDER BY ALL
