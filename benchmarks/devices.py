@@ -35,7 +35,8 @@ from knobscope.specs.transport import Transport
 SHIPPED = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
 DEPTHS = (1, 8, 32)
 ROUNDS = 5
-DISK_WRITES = 1500
+#: Without an end by time: a hole that is left in the file would have to be allocated by a measured write.
+FILLING = ("--bs=1m", "--time_based=0", "--runtime=300s", "--ramp_time=0")
 ROOT = Path(__file__).parents[1]
 
 
@@ -77,17 +78,18 @@ def simulate(model: DeviceModel, operation: str, depth: int) -> float:
 def axes_of(model: DeviceModel, way: Transport) -> Iterator[Axis]:
     """Yield what is measured with fio on one device, the flush apart."""
     disk = isinstance(model, DiskModel)
+    costs = way.costs_us(figures.latencies_alone(model))
     for depth in DEPTHS:
         target = figures.random_read_iops(model, depth) or simulate(model, "read", depth)
-        ceiling = min(way.read_iops, depth * 1e6 / way.read_us)
+        ceiling = min(way.read_iops, depth * 1e6 / costs.read_us)
         yield Axis(f"random read, depth {depth}", target, ceiling, "randread", depth, "4k", 0.3, 8 if disk else 1.5)
     for depth in DEPTHS:
         target = figures.random_write_iops(model, depth) or simulate(model, "write", depth)
-        ceiling = min(way.write_iops, depth * 1e6 / way.write_us)
-        yield Axis(f"random write, depth {depth}", target, ceiling, "randwrite", depth, "4k", 2, 1.5)
+        ceiling = min(way.write_iops, depth * 1e6 / costs.write_us)
+        yield Axis(f"random write, depth {depth}", target, ceiling, "randwrite", depth, "4k", 0, 8 if disk else 4)
     read, write = figures.sequential_read_rate(model) / 1e6, figures.sequential_write_rate(model) / 1e6
     yield Axis("sequential read, MB/s", read, way.read_rate / 1e6, "read", 4, "128k", 0.3, 1.5)
-    yield Axis("sequential write, MB/s", write, way.write_rate / 1e6, "write", 4, "128k", 1, 1.5)
+    yield Axis("sequential write, MB/s", write, way.write_rate / 1e6, "write", 4, "128k", 0, 2)
 
 
 def measure(device: Device, way: Transport) -> list[Point]:
@@ -96,16 +98,9 @@ def measure(device: Device, way: Transport) -> list[Point]:
     points = []
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     try:
-        run_fio(file, "write", 32, "--bs=1m", "--time_based=0", size="1800m")
+        run_fio(file, "write", 32, *FILLING, size="1800m")
         for axis in axes_of(model, way):
-            measured = None
-            if axis.target <= axis.ceiling and axis.pattern == "randwrite" and isinstance(model, DiskModel):
-                measured = measure_disk_writes(file, axis.depth)
-            elif axis.target <= axis.ceiling:
-                timing = [f"--ramp_time={round(axis.ramp_s * 1000)}ms", f"--runtime={round(axis.seconds * 1000)}ms"]
-                job = run_fio(file, axis.pattern, axis.depth, f"--bs={axis.size}", *timing, size="1800m")
-                side = job["read" if "read" in axis.pattern else "write"]
-                measured = side["bw_bytes"] / 1e6 if "MB/s" in axis.name else side["iops"]
+            measured = measure_axis(file, axis) if axis.target <= axis.ceiling else None
             points.append(Point(device.name, axis.name, axis.target, measured))
             print(f"  {axis.name}: {axis.target:.0f} {measured}", file=sys.stderr)
         points += measure_flush(device, file, way)
@@ -114,14 +109,24 @@ def measure(device: Device, way: Transport) -> list[Point]:
     return points
 
 
-def measure_disk_writes(file: Path, depth: int) -> float:
-    """Return random writes a second that a disk stores: so many, and a flush.
+def measure_axis(file: Path, axis: Axis) -> float:
+    """Return requests a second, or MB/s.
 
-    A window would not do: whenever the file system commits its journal, it waits until the whole cache is stored.
+    Writes are counted until the last one is stored. A window would not do: a cache takes them faster at first, and
+    whenever the file system commits its journal, it waits until the whole cache is stored.
     """
-    whole = ["--time_based=0", f"--io_size={DISK_WRITES * 4}k", "--end_fsync=1", "--ramp_time=0", "--runtime=60s"]
-    job = run_fio(file, "randwrite", depth, *whole, size="1800m")
-    return float(job["write"]["total_ios"] / job["job_runtime"] * 1000)
+    if "read" in axis.pattern:
+        window = [f"--ramp_time={round(axis.ramp_s * 1000)}ms", f"--runtime={round(axis.seconds * 1000)}ms"]
+        side = run_fio(file, axis.pattern, axis.depth, f"--bs={axis.size}", *window, size="1800m")["read"]
+        return float(side["bw_bytes"] / 1e6 if "MB/s" in axis.name else side["iops"])
+    amount = axis.target * axis.seconds * (1e6 if "MB/s" in axis.name else 4096)
+    whole = ["--time_based=0", f"--io_size={round(amount / 2**20) + 1}m", "--end_fsync=1"]
+    timing = ["--ramp_time=0", "--runtime=60s", f"--bs={axis.size}"]
+    job = run_fio(file, axis.pattern, axis.depth, *whole, *timing, size="1800m")
+    seconds = job["job_runtime"] / 1000
+    return float(
+        job["write"]["io_bytes"] / 1e6 / seconds if "MB/s" in axis.name else job["write"]["total_ios"] / seconds
+    )
 
 
 def measure_flush(device: Device, file: Path, way: Transport) -> list[Point]:
@@ -130,7 +135,7 @@ def measure_flush(device: Device, file: Path, way: Transport) -> list[Point]:
     if target is None:  # a disk: a random offset, so a seek and half a turn on average
         head = 1e6 / figures.random_read_iops(device.emulate.model, 1)
         target = head - 100
-    if target < way.flush_us:
+    if target < way.costs_us(figures.latencies_alone(device.emulate.model)).flush_us:
         return [Point(device.name, "fdatasync, us", target, None)]
     seconds = 8 if isinstance(device.emulate.model, DiskModel) else 2
     job = run_fio(file, "randwrite", 1, *FLUSHING, f"--runtime={seconds}s", size="1800m")

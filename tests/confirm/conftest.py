@@ -18,7 +18,9 @@ def modelled(
     """A device that stores each write at once, with what the parameter says; slow enough to be seen anywhere."""
     require_models()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    write_transport(Transport(0, 0, 0, 1e9, 1e9, 1e12, 1e12))  # what the way to the device costs does not matter here
+    write_transport(
+        Transport(0, 0, 0, 0, 0, 1e9, 1e9, 1e12, 1e12)
+    )  # what the way to the device costs does not matter here
     model = {"kind": "flash", "channels": 4, "read": "100us", "write": "100us", "cache": "0B", "drain": "500MB/s"}
     emulate = {"image_directory": str(open_directory), "size": "192MiB", "model": {**model, **request.param}}
     device = Device.model_validate({"name": "loop", "description": "x", "tier": "auto", "emulate": emulate})

@@ -8,7 +8,7 @@ from knobscope.specs import Device
 from knobscope.specs.transport import Transport
 
 #: No figures of this machine: what is asserted is far above what the way to the device costs.
-NO_COST = Transport(0, 0, 0, 1e9, 1e9, 1e12, 1e12)
+NO_COST = Transport(0, 0, 0, 0, 0, 1e9, 1e9, 1e12, 1e12)
 SLOW = {
     "kind": "flash",
     "channels": 4,

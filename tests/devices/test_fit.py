@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from knobscope.devices.fit import Figures, find_misfits, fit_device, fit_model, known_drives, read_figures
-from knobscope.devices.program import find_program, model_arguments
+from knobscope.devices.program import early_arguments, find_program, model_arguments
 from knobscope.errors import UserError
 from knobscope.specs import Device, FlashModel
 from knobscope.specs.device_figures import random_read_iops, random_write_iops, sequential_write_rate
 from knobscope.specs.emulation_limits import describe_limits
-from knobscope.specs.transport import Transport, write_transport
+from knobscope.specs.transport import WAIT_US, Transport, write_transport
 
 pytestmark = pytest.mark.real  # the simulator is built by `make setup`
 
@@ -88,13 +88,23 @@ def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     device = fit_device(DRIVE, "figures.csv")
     assert "was not measured yet" in describe_limits(device)[0]
-    write_transport(Transport(40, 30, 50, 100_000, 90_000, 1e10, 1e10))
+    write_transport(Transport(40, 30, 50, 20, 0, 100_000, 90_000, 1e10, 1e10))
     assert describe_limits(device) == [
         "drive-1: random reads cannot be emulated here above 100,000 IOPS; the device has 200,000 at depth",
         "drive-1: a write cannot be emulated here below 30 us; the device takes 22 us",
     ]
-    write_transport(Transport(10, 10, 10, 1e6, 1e6, 1e10, 1e10))
+    write_transport(Transport(10, 10, 10, 5, 0, 1e6, 1e6, 1e10, 1e10))
     assert describe_limits(device) == []
+
+
+def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longer a device takes, the more of the processors have gone to sleep; beyond WAIT_US all have."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    times = {"read": f"{WAIT_US / 2}us", "write": f"{2 * WAIT_US}us", "flush": "0us"}
+    model = FlashModel(kind="flash", channels=1, cache="1MiB", drain="1GB/s", **times)
+    assert early_arguments(model) == []  # nothing is known of the way
+    write_transport(Transport(40, 30, 50, 20, 30, 1e6, 1e6, 1e10, 1e10))
+    assert early_arguments(model) == ["--early", "55000,60000,50000", "--spin", "20000"]
 
 
 @pytest.mark.skipif(not TABLE.is_file(), reason=f"no {TABLE}: figures of others are not part of the repository")

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.real
 def project(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     require_models()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    write_transport(Transport(0, 0, 0, 1e9, 1e9, 1e12, 1e12))
+    write_transport(Transport(0, 0, 0, 0, 0, 1e9, 1e9, 1e12, 1e12))
     for kind in ("devices", "studies"):
         (tmp_path / "specs" / kind).mkdir(parents=True)
     for kind in ("dbms", "workloads"):

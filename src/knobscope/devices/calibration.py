@@ -7,7 +7,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,28 @@ from knobscope.errors import UserError
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.device_figures import SEQUENTIAL, SEQUENTIAL_DEPTH
 from knobscope.specs.device_model import FlashModel
-from knobscope.specs.transport import Transport, forget_transport, read_transport, transport_file, write_transport
+from knobscope.specs.transport import (
+    WAIT_US,
+    Transport,
+    forget_transport,
+    read_transport,
+    transport_file,
+    write_transport,
+)
 
 __all__ = ["FLUSHING", "INSTANT_DEVICE", "calibrate", "ensure_calibrated", "run_fio"]
 
-_INSTANT = FlashModel(
-    kind="flash", channels=65536, read="0us", write="0us", cache="1GiB", drain="1000000GB/s", flush="0us"
-)
-INSTANT_DEVICE = Device(
-    name="calibration",
-    description="a modelled device that takes no time",
-    tier="memory",
-    emulate=Emulation(size="512MiB", model=_INSTANT),
-)
-_REPEATS = 5
+
+def _make_device(latency: str) -> Device:
+    model = FlashModel(
+        kind="flash", channels=65536, read=latency, write=latency, cache="1GiB", drain="1000000GB/s", flush=latency
+    )
+    emulation = Emulation(size="512MiB", model=model)
+    return Device(name="calibration", description=f"{latency} for all requests", tier="memory", emulate=emulation)
+
+
+INSTANT_DEVICE = _make_device("0us")
+_REPEATS = 3
 #: An engine that waits for each write: libaio would call fdatasync while the write is still under way, and count both.
 FLUSHING = ("--fdatasync=1", "--ioengine=psync")
 
@@ -64,30 +72,58 @@ def _only_one() -> Iterator[None]:
 
 
 def _measure() -> Transport:
-    forget_transport()  # the instant device, too, would be answered early
-    file = bring_up(INSTANT_DEVICE, Path("/"), os.getpid()) / "file"
-    try:
-        run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
-        rounds = [_measure_once(file) for _ in range(_REPEATS)]
-    finally:
-        take_down(INSTANT_DEVICE, Path("/"))
-    # Latency swings both ways, with how long a processor takes to wake; other load only takes from rates.
-    columns = list(zip(*rounds, strict=True))
-    found = Transport(*(statistics.median(column) for column in columns[:3]), *(max(column) for column in columns[3:]))
+    """Measure a model that takes no time, and one that takes WAIT_US: before and after it knows how long waking takes.
+
+    Latency swings both ways, with how long a processor takes to wake; other load only takes from rates.
+    """
+    forget_transport()  # nothing must be answered early
+    at_once, bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_bandwidths)
+    waiting = _make_device(f"{WAIT_US:g}us")
+    asleep, _ = _measure_rounds(waiting, lambda _: ())
+    wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
+    write_transport(
+        Transport(0.0, 0.0, 0.0, wake_us, 0.0, 0.0, 0.0, 0.0, 0.0)
+    )  # the program knows how long it may sleep
+    awake, rates = _measure_rounds(waiting, _measure_rates)
+    slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))
+    found = Transport(*[*at_once, wake_us, max(0.0, slept_us), *rates, *bandwidths])
     write_transport(found)
     return found
 
 
-def _measure_once(file: Path) -> tuple[float, ...]:
-    read = run_fio(file, "randread", 1)["read"]["lat_ns"]["mean"] / 1000
-    write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"] / 1000
-    flush = run_fio(file, "randwrite", 1, *FLUSHING)["sync"]["lat_ns"]["mean"] / 1000
-    read_iops = run_fio(file, "randread", 32)["read"]["iops"]
-    write_iops = run_fio(file, "randwrite", 32)["write"]["iops"]
+def _measure_rounds(
+    device: Device, measure: Callable[[Path], tuple[float, ...]]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return medians of the latencies, and the highest of the rates that are measured beside them."""
+    file = bring_up(device, Path("/"), os.getpid()) / "file"
+    try:
+        run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
+        rounds = [(_measure_latencies(file), measure(file)) for _ in range(_REPEATS)]
+    finally:
+        take_down(device, Path("/"))
+    latencies, rates = zip(*rounds, strict=True)
+    return tuple(map(statistics.median, zip(*latencies, strict=True))), tuple(map(max, zip(*rates, strict=True)))
+
+
+def _measure_latencies(file: Path) -> tuple[float, ...]:
+    """Return microseconds of a read, a write and a flush."""
+    read = run_fio(file, "randread", 1)["read"]["lat_ns"]["mean"]
+    write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"]
+    flush = run_fio(file, "randwrite", 1, *FLUSHING)["sync"]["lat_ns"]["mean"]
+    return read / 1000, write / 1000, flush / 1000
+
+
+def _measure_rates(file: Path) -> tuple[float, ...]:
+    """Return reads and writes of 4 KiB a second; so many at a time that waiting for them limits nothing."""
+    return run_fio(file, "randread", 64)["read"]["iops"], run_fio(file, "randwrite", 64)["write"]["iops"]
+
+
+def _measure_bandwidths(file: Path) -> tuple[float, ...]:
+    """Return bytes per second of large reads and writes."""
     large = f"--bs={SEQUENTIAL}"
     read_rate = run_fio(file, "read", SEQUENTIAL_DEPTH, large)["read"]["bw_bytes"]
     write_rate = run_fio(file, "write", SEQUENTIAL_DEPTH, large)["write"]["bw_bytes"]
-    return read, write, flush, read_iops, write_iops, read_rate, write_rate
+    return read_rate, write_rate
 
 
 def run_fio(file: Path, pattern: str, depth: int, *options: str, size: str = "256m") -> dict[str, Any]:

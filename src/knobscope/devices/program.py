@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.specs.device_figures import latencies_alone
 from knobscope.specs.device_model import DeviceModel
 from knobscope.specs.quantity import read_duration_ns, read_percentage, read_rate, read_size
 from knobscope.specs.transport import read_transport
@@ -46,10 +47,11 @@ def model_arguments(model: DeviceModel) -> list[str]:
     return arguments
 
 
-def early_arguments() -> list[str]:
-    """Return by how much reads, writes and flushes are answered early, as arguments of the program."""
+def early_arguments(model: DeviceModel) -> list[str]:
+    """Return by how much reads, writes and flushes are answered early, and when not to sleep, as arguments."""
     transport = read_transport()
     if transport is None:
         return []
-    early = (transport.read_us, transport.write_us, transport.flush_us)
-    return ["--early", ",".join(str(round(1000 * us)) for us in early)]
+    early = transport.costs_us(latencies_alone(model))
+    spin = str(round(1000 * transport.wake_us))
+    return ["--early", ",".join(str(round(1000 * us)) for us in early), "--spin", spin]

@@ -26,7 +26,7 @@ def start_warden(folder: DeviceFolder, model: DeviceModel) -> None:
     """Start the program of a modelled device, with its warden, and wait until it answers; raises UserError."""
     program = find_program()
     folder.answering.touch(0o600)
-    command = [str(program), str(folder.answering), str(folder.image), *early_arguments(), *model_arguments(model)]
+    command = [str(program), str(folder.answering), str(folder.image), *early_arguments(model), *model_arguments(model)]
     read_end, write_end = os.pipe()
     with folder.log.open("wb") as log, os.fdopen(read_end, "rb") as answer:
         warden = subprocess.Popen(

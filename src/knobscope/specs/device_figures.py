@@ -4,14 +4,18 @@ Requests of 4 KiB at random offsets; sequential ones of 128 KiB, four at a time;
 that sorts its queue has no closed form beyond depth one.
 """
 
+import math
+
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.quantity import read_duration_ns, read_rate, read_size
+from knobscope.specs.transport import Latencies
 
 __all__ = [
     "PAGE",
     "SEQUENTIAL",
     "SEQUENTIAL_DEPTH",
     "flush_latency_us",
+    "latencies_alone",
     "random_read_iops",
     "random_write_iops",
     "sequential_read_rate",
@@ -86,6 +90,15 @@ def sequential_write_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: i
         return length * _closed(depth, _seconds(model.write) + bus, length / read_rate(model.media), bus)
     bus = _transfer_to_s(model, length)
     return length * _closed(depth, _write_s(model, length) + bus, _store_s(model, length, model.sequential_write), bus)
+
+
+def latencies_alone(model: DeviceModel) -> Latencies:
+    """Return how long requests of 4 KiB take that find the device idle; of a disk a flush takes as long as a read."""
+    read_us = 1e6 / (random_read_iops(model, 1) or math.inf)
+    bus_us = 1e6 * (_transfer_s(model, PAGE) if isinstance(model, DiskModel) else _transfer_to_s(model, PAGE))
+    write_us = 1e6 * (_seconds(model.write) if isinstance(model, DiskModel) else _write_s(model, PAGE)) + bus_us
+    flush_us = flush_latency_us(model)
+    return Latencies(read_us, write_us, read_us if flush_us is None else flush_us)
 
 
 def flush_latency_us(model: DeviceModel) -> float | None:

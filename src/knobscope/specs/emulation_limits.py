@@ -1,10 +1,8 @@
 """What of a modelled device this machine cannot emulate: the way to it has a latency and a ceiling of its own."""
 
 from knobscope.specs.device import Device
-from knobscope.specs.device_figures import PAGE, random_read_iops, random_write_iops
-from knobscope.specs.device_figures import flush_latency_us as flush_us
-from knobscope.specs.device_model import DeviceModel, DiskModel
-from knobscope.specs.quantity import read_duration_ns, read_rate
+from knobscope.specs.device_figures import latencies_alone, random_read_iops, random_write_iops
+from knobscope.specs.device_model import DeviceModel
 from knobscope.specs.transport import Transport, read_transport
 
 __all__ = ["describe_limits"]
@@ -43,17 +41,12 @@ def _rates(model: DeviceModel, transport: Transport) -> list[str]:
 
 
 def _latencies(model: DeviceModel, transport: Transport) -> list[str]:
-    bus_us = PAGE / read_rate(model.bus) * 1e6 if model.bus else 0.0
-    wanted: list[tuple[str, float | None, float]] = [
-        ("write", read_duration_ns(model.write) / 1e3 + bus_us, transport.write_us),
-        ("flush", flush_us(model), transport.flush_us),
-    ]
-    if not isinstance(model, DiskModel):
-        wanted.insert(0, ("read", read_duration_ns(model.read) / 1e3 + bus_us, transport.read_us))
+    alone = latencies_alone(model)
+    wanted = zip(("read", "write", "flush"), alone, transport.costs_us(alone), strict=True)
     return [
         f"a {what} cannot be emulated here below {least:.0f} us; the device takes {us:.0f} us"
         for what, us, least in wanted
-        if us is not None and least > us * _TOLERANCE
+        if least > us * _TOLERANCE
     ]
 
 

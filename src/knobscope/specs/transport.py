@@ -6,12 +6,25 @@ cannot be emulated here, and is said so.
 
 import os
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from knobscope.storage import DamagedFileError, read_sealed, write_sealed
 
-__all__ = ["Transport", "forget_transport", "read_transport", "transport_file", "write_transport"]
+__all__ = [
+    "WAIT_US",
+    "Latencies",
+    "Transport",
+    "forget_transport",
+    "read_transport",
+    "transport_file",
+    "write_transport",
+]
+
+
+#: How long a device takes for which all processors have gone to sleep, and have to wake for the answer.
+WAIT_US = 150.0
 
 
 @dataclass(frozen=True)
@@ -19,15 +32,34 @@ class Transport:
     """What a model comes to that takes no time, through a file system.
 
     Latencies at depth one and the highest rates, of requests of 4 KiB; bytes per second of 128 KiB at depth four.
+    `wake_us` is how much later than asked for a sleeping program goes on: the last part of a wait it must not sleep.
+    `slept_us` is what else comes on top of a latency after a wait of WAIT_US and more, since others sleep meanwhile.
     """
 
     read_us: float
     write_us: float
     flush_us: float
+    wake_us: float
+    slept_us: float
     read_iops: float
     write_iops: float
     read_rate: float
     write_rate: float
+
+    def costs_us(self, alone: "Latencies") -> "Latencies":
+        """Return what the way adds to the latencies of a device, which answers early by as much."""
+        at_once = Latencies(self.read_us, self.write_us, self.flush_us)
+        return Latencies(
+            *(us + self.slept_us * min(1.0, wait / WAIT_US) for us, wait in zip(at_once, alone, strict=True))
+        )
+
+
+class Latencies(NamedTuple):
+    """Microseconds of a read and a write of 4 KiB and of a flush, each alone."""
+
+    read_us: float
+    write_us: float
+    flush_us: float
 
 
 def transport_file() -> Path:
@@ -47,7 +79,9 @@ def read_transport() -> Transport | None:
         content = read_sealed(transport_file())
     except (FileNotFoundError, DamagedFileError):
         return None  # measured anew
-    return Transport(**content["transport"]) if content["machine"] == _machine() else None
+    known = content["transport"]
+    holds = content["machine"] == _machine() and set(known) == {field.name for field in fields(Transport)}
+    return Transport(**known) if holds else None
 
 
 def write_transport(transport: Transport) -> None:
