@@ -108,16 +108,18 @@ def _cause(mismatch: Mismatch) -> Iterator[str]:
 
 
 def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
-    """Tell the costliest finding's two settings, run by run."""
+    """Tell the costliest finding's two settings, run by run, on each device that it compares."""
     worst = mismatch.worst
-    behind = find_runs_behind(data.connection, worst)
-    sides = {"default configuration": behind.default, f"{worst['knob']} = {worst['value']}": behind.value}
     yield from ("## The runs behind the costliest one", "")
     rows = []
-    for name, ids in sides.items():
-        runs = data.rows("SELECT * FROM runs WHERE list_contains(?, run_id) ORDER BY started_at", ids)
-        if runs:
-            rows.append([name, str(len(runs)), _throughput(runs), *_figures(runs), " ".join(f"`{run}`" for run in ids)])
+    for device in _devices_of(worst):
+        behind = find_runs_behind(data.connection, {**worst, "device": device})
+        changed = f"{worst['knob']} = {_value(data, worst)}"
+        for name, ids in (("default configuration", behind.default), (changed, behind.value)):
+            runs = data.rows("SELECT * FROM runs WHERE list_contains(?, run_id) ORDER BY started_at", ids)
+            if runs:
+                told = [f"{name} on {device}", str(len(runs)), _throughput(runs), *_figures(runs)]
+                rows.append([*told, " ".join(f"`{run}`" for run in ids)])
     titles = [title for title, _ in _FIGURES.values()]
     yield from _table(["setting", "runs", "throughput (geometric mean, range)", *titles, "run ids"], rows)
     if mismatch.knob and not data.is_imported:

@@ -4,8 +4,6 @@ Requests of 4 KiB at random offsets; sequential ones of 128 KiB, four at a time;
 that sorts its queue has no closed form beyond depth one.
 """
 
-import math
-
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.quantity import read_duration_ns, read_rate, read_size
 from knobscope.specs.transport import Latencies
@@ -45,12 +43,17 @@ def _closed(depth: int, alone_s: float, each_s: float, bus_s: float) -> float:
     return min(depth / alone_s, 1 / slowest) if slowest > 0 else depth / alone_s
 
 
+def _disk_read_s(model: DiskModel) -> float:
+    """Return how long a read of 4 KiB takes anywhere on a disk."""
+    head = _seconds(model.seek) + _seconds(model.rotation) / 2 + PAGE / read_rate(model.media)
+    return head + _seconds(model.read)
+
+
 def random_read_iops(model: DeviceModel, depth: int) -> float | None:
     """Return random reads of 4 KiB a second at a depth; None where that has no closed form."""
     bus = _transfer_s(model, PAGE)
     if isinstance(model, DiskModel):
-        head = _seconds(model.seek) + _seconds(model.rotation) / 2 + PAGE / read_rate(model.media)
-        return 1 / (head + _seconds(model.read)) if depth == 1 else None
+        return 1 / _disk_read_s(model) if depth == 1 else None
     return _closed(depth, _seconds(model.read) + bus, _seconds(model.read) / model.channels, bus)
 
 
@@ -94,11 +97,13 @@ def sequential_write_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: i
 
 def latencies_alone(model: DeviceModel) -> Latencies:
     """Return how long requests of 4 KiB take that find the device idle; of a disk a flush takes as long as a read."""
-    read_us = 1e6 / (random_read_iops(model, 1) or math.inf)
-    bus_us = 1e6 * (_transfer_s(model, PAGE) if isinstance(model, DiskModel) else _transfer_to_s(model, PAGE))
-    write_us = 1e6 * (_seconds(model.write) if isinstance(model, DiskModel) else _write_s(model, PAGE)) + bus_us
+    bus_s = _transfer_s(model, PAGE)
+    if isinstance(model, DiskModel):
+        read_s, write_s = _disk_read_s(model), _seconds(model.write) + bus_s
+    else:
+        read_s, write_s = _seconds(model.read) + bus_s, _write_s(model, PAGE) + _transfer_to_s(model, PAGE)
     flush_us = flush_latency_us(model)
-    return Latencies(read_us, write_us, read_us if flush_us is None else flush_us)
+    return Latencies(1e6 * read_s, 1e6 * write_s, 1e6 * read_s if flush_us is None else flush_us)
 
 
 def flush_latency_us(model: DeviceModel) -> float | None:
