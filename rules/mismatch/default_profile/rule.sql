@@ -10,7 +10,7 @@
 -- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
---        device back, and one client thread asked for no more at a time.
+--        device back, and one client thread asked for no more at a time; whether depth does is not known.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
 WITH ability AS (
@@ -48,7 +48,9 @@ defaults AS (
 ),
 
 judged AS (
-    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), saturating_depth,
+    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload),
+        -- Where reads still rise at the end of what was tried, at least so many can be under way.
+        coalesce(saturating_depth, best_queue_depth) AS full_depth,
         coalesce(d.flush_p50_us, fsync_p50_us) AS us_per_flush,
         -- What nothing is known of counts as not used.
         coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0) AS reading,
@@ -58,7 +60,7 @@ judged AS (
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
         CASE
             WHEN flushing >= getvariable('held_share') THEN 'flush'
-            WHEN depth < saturating_depth / 2 THEN 'depth'
+            WHEN depth < full_depth / 2 THEN 'depth'
             ELSE 'requests'
         END AS held_by,
         CASE
@@ -66,6 +68,7 @@ judged AS (
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
             WHEN is_mismatch AND held_by = 'depth' AND threads <= 1 THEN 'one_client'
+            WHEN is_mismatch AND held_by = 'requests' AND full_depth IS NULL THEN 'no_full_depth'
         END AS obstacle
     FROM visibility v
     LEFT JOIN defaults c USING (dbms, device, workload)
@@ -77,7 +80,7 @@ SELECT
     dbms, device, workload,
     CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
     {
-        busy_share: busy, busy_depth: depth, saturating_depth: saturating_depth, used_share: used,
+        busy_share: busy, busy_depth: depth, saturating_depth: full_depth, used_share: used,
         reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush,
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),

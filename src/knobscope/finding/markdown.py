@@ -99,12 +99,19 @@ def _value(data: StudyData, row: Row) -> str:
 
 
 def _cause(mismatch: Mismatch) -> Iterator[str]:
-    told = list(dict.fromkeys(row["confirmation"] for row in mismatch.findings if row["confirmation"]))
-    if not told:
-        yield from ("## Cause", "", "No experiment has tested the cause.")
+    told: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for row in mismatch.findings:
+        if row["confirmation"]:
+            told[row["confirmed"] in ("yes", "found")][row["confirmation"]] = None
+    if told[True]:
+        yield from ("## What experiments showed", "")
+        yield from (f"- {text}" for text in told[True])
         return
-    yield from ("## What experiments showed", "")
-    yield from (f"- {text}" for text in told)
+    yield from (
+        "## Cause",
+        "",
+        f"No experiment has told the cause{': ' if told[False] else ''}{'; '.join(told[False])}.",
+    )
 
 
 def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
