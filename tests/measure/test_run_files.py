@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emulated import require_loops
 
 from knobscope.devices import open_device, take_down
 from knobscope.measure.files import describe_files, describe_named
@@ -68,8 +69,7 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
 def test_a_real_run_adds_up_to_what_the_device_saw(
     sqlite: Dbms, short_workload: Workload, tmp_path: Path, filesystem: str
 ) -> None:
-    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and /dev/loop-control")
+    require_loops()
     emulation = Emulation.model_validate({"image_directory": str(tmp_path), "size": "300MiB", "filesystem": filesystem})
     device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
     try:
