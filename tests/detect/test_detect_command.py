@@ -9,6 +9,7 @@ from generated_studies import Study, Truth
 
 from knobscope.detect.command import add_parser
 from knobscope.tables import TABLES
+from knobscope.tables.columns import COLUMNS
 
 
 def test_the_command_writes_database_and_findings(
@@ -27,12 +28,15 @@ def test_the_command_writes_database_and_findings(
     )
     assert args.run(args) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out.duckdb"]
-    findings = Study(study.specs, files, database).query("FROM findings")
+    written = Study(study.specs, files, database)
+    findings = written.query("FROM findings")
     assert findings.columns.tolist() == list(TABLES["findings"])
     mismatches = findings[findings["verdict"] == "mismatch"]
     assert set(mismatches["rule"]) == {"tier", "intuition"}
     assert findings["confirmed"].unique().tolist() == ["not_tested"]
     assert findings.loc[findings["verdict"] == "none", "penalty"].isna().all()
+    comments = written.query("SELECT comment FROM duckdb_columns() WHERE table_name = 'findings'")["comment"]
+    assert comments.tolist() == [column.meaning for column in COLUMNS["findings"].values()]
     said = capsys.readouterr().err
     assert "tier: simdb: Raising buffer from 8 to 32 on hdd with ycsb-a" in said
     assert "io_parallelism: 0 mismatch, 2 none, 0 insufficient" in said

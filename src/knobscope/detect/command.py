@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from knobscope.detect.database import StudyFiles, build_database, whole_database, write_findings
+from knobscope.detect.database import StudyFiles, build_database, describe_database, whole_database, write_findings
 from knobscope.detect.rules import run_rules
 from knobscope.specs import VERDICTS, load_study
 from knobscope.specs.arguments import add_study_arguments
@@ -24,6 +24,7 @@ def _run(args: argparse.Namespace) -> int:
         with duckdb.connect(str(part), read_only=True) as connection:
             findings = run_rules(connection, specs)
         write_findings(part, findings)
+        describe_database(part)
     print("\n".join(describe_findings(findings)), file=sys.stderr)
     return 0
 

@@ -12,7 +12,7 @@ from knobscope.tables.columns import COLUMNS, ROWS
 from knobscope.tables.declaring import Column, columns_of
 from knobscope.tables.trace import TRACE_ROWS
 
-__all__ = ["define_tables", "render_tables"]
+__all__ = ["define_tables", "describe_tables", "render_tables"]
 
 _HEAD = """\
 # Tables
@@ -29,10 +29,15 @@ In `results/STUDY/traces/RUN_ID` of a study with `trace: true`, as parquet files
 
 
 def define_tables() -> Iterator[str]:
-    """Yield the statements that make all tables of a study's database, with their meanings as comments."""
+    """Yield the statements that make all tables of a study's database."""
     for table, columns in COLUMNS.items():
         definition = ", ".join(f'"{column.name}" {column.type}' for column in columns.values())
         yield f"CREATE TABLE {table} ({definition})"
+
+
+def describe_tables() -> Iterator[str]:
+    """Yield the statements that write down the meaning of all tables and columns as comments."""
+    for table, columns in COLUMNS.items():
         yield f"COMMENT ON TABLE {table} IS {_quote(_meaning(ROWS[table]))}"
         for column in columns.values():
             yield f'COMMENT ON COLUMN {table}."{column.name}" IS {_quote(column.meaning)}'
