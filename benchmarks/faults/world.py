@@ -35,6 +35,7 @@ _PATIENCE_S = 15.0
 _SMALL_DEVICE = """
 name: small
 description: an ext4 file system of its own
+tier: auto
 emulate: {image_directory: ., size: 64MiB, filesystem: ext4}
 """
 
