@@ -35,6 +35,16 @@ def test_file_system_has_blocks_of_a_real_device(tmp_path: Path, emulated: Devic
     assert os.statvfs(bring_up(emulated, tmp_path)).f_bsize == 4096
 
 
+def test_a_limit_that_somebody_left_on_the_loop_device_does_not_cut_requests(tmp_path: Path, emulated: Device) -> None:
+    free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=True).stdout.strip()
+    queue = Path("/sys/block", Path(free).name, "queue")
+    (queue / "max_sectors_kb").write_text("64")
+    bring_up(emulated, tmp_path)
+    if loops_of(tmp_path) != [free]:
+        pytest.skip("another process took the device that was free")
+    assert (queue / "max_sectors_kb").read_text() == (queue / "max_hw_sectors_kb").read_text() != "64\n"
+
+
 def test_down_leaves_nothing(tmp_path: Path, emulated: Device) -> None:
     with open_device(emulated, tmp_path, "study") as opened:
         (opened.directory / "data").write_bytes(b"x" * 4096)

@@ -12,7 +12,7 @@ from pathlib import Path
 from knobscope.devices.disks import is_loop_direct
 from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
 from knobscope.devices.owners import add_owner, find_owner
-from knobscope.devices.privileged import make_filesystem, run_privileged, set_rotational
+from knobscope.devices.privileged import make_filesystem, run_privileged, set_queue
 from knobscope.devices.warden import start_warden
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Emulation
@@ -120,6 +120,5 @@ def _attach(folder: DeviceFolder, emulation: Emulation) -> str:
             f"{folder.images} stands between the emulated device and its storage",
             file=sys.stderr,
         )
-    if emulation.model is not None:
-        set_rotational(loop, emulation.model.kind == "disk")
+    set_queue(loop, rotational=None if emulation.model is None else emulation.model.kind == "disk")
     return loop
