@@ -115,21 +115,38 @@ def test_wrong_options_are_refused(system_python: str, device: str, name: str, v
 
 #: `KNOBSCOPE_FUZZED_LINES=10000` is the long form.
 FUZZED = int(os.environ.get("KNOBSCOPE_FUZZED_LINES", "1000"))
+#: Runs a command where files can be written in $TMPDIR only, beside what the kernel shows as files; lists what stays.
+READ_ONLY = r"""
+set -e
+while read -r _ point type _; do
+    case $type in
+    cgroup | cgroup2 | proc | sysfs | tracefs | debugfs | bpf | devpts | mqueue) ;;
+    *) mount -o remount,ro,bind "$(printf %b "$point")" ;;
+    esac
+done < /proc/mounts
+mount -t tmpfs none "$TMPDIR"
+if touch /var/tmp/knobscope-test 2>/dev/null; then echo "this can be written" >&2; fi
+"$@"
+ls -A "$TMPDIR" >&2
+"""
 
 
-def test_fuzzed_lines_get_an_answer_and_write_nothing(system_python: str, device: str) -> None:
+def test_fuzzed_lines_get_an_answer_and_write_nothing(system_python: str, device: str, tmp_path: Path) -> None:
     rng = random.Random(20261122)
     words = ["follow", "begin", "end", "0", "1", "-1", str(os.getpid()), "99999999999", "/etc/passwd", "../.."]
     words += ["\x00", "é", "a" * 70_000, "follow 2 3", "--trace", "$(id)", "'", '"', "\r", "\t", "\udcff"]
     lines = [" ".join(rng.choices(rng.choice([words[:7], words]), k=rng.randrange(5))) for _ in range(FUZZED)]
     lines = [line if len(line) < 1000 or rng.random() < 0.05 else "end" for line in lines]
     done = subprocess.run(
-        [system_python, "-I", str(MONITOR), "--device", device, "--unit", "4096"],
+        [
+            *("unshare", "--mount", "--propagation", "private", "sh", "-c", READ_ONLY, "sh"),
+            *(system_python, "-I", str(MONITOR), "--device", device, "--unit", "4096"),
+        ],
         input="".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"),
         capture_output=True,
         timeout=300,
         check=False,
-        env={"PATH": os.environ["PATH"], "SUDO_UID": "65534"},
+        env={"PATH": os.environ["PATH"], "SUDO_UID": "65534", "TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
