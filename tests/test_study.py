@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -38,10 +39,29 @@ sweep: {repeats: 2, always: [synchronous, journal_mode, cache_size, page_size]}
 pytestmark = [pytest.mark.real, pytest.mark.long(minutes=4)]
 
 
+@dataclass(frozen=True)
+class Undisturbed:
+    """What the first call of the study said, and the runs that it made."""
+
+    told: str
+    runs: set[str]
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a user's own: specs beside a study, results below."""
-    return make_project(tmp_path_factory.mktemp("study"))
+    """A folder of a user's own: specs beside a study, results below, of which a power cut has emptied the first."""
+    folder = make_project(tmp_path_factory.mktemp("study"))
+    profile = folder / "results/tiny/devices/here.json"
+    profile.parent.mkdir(parents=True)
+    profile.touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(project: Path) -> Undisturbed:
+    """The study, run to its end."""
+    told = run(project)
+    return Undisturbed(told, run_ids(project))
 
 
 def make_project(folder: Path) -> Path:
@@ -74,8 +94,9 @@ def marked_processes(mark: str) -> set[str]:
     return found
 
 
-def test_study_runs_to_a_report_and_a_second_call_does_nothing(project: Path) -> None:
-    run(project)
+def test_study_runs_to_a_report_and_a_second_call_does_nothing(project: Path, undisturbed: Undisturbed) -> None:
+    """The profile that lay there, empty, is made anew: `test_damaged_results` damages what lies in a finished study."""
+    assert "here.json is damaged: it is empty" in undisturbed.told
     results = project / "results/tiny"
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         statuses = connection.execute("SELECT status, count(*) FROM runs GROUP BY ALL").fetchall()
@@ -96,6 +117,7 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(project: Path) ->
     assert "Nothing to be done" in run(project)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_what_is_watched_in_addition_is_measured_anew(project: Path) -> None:
     study = project / "specs/studies/tiny.yaml"
     text = study.read_text()
@@ -108,6 +130,7 @@ def test_what_is_watched_in_addition_is_measured_anew(project: Path) -> None:
     assert "Nothing to be done" in run(project, "-n")
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_runs_that_are_exported_and_imported_get_the_same_verdicts(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,20 +148,10 @@ def test_runs_that_are_exported_and_imported_get_the_same_verdicts(
     assert verdicts(ours) != []
 
 
-def test_a_stricter_threshold_adds_only_the_missing_round(project: Path) -> None:
-    before = run_ids(project)
-    write_study(project, rounds=2, threshold=0.9999)
-    run(project)
-    assert before < run_ids(project)
-    assert len(run_ids(project)) == len(before) + 11
-    assert "Nothing to be done" in run(project)
-
-
-def test_kill_9_at_random_moments_changes_nothing(project: Path, tmp_path: Path) -> None:
+def test_kill_9_at_random_moments_changes_nothing(project: Path, undisturbed: Undisturbed, tmp_path: Path) -> None:
     folder = make_project(tmp_path / "killed")
     (folder / "results/tiny/devices").mkdir(parents=True)
     shutil.copy(project / "results/tiny/devices/here.json", folder / "results/tiny/devices/here.json")
-    write_study(folder, rounds=2, threshold=0.9999)
     mark = f"KNOBSCOPE_TEST={tmp_path}"
     rng = random.Random(20261121)
     for _ in range(3):
@@ -158,11 +171,21 @@ def test_kill_9_at_random_moments_changes_nothing(project: Path, tmp_path: Path)
             time.sleep(0.1)
         assert marked_processes(mark) == set()
     run(folder)
-    assert run_ids(folder) == run_ids(project)
+    assert run_ids(folder) == undisturbed.runs
     results = folder / "results/tiny"
     assert list(results.rglob("*.part*")) == []
     for path in (results / "store").glob("*.json"):
         assert json.loads(path.read_text())["run"]["run_id"] == path.stem
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_stricter_threshold_adds_only_the_missing_round(project: Path) -> None:
+    before = run_ids(project)
+    write_study(project, rounds=2, threshold=0.9999)
+    run(project)
+    assert before < run_ids(project)
+    assert len(run_ids(project)) == len(before) + 11
+    assert "Nothing to be done" in run(project)
 
 
 def test_wrong_specs_end_with_exit_code_2_before_anything_runs(tmp_path: Path) -> None:

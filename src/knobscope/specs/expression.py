@@ -9,13 +9,13 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from knobscope.errors import UserError
 from knobscope.specs.base import Value
 
-__all__ = ["WORKLOAD_NAMES", "Expression"]
+__all__ = ["WORKLOAD_NAMES", "Expression", "parse_expression"]
 
 #: Facts of the workload that an expression may use beside knobs.
 WORKLOAD_NAMES = frozenset({"threads", "records"})
@@ -81,6 +81,12 @@ class Expression:
         except (TypeError, ArithmeticError) as error:
             given = ", ".join(f"{name}={values[name]!r}" for name in sorted(self.names & set(values)))
             raise UserError(f"`requires: {self.text}` cannot be evaluated with {given}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def parse_expression(text: str) -> Expression:
+    """Return the expression; equal texts are parsed once, since sampling asks at every configuration."""
+    return Expression(text)
 
 
 def _evaluate(node: ast.expr, values: Mapping[str, Value]) -> Any:  # noqa: PLR0911 - one line per kind of node

@@ -6,6 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +173,14 @@ def _read_text(path: Path) -> str:
     return content.decode("utf-8").replace("\r\n", "\n")
 
 
+@lru_cache(maxsize=64)
+def _compose(text: str) -> yaml.Node | None:
+    """Return a document's tree, which nobody changes; a spec that others extend or name is read again and again."""
+    return _Loader(text).get_single_node()
+
+
 def _parse(path: Path, text: str) -> Document:
-    loader = _Loader(text)
-    node = loader.get_single_node()
+    loader, node = _Loader(""), _compose(text)
     lines: dict[Location, int] = {(): 1}
     problems: list[SpecProblem] = []
     if node is not None:

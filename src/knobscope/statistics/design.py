@@ -190,8 +190,12 @@ class Settings:
     def cells(self, term: Term) -> dict[tuple[int, ...], float]:
         """Return the combinations of levels of a term's factors that occur, and the share of the rows they hold."""
         columns = [self.factors.index(factor) for factor in term.factors]
-        cells, counts = np.unique(self.codes[:, columns], axis=0, return_counts=True)
-        return dict(zip(map(tuple, cells.tolist()), (counts / len(self)).tolist(), strict=True))
+        sizes = [len(self.levels[column]) for column in columns]
+        # One number per cell: numbers are sorted a good deal faster than rows, and come in the same order.
+        numbers = np.ravel_multi_index(tuple(self.codes[:, columns].T), sizes)
+        found, counts = np.unique(numbers, return_counts=True)
+        cells = np.column_stack(np.unravel_index(found, sizes)).tolist()
+        return dict(zip(map(tuple, cells), (counts / len(self)).tolist(), strict=True))
 
     def some(self, count: int, rng: np.random.Generator) -> "Settings":
         """Return up to so many rows, at random."""
