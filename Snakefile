@@ -27,16 +27,26 @@ wildcard_constraints:
     block=r"\d+",
 
 
+# Where the others are jobs of a cluster, these take less time than to submit them.
 localrules:
     all,
+    plan_screening,
+    plan_sweep,
+    plan_repeats,
+    priors,
+    confirm_all,
+    report,
 
 
-# The target asks for the last fit of every case itself: a stricter threshold on a finished study then adds just the
-# rounds that are missing (behind a checkpoint Snakemake would not see the change). It asks for the
-# database, too: one that was deleted is made again, which Snakemake does not do for what only the report is made of.
+# The target asks for the last fit of every case itself, and for what ended its sweep: a stricter threshold on a finished
+# study then adds just the rounds that are missing (behind a checkpoint Snakemake would not see the change). It asks for
+# the database, too: one that was deleted is made again, which Snakemake does not do for what only the report is made of.
 rule all:
     input:
+        PIPELINE.first_fits,
         lambda wildcards: PIPELINE.last_fits(checkpoints),
+        PIPELINE.first_repeats,
+        lambda wildcards: PIPELINE.last_repeats(checkpoints),
         f"{RESULTS}/study.duckdb",
         f"{RESULTS}/report.html",
 
@@ -47,6 +57,7 @@ include: "rules/prepare.smk"
 include: "rules/measure.smk"
 include: "rules/select.smk"
 include: "rules/priors.smk"
+include: "rules/repeat.smk"
 include: "rules/tune.smk"
 include: "rules/detect.smk"
 include: "rules/explain.smk"
@@ -55,8 +66,15 @@ include: "rules/report.smk"
 
 
 onstart:
-    PIPELINE.check_versions()
+    PIPELINE.check_versions(workflow)
 
 
 onsuccess:
     print(f"report: {RESULTS}/report.html")
+
+
+# After a job failed, and after Ctrl-C.
+onerror:
+    print(
+        f"not finished: what was measured is kept, the same command goes on with the rest; logs: {RESULTS}/logs"
+    )

@@ -1,16 +1,22 @@
 """Do the effects survive the noise that databases have? Alarms, coverage and power on simulated sweeps.
 
-Run `python benchmarks/effects.py [--studies 200] [--blocks 3]`. A study has three devices of rising tiers and one knob
-with 20 values; every block holds each value once and the default configuration three times, in random order, with
-log-normal noise. Nothing has an effect, so that every finding is a false alarm, counted per 200 comparisons at a false
-discovery rate of 5 % and a least effect of 5 % (as the rules `tier` and `intuition` ask for): `tier` compares a value's
-effects on two devices, `intuition` a value with the default. Coverage is the share of 95 % intervals that hold the
-truth, power the share of studies in which a value that is 1.3 times as fast on the highest tier alone is found.
+Run `python benchmarks/effects.py [--studies 200] [--blocks 3] [--most 12]`; `--only "noise 0.1"` leaves out what does
+not begin like that. A study has three devices of rising tiers and one knob with 20 values; every block holds each value
+once and the default configuration three times, in random order, with log-normal noise. Nothing has an effect, so that
+every finding is a false alarm, counted per 200 comparisons at a false discovery rate of 5 % and a least effect of 5 %
+(as the rules `tier` and `intuition` ask for): `tier` compares a value's effects on two devices, `intuition` a value
+with the default. Coverage is the share of 95 % intervals that hold the truth, power the share of studies in which a
+value that is 1.3 times as fast on the highest tier alone is found.
+
+With `--most`, values are measured in further blocks as `knobscope repeat` asks for them, until effects of 1.3x would be
+found with a power of 90 %, or in so many blocks. Then the table tells how many blocks a value took in the mean, and the
+share of values for which they sufficed. Runs that share a server instance are left out: no plan puts them together.
 """
 
 import argparse
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
@@ -20,6 +26,9 @@ import pandas as pd
 from knobscope.detect.contrasts import contrast_tiers
 from knobscope.detect.effects import effects_of_case
 from knobscope.detect.metrics import METRICS
+from knobscope.plan import sentinel_positions
+from knobscope.repeat import SweepRuns, count_more, measure_precision
+from knobscope.statistics.power import Aim
 from knobscope.statistics.regression import adjust_for_fdr
 
 VALUES = 20
@@ -28,6 +37,8 @@ MIN_EFFECT = 0.05
 DEVICES = ("hdd", "ssd", "nvme")
 TRUE_EFFECT = np.log(1.3)
 TRUE_VALUE = "7"
+#: Every value on every device, and on every pair of devices, are 60 comparisons each.
+AIM = Aim(effect=1.3, power=0.9, fdr=FDR, comparisons=VALUES * len(DEVICES), between_devices=True)
 
 Generator = np.random.Generator
 Noise = Callable[[pd.DataFrame, Generator], np.ndarray]
@@ -53,26 +64,29 @@ def instances(runs: pd.DataFrame, rng: Generator) -> np.ndarray:
     return rng.normal(0, 0.05, len(runs))[runs["instance"]] + rng.normal(0, 0.02, len(runs))
 
 
-def draw_block(rng: Generator, repeats: int) -> pd.DataFrame:
-    """Draw the order of a block: the default configuration (0) first, in the middle and last."""
-    order = rng.permutation(np.arange(1, VALUES + 1))
-    setting = np.concatenate([[0], order[: VALUES // 2], [0], order[VALUES // 2 :], [0]])
+def draw_block(rng: Generator, repeats: int, values: np.ndarray) -> pd.DataFrame:
+    """Draw the order of a block: the default configuration (0) first, between the values, and last."""
+    order = rng.permutation(values)
+    setting = np.insert(order, sorted(sentinel_positions(len(order))), 0)
     instance = np.repeat(np.arange(len(setting)), repeats)
     return pd.DataFrame({"setting": setting[instance], "instance": instance, "position": np.arange(len(instance))})
 
 
-def draw_case(rng: Generator, device: str, blocks: int, repeats: int, noise: Noise, effect: float) -> pd.DataFrame:
-    """Draw the sweep of one device as view `sweep_metrics` shows it."""
-    parts = [draw_block(rng, repeats).assign(block_id=f"b{number}") for number in range(blocks)]
+def draw_blocks(
+    rng: Generator, device: str, blocks: dict[int, np.ndarray], repeats: int, noise: Noise, effect: float
+) -> pd.DataFrame:
+    """Draw blocks of one device (number -> values) as view `sweep_metrics` shows their runs."""
+    parts = [draw_block(rng, repeats, values).assign(block=number) for number, values in blocks.items()]
     runs = pd.concat(parts, ignore_index=True)
-    runs["instance"] += (VALUES + 3) * runs["block_id"].factorize()[0]
-    level = np.log(1000) + 0.2 * runs["block_id"].factorize()[0]
+    runs["instance"] += (VALUES + 3) * (runs["block"] - min(blocks))
+    level = np.log(1000) + 0.2 * runs["block"]
     truth = np.where(runs["setting"] == int(TRUE_VALUE), effect, 0.0)
     is_sentinel = runs["setting"] == 0
     changed = {"knob": "k", "value": runs["setting"].astype(str), "baseline": "0"}
     return runs.assign(
         **{name: np.where(is_sentinel, None, value) for name, value in changed.items()},
         **dict.fromkeys(METRICS, np.nan),
+        block_id="b" + runs["block"].astype(str).str.zfill(3),
         session="one",
         is_sentinel=is_sentinel,
         dbms="d",
@@ -81,16 +95,45 @@ def draw_case(rng: Generator, device: str, blocks: int, repeats: int, noise: Noi
     ).assign(throughput_ops=np.exp(level + truth + noise(runs, rng)))
 
 
-def judge(noise: Noise, blocks: int, repeats: int, seed: int) -> dict[str, float]:
+@dataclass(frozen=True)
+class Design:
+    """How a sweep is measured: complete blocks, and with `most` further ones of the values that are too noisy."""
+
+    blocks: int
+    most: int | None
+    repeats: int  # runs of a value directly after each other
+
+    def draw(self, rng: Generator, device: str, noise: Noise, effect: float) -> tuple[pd.DataFrame, np.ndarray]:
+        """Draw the sweep of one device; returns also which values suffice, shape (values,)."""
+        complete = dict.fromkeys(range(self.blocks), np.arange(1, VALUES + 1))
+        runs = draw_blocks(rng, device, complete, self.repeats, noise, effect)
+        while True:
+            more, suffices = self._look(runs)
+            if not more.any():
+                return runs, suffices
+            first = int(runs["block"].max()) + 1
+            further = {first + index: np.flatnonzero(more > index) + 1 for index in range(more.max())}
+            drawn = draw_blocks(rng, device, further, self.repeats, noise, effect)
+            runs = pd.concat([runs, drawn], ignore_index=True)
+
+    def _look(self, runs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return blocks more and which values suffice, as `knobscope repeat` would say."""
+        setting, block = runs["setting"].to_numpy(np.int64), runs["block"].to_numpy(np.int64)
+        seen = SweepRuns(setting, block, block, np.log(runs["throughput_ops"].to_numpy(float)), VALUES + 1)
+        precision = measure_precision(seen)
+        suffices = AIM.suffices(AIM.smallest(precision.errors, precision.degrees))
+        planned = seen.count_blocks(np.ones(len(runs), bool))
+        return count_more(precision, AIM, ~suffices, np.maximum((self.most or 0) - planned, 0)), suffices
+
+
+def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
     """Judge one study without effects, and the same noise with one effect on the highest tier."""
     rows: dict[str, float] = {}
     for effect in (0.0, TRUE_EFFECT):
         rng = np.random.default_rng([seed, 7])
+        drawn = [design.draw(rng, device, noise, effect * (rank == 2)) for rank, device in enumerate(DEVICES)]
         effects = pd.concat(
-            effects_of_case(draw_case(rng, device, blocks, repeats, noise, effect * (rank == 2)), MIN_EFFECT)[0].assign(
-                tier_rank=rank
-            )
-            for rank, device in enumerate(DEVICES)
+            effects_of_case(runs, MIN_EFFECT)[0].assign(tier_rank=rank) for rank, (runs, _) in enumerate(drawn)
         )
         effects = effects[effects["metric"] == "throughput_ops"].reset_index(drop=True)
         effects["q_value"] = adjust_for_fdr(effects["p_value"].to_numpy(float))
@@ -103,6 +146,10 @@ def judge(noise: Noise, blocks: int, repeats: int, seed: int) -> dict[str, float
             rows["intuition"] = 200 * float(is_found(effects).mean())
             rows["judged"] = float(known.mean())
             rows["coverage"] = float(((effects["low"] <= 0) & (effects["high"] >= 0))[known].mean())
+            if design.most is not None:
+                runs = pd.concat([runs for runs, _ in drawn])
+                rows["blocks"] = float((runs["setting"] > 0).sum() / (VALUES * len(DEVICES)))
+                rows["sufficed"] = float(np.mean([suffices for _, suffices in drawn]))
     return rows
 
 
@@ -124,18 +171,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--blocks", type=int, default=3)
+    parser.add_argument("--most", type=int, help="blocks of a value at most; absent: no further blocks")
+    parser.add_argument("--only", default="", help="conditions that begin like this; absent: all")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
     table = {}
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         for name, (noise, repeats) in CONDITIONS.items():
-            found = pool.map(partial(judge, noise, args.blocks, repeats), range(args.studies), chunksize=5)
+            if not name.startswith(args.only) or (args.most is not None and repeats > 1):
+                continue
+            design = Design(args.blocks, args.most, repeats)
+            found = pool.map(partial(judge, noise, design), range(args.studies), chunksize=5)
             table[name] = pd.DataFrame(list(found)).mean()
     rows = pd.DataFrame(table).T
-    rows[["judged", "coverage", "power"]] *= 100
-    heads = {"tier": "tier alarms / 200", "intuition": "intuition alarms / 200"}
-    heads |= {name: f"{name} [%]" for name in ("judged", "coverage", "power")}
-    print(f"{args.studies} studies of {args.blocks} blocks")
+    shares = [name for name in ("judged", "coverage", "power", "sufficed") if name in rows]
+    rows[shares] *= 100
+    heads = {"tier": "tier alarms / 200", "intuition": "intuition alarms / 200", "blocks": "blocks of a value"}
+    heads |= {name: f"{name} [%]" for name in shares}
+    print(f"{args.studies} studies of {args.blocks} blocks" + (f", {args.most} at most" if args.most else ""))
     print(rows.rename(columns=heads).round(1).to_string())
 
 

@@ -1,4 +1,5 @@
-# Stage 1: the runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them.
+# Stage 1: the runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them, and
+# further rounds of the sweep follow what `repeat` asks for.
 
 
 rule plan_screening:
@@ -37,3 +38,20 @@ rule plan_sweep:
     shell:
         "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --fits {input:q}"
         " --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule plan_repeats:
+    input:
+        lambda wildcards: f"{RESULTS}/{wildcards.case}/repeat/{int(wildcards.round) - 1}.json",
+    output:
+        f"{RESULTS}/{{case}}/plan/sweep-{{round}}.parquet",
+    log:
+        f"{RESULTS}/logs/{{case}}/plan-sweep-{{round}}.log",
+    wildcard_constraints:
+        round=r"[1-9]\d*",
+    params:
+        study=PIPELINE.study_file,
+        spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
+    shell:
+        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --round {wildcards.round:q}"
+        " --repeat {input:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -12,8 +12,8 @@ import pytest
 HOLD = """
 import sys, time
 from pathlib import Path
-from knobscope.pipeline import _claim_directory
-_claim_directory(Path(sys.argv[1]))
+from knobscope.recovery import claim_directory
+claim_directory(Path(sys.argv[1]))
 print("claimed", flush=True)
 time.sleep(60)
 """

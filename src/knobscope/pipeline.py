@@ -4,9 +4,7 @@ Only the Snakefile imports this module. Snakemake sees spec contents through `pa
 anew and a changed comment does nothing.
 """
 
-import fcntl
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,24 +12,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from knobscope.errors import UserError
-from knobscope.explain import count_explaining_runs
+from knobscope.forecast import affordable_rounds, describe_left_out, describe_study
 from knobscope.identity import data_identity, run_identity, varied_knobs
-from knobscope.plan import RESPONSIVE, case_space, list_left_out, parse_case, screening_blocks
+from knobscope.plan import RESPONSIVE, aim_of, case_space, parse_case, screening_blocks
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.recovery import require_writable, set_aside_damaged
+from knobscope.recovery import claim_directory, require_writable, set_aside_damaged
 from knobscope.retry import forget_failed_runs
 from knobscope.specs import Case, StudySpecs, load_study, select_fields
 from knobscope.specs.emulation_limits import describe_limits
 from knobscope.storage import read_sealed
-from knobscope.tune import count_runs
 
 __all__ = ["Pipeline"]
 
-#: Folder of notes below .snakemake: where pipelines keep Snakemake's temporary files.
-_TEMPORARY = "knobscope-temporary"
 _DEFAULT_STUDY = "specs/studies/quickstart.yaml"
-#: Copying, starting and stopping around warm-up and measured time, for the estimate only.
-_OVERHEAD_S = 1.5
 
 Dump = dict[str, Any]
 
@@ -45,10 +38,16 @@ class Pipeline:
 
     @classmethod
     def open(cls, config: Dump, workflow: Any) -> "Pipeline":
-        """Read the study that ``--config study=...`` names; wrong specs end Snakemake with exit code 2."""
+        """Read the study that ``--config study=...`` names; wrong specs end Snakemake with exit code 2.
+
+        On a cluster each job's node reads it again, in a Snakemake of its own: what is there once in a study (who works
+        in the folder, what is damaged, what is to be measured again) is settled by the one that submits the jobs.
+        """
         study_file = str(config.get("study", _DEFAULT_STUDY))
         try:
-            pipeline = cls(load_study(Path(study_file), Path.cwd()), study_file)
+            # Known before the executor is: `jobs` says that jobs go elsewhere, `cores` that they run here.
+            is_here = not workflow.remote_exec and workflow.resource_settings.nodes is None
+            pipeline = cls(load_study(Path(study_file), Path.cwd(), runnable=is_here), study_file)
             if not workflow.output_settings.dryrun:
                 require_writable(Path(pipeline.results))
         except UserError as error:
@@ -58,8 +57,10 @@ class Pipeline:
         os.environ[PIPELINE_VARIABLE] = str(os.getpid())
         for name in ("machine", *(f"device_{device.replace('-', '_')}" for device in pipeline.devices)):
             workflow.global_resources.setdefault(name, 1)
+        if workflow.remote_exec:
+            return pipeline
         if not workflow.output_settings.dryrun:
-            _claim_directory(workflow.snakemake_tmp_dir)
+            claim_directory(workflow.snakemake_tmp_dir)
             for sentence in set_aside_damaged(Path(pipeline.results)):
                 print(f"knobscope: {sentence}", file=sys.stderr)
             if config.get("retry_failed"):
@@ -71,11 +72,14 @@ class Pipeline:
                 print(text, file=sys.stderr)
         return pipeline
 
-    def check_versions(self) -> None:
+    def check_versions(self, workflow: Any) -> None:
         """Run what tells the versions of the DBMSs; a study for other ones ends Snakemake with exit code 2.
 
-        Not before something is to be done: a dry run runs no program of a spec.
+        Not before something is to be done: a dry run runs no program of a spec. On a cluster it is each job's own
+        business: the machine that submits them need not have a DBMS or a device.
         """
+        if not workflow.local_exec:
+            return
         try:
             load_study(Path(self.study_file), Path.cwd(), ask_versions=True)
         except UserError as error:
@@ -83,38 +87,12 @@ class Pipeline:
             sys.exit(2)
 
     def describe(self) -> str:
-        """Return in one line how much the study will measure at most, then what its sweep leaves out."""
-        study = self.specs.study
-        cases = len(self.cases)
-        seconds = [
-            self.specs.workloads[case.workload].warmup_s + self.specs.workloads[case.workload].measure_s + _OVERHEAD_S
-            for case in self.specs.cases
-        ]
-        rounds = self.max_rounds
-        runs = study.sampling.runs_per_round + 3 * screening_blocks(self.specs)
-        minutes = sum(seconds) * runs * rounds / 60
-        screening = f"at most {rounds} screening rounds of {runs} runs each (about {minutes:.0f} min)"
-        if self.specs.prior is not None:
-            screening = f"no screening (ranking of prior {self.specs.prior.name})"
-        tuning = ""
-        if study.tune is not None:
-            counts = [count_runs(case, study.tune) for case in self.specs.cases]
-            minutes = sum(count * each for count, each in zip(counts, seconds, strict=True)) / 60
-            tuning = f", then {sum(counts)} runs of tuners (about {minutes:.0f} min)"
-        if study.explain is not None:
-            count = count_explaining_runs(self.specs, study.explain)
-            tuning += f", then at most {count} runs on what-if devices (about {count * max(seconds) / 60:.0f} min)"
-        line = (
-            f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, "
-            f"then {study.sweep.repeats} blocks for the selected knobs{tuning}"
-        )
-        return "\n".join([line, *self.describe_left_out()])
+        """Return in one line how much the study will measure at most, then its budget and what its sweep leaves out."""
+        return describe_study(self.specs)
 
     def describe_left_out(self) -> list[str]:
         """Return a line for each value that the sweep cannot measure, with the reason."""
-        rows = [row for case in self.cases for row in list_left_out(self.specs, case)]
-        lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
-        return list(dict.fromkeys(lines))
+        return describe_left_out(self.specs)
 
     @property
     def results(self) -> str:
@@ -132,11 +110,14 @@ class Pipeline:
         return list(self.specs.devices)
 
     @property
+    def data_devices(self) -> list[str]:
+        """Names of the devices that hold the data of cases: those that are judged."""
+        return list(self.specs.study.devices)
+
+    @property
     def max_rounds(self) -> int:
         """Rounds that `sampling.max_rounds` and the budget allow; at least one."""
-        sampling, budget = self.specs.study.sampling, self.specs.study.budget.runs
-        affordable = budget // (sampling.runs_per_round * len(self.cases)) if budget else sampling.max_rounds
-        return max(1, min(sampling.max_rounds, affordable))
+        return affordable_rounds(self.specs)
 
     @property
     def device_resources(self) -> dict[str, Any]:
@@ -175,6 +156,11 @@ class Pipeline:
     def rule_files(self) -> list[str]:
         """Files of the study's mismatch rules: an edited rule judges anew."""
         return [os.path.relpath(file) for rule in self.specs.rules.values() for file in rule.files]
+
+    @property
+    def first_fits(self) -> list[str]:
+        """The fits that all cases come to, whatever they say: without them one case would wait for the other's last."""
+        return [] if self.specs.prior is not None else [f"{self.results}/{case}/fit/0.json" for case in self.cases]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, that of the last round, or that of the prior."""
@@ -223,29 +209,62 @@ class Pipeline:
 
     def all_runs(self, checkpoints: Any) -> list[str]:
         """Return all blocks of the study: screening, sweep, and what tuners tried."""
-        sweeps = range(self.specs.study.sweep.repeats)
         tuned = ["runs/tune"] if self.specs.study.tune else []
         return [
             path
             for case, round_ in self._last_rounds(checkpoints)
             for path in [
                 *self.screening_runs(str(case), round_),
-                *(f"{self.results}/{case}/runs/sweep-0-{block}" for block in sweeps),
+                *self.sweep_runs(checkpoints, str(case)),
                 *(f"{self.results}/{case}/{name}" for name in tuned),
             ]
         ]
 
     def all_plans(self, checkpoints: Any) -> list[str]:
         """Return the plans of all rounds."""
-        later = ["sweep-0", *(["tune"] if self.specs.study.tune else [])]
+        later = ["tune"] if self.specs.study.tune else []
         return [
             path
             for case, round_ in self._last_rounds(checkpoints)
             for path in [
                 *self.screening_plans(str(case), round_),
+                *self.sweep_plans(checkpoints, str(case)),
                 *(f"{self.results}/{case}/plan/{name}.parquet" for name in later),
             ]
         ]
+
+    def sweep_runs(self, checkpoints: Any, case: str, last: int | None = None) -> list[str]:
+        """Return the blocks of all rounds of a sweep, or of those up to `last`."""
+        rounds = self._sweep_rounds(checkpoints, case, last)
+        return [f"{self.results}/{case}/runs/sweep-{r}-{block}" for r, blocks in rounds for block in range(blocks)]
+
+    def sweep_plans(self, checkpoints: Any, case: str, last: int | None = None) -> list[str]:
+        """Return the plans of all rounds of a sweep, or of those up to `last`."""
+        return [f"{self.results}/{case}/plan/sweep-{r}.parquet" for r, _ in self._sweep_rounds(checkpoints, case, last)]
+
+    @property
+    def first_repeats(self) -> list[str]:
+        """What the sweeps of all cases come to where they may be repeated; asked for as `first_fits` are."""
+        asked = self.specs.study.sweep.most is not None
+        return [f"{self.results}/{case}/repeat/0.json" for case in self.cases if asked]
+
+    def last_repeats(self, checkpoints: Any) -> list[str]:
+        """Return what ended the sweep of each case; nothing in a study that measures every value equally often."""
+        if self.specs.study.sweep.most is None:
+            return []
+        lasts = [(case, list(self._sweep_rounds(checkpoints, str(case)))[-1][0]) for case in self.cases]
+        return [f"{self.results}/{case}/repeat/{round_}.json" for case, round_ in lasts]
+
+    def _sweep_rounds(self, checkpoints: Any, case: str, last: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield each round of a sweep with its number of blocks: those that the round before has asked for."""
+        sweep = self.specs.study.sweep
+        round_, blocks = 0, sweep.repeats
+        while blocks:
+            yield round_, blocks
+            if sweep.most is None or round_ == last:
+                return
+            blocks = read_sealed(Path(checkpoints.repeat.get(case=case, round=round_).output[0]))["more"]
+            round_ += 1
 
     def all_fits(self, checkpoints: Any) -> list[str]:
         """Return the fits of all rounds, or those of the prior."""
@@ -270,6 +289,12 @@ class Pipeline:
     def sweep_spec(self, case: str) -> Dump:
         """What the plan of the sweep depends on."""
         return self._planned(case, "sweep")
+
+    @property
+    def repeat_spec(self) -> Dump:
+        """What the number of blocks of a sweep depends on, beside its runs."""
+        aim = aim_of(self.specs, values=1)
+        return {**select_fields(self.specs.study, "repeat"), "fdr": aim.fdr, "comparisons_per_value": aim.comparisons}
 
     def _planned(self, case: str, product: Literal["plan", "sweep", "tune"]) -> Dump:
         dbms = self.specs.dbms[parse_case(case).dbms]
@@ -328,31 +353,3 @@ class Pipeline:
         """What the verdicts depend on, beside the runs."""
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
         return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
-
-
-def _claim_directory(temporary: Path) -> None:
-    """Take over from pipelines that were killed: remove Snakemake's locks and temporary folders when none runs here.
-
-    Each pipeline holds our lock, shared, until it ends, whatever study it is of: who gets it alone is the only one.
-    `temporary` is the folder of this pipeline, which the next one removes if this one cannot.
-    """
-    directory = Path(".snakemake")
-    directory.mkdir(exist_ok=True)
-    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for lock in (directory / "locks").glob("*.lock"):
-            lock.unlink()
-        for note in (directory / _TEMPORARY).glob("*"):
-            _remove_temporary(Path(note.read_text(encoding="utf-8")))
-            note.unlink()
-    except BlockingIOError:
-        pass  # another pipeline is at work here; Snakemake's own locks decide
-    fcntl.flock(claim, fcntl.LOCK_SH)
-    (directory / _TEMPORARY).mkdir(exist_ok=True)
-    (directory / _TEMPORARY / temporary.name).write_text(str(temporary), encoding="utf-8")
-
-
-def _remove_temporary(folder: Path) -> None:
-    if folder.name.startswith("snakemake") and folder.is_dir() and folder.lstat().st_uid == os.geteuid():
-        shutil.rmtree(folder)

@@ -1,10 +1,12 @@
-"""Sets aside what a power cut or a full disk left damaged among a study's results, so that it is made anew.
+"""Sets aside what a power cut, a full disk or a killed pipeline left behind, so that it is made anew.
 
 Snakemake takes every file that exists for a good one. The Snakefile calls this before it looks for files, and asks
 whether there is anywhere to write to: Snakemake itself would answer with a traceback.
 """
 
+import fcntl
 import os
+import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +15,10 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.storage import DamagedFileError, read_sealed, set_aside
 
-__all__ = ["require_writable", "set_aside_damaged"]
+__all__ = ["claim_directory", "require_writable", "set_aside_damaged"]
+
+#: Folder of notes below .snakemake: where pipelines keep Snakemake's temporary files.
+_TEMPORARY = "knobscope-temporary"
 
 #: Less than this a file system that is as good as full may still take.
 _PROBE_BYTES = 1 << 16
@@ -49,9 +54,37 @@ def set_aside_damaged(results: Path) -> list[str]:
     ]
 
 
+def claim_directory(temporary: Path) -> None:
+    """Take over from pipelines that were killed: remove Snakemake's locks and temporary folders when none runs here.
+
+    Each pipeline holds our lock, shared, until it ends, whatever study it is of: who gets it alone is the only one.
+    `temporary` is the folder of this pipeline, which the next one removes if this one cannot.
+    """
+    directory = Path(".snakemake")
+    directory.mkdir(exist_ok=True)
+    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for lock in (directory / "locks").glob("*.lock"):
+            lock.unlink()
+        for note in (directory / _TEMPORARY).glob("*"):
+            _remove_temporary(Path(note.read_text(encoding="utf-8")))
+            note.unlink()
+    except BlockingIOError:
+        pass  # another pipeline is at work here; Snakemake's own locks decide
+    fcntl.flock(claim, fcntl.LOCK_SH)
+    (directory / _TEMPORARY).mkdir(exist_ok=True)
+    (directory / _TEMPORARY / temporary.name).write_text(str(temporary), encoding="utf-8")
+
+
+def _remove_temporary(folder: Path) -> None:
+    if folder.name.startswith("snakemake") and folder.is_dir() and folder.lstat().st_uid == os.geteuid():
+        shutil.rmtree(folder)
+
+
 def _list_outputs(results: Path) -> Iterator[tuple[Path, Callable[[Path], None]]]:
     case = "*/*/*"
-    for pattern in ("devices/*.json", f"{case}/fit/*.json", f"{case}/prepared/*.json"):
+    for pattern in ("devices/*.json", f"{case}/fit/*.json", f"{case}/repeat/*.json", f"{case}/prepared/*.json"):
         yield from ((path, _check_json) for path in results.glob(pattern))
     for pattern in ("*.parquet", f"{case}/plan/*.parquet"):
         yield from ((path, _check_parquet) for path in results.glob(pattern))

@@ -17,6 +17,7 @@ CASE = "sqlite/here/ycsb-a"
 def results(tmp_path: Path) -> Path:
     write_sealed(tmp_path / "devices/here.json", {"device": "here"})
     write_sealed(tmp_path / CASE / "fit/0.json", {"stopped": True})
+    write_sealed(tmp_path / CASE / "repeat/0.json", {"more": 0})
     write_table(tmp_path / CASE / "plan/screen-0.parquet", "plan", [])
     write_table(tmp_path / CASE / "runs/screen-0-0/runs.parquet", "runs", [])
     write_table(tmp_path / CASE / "runs/screen-0-0/intervals.parquet", "intervals", [])
@@ -38,6 +39,7 @@ def test_whole_results_stay(results: Path) -> None:
     [
         ("devices/here.json", "devices/here.json"),
         (f"{CASE}/fit/0.json", f"{CASE}/fit/0.json"),
+        (f"{CASE}/repeat/0.json", f"{CASE}/repeat/0.json"),
         (f"{CASE}/plan/screen-0.parquet", f"{CASE}/plan/screen-0.parquet"),
         (f"{CASE}/runs/screen-0-0/intervals.parquet", f"{CASE}/runs/screen-0-0"),
         ("study.duckdb", "study.duckdb"),

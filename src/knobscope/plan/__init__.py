@@ -1,21 +1,40 @@
 """Stage 1, plan: specs become blocks of runs."""
 
+from knobscope.plan.aims import aim_of, describe_aim, describe_ratio
+from knobscope.plan.blocks import sentinel_positions
 from knobscope.plan.command import parse_case
+from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
-from knobscope.plan.rounds import case_space, list_left_out, plan_screening, plan_sweep, screening_blocks
+from knobscope.plan.rounds import (
+    case_space,
+    list_left_out,
+    plan_repeats,
+    plan_screening,
+    plan_sweep,
+    screening_blocks,
+)
 from knobscope.plan.sampling import Space, draw_configurations
 
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
     "Draw",
+    "Effort",
     "Space",
+    "aim_of",
     "case_space",
     "count_random",
+    "describe_aim",
+    "describe_ratio",
     "draw_configurations",
+    "effort_of",
     "list_left_out",
     "parse_case",
+    "plan_repeats",
     "plan_screening",
     "plan_sweep",
     "screening_blocks",
+    "screening_effort",
+    "sentinel_positions",
+    "sweep_effort",
 ]

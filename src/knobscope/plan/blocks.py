@@ -10,7 +10,7 @@ import numpy as np
 from knobscope.specs import Case, Dbms, Value
 from knobscope.tables import PlanRow
 
-__all__ = ["build_block", "config_id_of", "load_id_of", "seed_of", "split_into_blocks"]
+__all__ = ["build_block", "config_id_of", "load_id_of", "seed_of", "sentinel_positions", "split_into_blocks"]
 
 #: At least every so many runs the default configuration is measured again.
 _SENTINEL_EVERY = 12
@@ -40,6 +40,12 @@ def split_into_blocks(configurations: Sequence[Any], blocks: int) -> list[list[A
     return [list(configurations[index::blocks]) for index in range(blocks)]
 
 
+def sentinel_positions(configurations: int) -> set[int]:
+    """Return before which of a block's configurations a sentinel runs; its last one runs after all of them."""
+    sentinels = max(3, 2 + configurations // _SENTINEL_EVERY)
+    return {round(share * configurations) for share in np.linspace(0, 1, sentinels)}
+
+
 def build_block(
     case: Case,
     dbms: Dbms,
@@ -54,11 +60,10 @@ def build_block(
     """Return rows of table `plan`: the configurations in random order between evenly spread sentinels."""
     block_id = f"{case}/{phase}-{round_}-{index}"
     order = np.random.RandomState(seed_of(seed, block_id)).permutation(len(configurations))
-    sentinels = max(3, 2 + len(configurations) // _SENTINEL_EVERY)
-    sentinel_positions = {round(share * len(configurations)) for share in np.linspace(0, 1, sentinels)}
+    with_sentinel = sentinel_positions(len(configurations))
     sequence: list[tuple[Mapping[str, Value], bool]] = []
     for position in range(len(configurations) + 1):
-        if position in sentinel_positions:
+        if position in with_sentinel:
             sequence.append((sentinel, True))
         if position < len(configurations):
             sequence.append((configurations[order[position]], False))

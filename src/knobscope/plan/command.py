@@ -4,12 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from knobscope.errors import UserError
+from knobscope.plan.aims import foretell
 from knobscope.plan.earlier import read_earlier
-from knobscope.plan.rounds import case_space, plan_screening, plan_sweep
+from knobscope.plan.rounds import case_space, plan_repeats, plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.storage import read_sealed
-from knobscope.tables import write_table
+from knobscope.tables import PlanRow, write_table
 
 __all__ = ["add_parser", "parse_case", "selected_knobs"]
 
@@ -38,14 +40,37 @@ def _run(args: argparse.Namespace) -> int:
     if args.phase == "screen":
         earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
         rows = plan_screening(specs, case, args.round, earlier)
+    elif args.repeat is not None:
+        decision = read_sealed(args.repeat)
+        more = {value["config_id"]: value["more"] for value in decision["values"]}
+        rows = plan_repeats(specs, case, args.round, more, decision["blocks"])
+        print(f"sweep of {case} again: {decision['reason']}", file=sys.stderr)
     else:
-        knobs = selected_knobs(specs, case, args.fits)
-        rows = plan_sweep(specs, case, knobs)
-        print(f"sweep of {case}: {', '.join(knobs) or 'no knob was selected'}", file=sys.stderr)
+        rows = _plan_first_sweep(specs, case, args)
     write_table(args.out, "plan", rows)
     blocks = len({row["block_id"] for row in rows})
     print(f"planned {len(rows)} runs in {blocks} blocks for {case}", file=sys.stderr)
     return 0
+
+
+def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:
+    if args.round:
+        asked = "what `knobscope repeat` asked for after the round before"
+        raise UserError(f"round {args.round} of a sweep is {asked}: name that file with --repeat")
+    knobs = selected_knobs(specs, case, args.fits)
+    rows = plan_sweep(specs, case, knobs)
+    print(f"sweep of {case}: {', '.join(knobs) or 'no knob was selected'}", file=sys.stderr)
+    values = len({row["config_id"] for row in rows if not row["is_sentinel"]})
+    if values:
+        print(f"sweep of {case}: {foretell(specs, values, _screening_noise(case, args.fits))}", file=sys.stderr)
+    return rows
+
+
+def _screening_noise(case: Case, fits: list[Path]) -> tuple[float, int] | None:
+    """Return noise and its number of runs, as the case's own fit tells them; None where it does not."""
+    own = [path for path in fits if path.resolve().parts[-5:-2] == (case.dbms, case.device, case.workload)]
+    noise = read_sealed(own[0]).get("noise") if own else None
+    return (noise["sd"], noise["runs"]) if noise else None
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -59,11 +84,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_study_arguments(parser)
     add_case_argument(parser)
     parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
-    parser.add_argument("--round", type=int, default=0, help="screening round, from 0")
+    parser.add_argument("--round", type=int, default=0, help="round of the phase, from 0")
     parser.add_argument(
         "--plans", type=Path, nargs="*", default=[], help="plans of earlier rounds, for methods that go by them"
     )
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="block directories of earlier rounds")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")
+    parser.add_argument(
+        "--repeat", type=Path, help="what `knobscope repeat` asked for after the round before; for the sweep"
+    )
     parser.add_argument("--out", type=Path, required=True, help="parquet file to write")
     parser.set_defaults(run=_run)

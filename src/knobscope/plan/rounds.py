@@ -14,7 +14,7 @@ from knobscope.plan.sampling import Configuration, Key, Space, draw_configuratio
 from knobscope.specs import Case, StudySpecs, Value
 from knobscope.tables import LeftOutRow, PlanRow
 
-__all__ = ["case_space", "list_left_out", "plan_screening", "plan_sweep", "screening_blocks"]
+__all__ = ["case_space", "list_left_out", "plan_repeats", "plan_screening", "plan_sweep", "screening_blocks"]
 
 
 def case_space(specs: StudySpecs, case: Case) -> Space:
@@ -75,6 +75,28 @@ def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[PlanRow]
     rows: list[PlanRow] = []
     for index in range(study.sweep.repeats):
         rows += build_block(case, space.dbms, "sweep", 0, index, allowed, space.default, study.seed, repeat=index)
+    return rows
+
+
+def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int) -> list[PlanRow]:
+    """Return table `plan` for a further round of the sweep: block j holds the values that need more than j blocks.
+
+    `more` are blocks by `config_id`, as `knobscope repeat` asks for them; the sweep has had `measured` blocks before,
+    from where repetitions go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of
+    this study does not have.
+    """
+    study, space = specs.study, case_space(specs, case)
+    configurations = {
+        config_id_of(case.dbms, configuration): configuration
+        for _, configuration in _sweep_configurations(specs, case, space, list(space.levels))
+    }
+    if unknown := [config_id for config_id in more if config_id not in configurations]:
+        raise UserError(f"the sweep of {case} has no configuration {unknown[0]}, which is to be repeated; plan it anew")
+    rows: list[PlanRow] = []
+    for index in range(max(more.values(), default=0)):
+        wanted = [one for config_id, one in configurations.items() if more.get(config_id, 0) > index]
+        repeat = measured + index
+        rows += build_block(case, space.dbms, "sweep", round_, index, wanted, space.default, study.seed, repeat)
     return rows
 
 

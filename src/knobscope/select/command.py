@@ -10,6 +10,7 @@ import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.plan import Space, case_space, draw_configurations, parse_case
+from knobscope.select.noise import measure_noise
 from knobscope.select.selection import Selection, select_knobs
 from knobscope.specs import Dbms, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -62,7 +63,8 @@ def _run(args: argparse.Namespace) -> int:
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
     )
-    write_sealed(args.out, {**selection.to_json(), "importance": _mark_selected(selection, screening.top)})
+    importance = _mark_selected(selection, screening.top)
+    write_sealed(args.out, {**selection.to_json(), "importance": importance, "noise": measure_noise(args.runs)})
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0

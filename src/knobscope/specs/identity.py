@@ -15,16 +15,16 @@ from knobscope.specs.device import Device
 from knobscope.specs.files import Files
 from knobscope.specs.generator import Generator
 from knobscope.specs.knob import Knob
-from knobscope.specs.study import Sampling, Screening, Study
+from knobscope.specs.study import Sampling, Screening, Study, Sweep
 from knobscope.specs.workload import Workload
 
 __all__ = ["FIELDS", "Product", "select_fields"]
 
 #: data: a loaded data directory (and with it every run on it); run: what is measured and recorded; traced_run: a run
 #: whose requests are kept; profile: the device profile; plan, sweep: the plans of screening and of the sweep; fit:
-#: the ranking; prior: a ranking taken from an earlier study; tune: tuners; verdict: effects and findings; explain: runs
-#: on what-if devices; report: words of the report only. "nothing": where something is found, what a
-#: study may ask for, which jobs there are.
+#: the ranking; prior: a ranking taken from an earlier study; repeat: how often the sweep measures; tune: tuners;
+#: verdict: effects and findings; explain: runs on what-if devices; report: words of the report only. "nothing": where
+#: something is found, what a study may ask for, which jobs there are.
 Product = Literal[
     "data",
     "run",
@@ -34,6 +34,7 @@ Product = Literal[
     "sweep",
     "fit",
     "prior",
+    "repeat",
     "tune",
     "verdict",
     "explain",
@@ -58,7 +59,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "data run": "alias unit apply writing reads_back readable",
         "plan sweep tune": "type range range_is values default scale special requires",
         "tune verdict": "durability",
-        "verdict": "expect mechanism",
+        "verdict": "control expect mechanism",
         "report": "description source",
         "nothing": "since until",
     },
@@ -88,7 +89,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "plan sweep tune": "knobs baseline",
         "plan sweep": "sampling",
         "fit prior": "screening",
-        "sweep": "sweep",
+        "sweep repeat": "sweep",
         "tune": "tune",
         "profile": "characterise",
         "verdict": "rules thresholds",
@@ -99,7 +100,12 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     },
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
     Screening: {"fit": "model threshold splits stop stable_rounds", "fit prior": "top", "prior": "prior"},
+    Sweep: {"sweep": "always", "sweep repeat": "repeats", "repeat": "most effect power"},
 }
+
+#: Models whose fields keep the order in which they are declared. Snakemake compares `params` as text: finished studies
+#: have recorded this model whole, in that order.
+_AS_DECLARED = {Sweep}
 
 
 @cache
@@ -116,7 +122,10 @@ def _fields_of(model: type[SpecModel], product: Product) -> frozenset[str]:
 
 def select_fields(spec: SpecModel, product: Product) -> dict[str, Any]:
     """Return those fields of a spec that decide on a product, as JSON can hold them."""
-    return {name: _select(getattr(spec, name), product) for name in sorted(_fields_of(type(spec), product))}
+    chosen = _fields_of(type(spec), product)
+    declared = type(spec).model_fields
+    names = [name for name in declared if name in chosen] if type(spec) in _AS_DECLARED else sorted(chosen)
+    return {name: _select(getattr(spec, name), product) for name in names}
 
 
 def _select(value: Any, product: Product) -> Any:

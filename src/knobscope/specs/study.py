@@ -93,8 +93,31 @@ class Screening(SpecModel):
 class Sweep(SpecModel):
     """The one-at-a-time round of the selected knobs."""
 
-    repeats: int = Field(default=3, ge=2, description="Complete blocks, each with every value once.")
+    repeats: int = Field(
+        default=3, ge=2, description="Complete blocks, each with every value once; with `most` the least of them."
+    )
     always: list[str] = Field(default_factory=list, description="Knobs that are swept whatever the ranking says.")
+    most: int | None = Field(
+        default=None,
+        ge=2,
+        description="Blocks of a value at most: values whose noise hides effects of the size of `effect` are measured "
+        "in further blocks, up to so many. Absent: all values are measured in `repeats` blocks, however noisy.",
+    )
+    effect: float = Field(
+        default=1.3,
+        gt=1,
+        le=100,
+        description="Effect on throughput that is to be found, as a ratio: 1.3 is 1.3 times as fast or slow; in a "
+        "study of several tiers also as a difference between two devices.",
+    )
+    power: float = Field(
+        default=0.9, ge=0.5, le=0.999, description="Chance with which an effect of that size is to be found."
+    )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that the most blocks are fewer than the least."""
+        if self.most is not None and self.most < self.repeats:
+            yield Misfit(("most",), str(self.most), f"{self.repeats} (`repeats`) or more")
 
 
 class Tune(SpecModel):
@@ -150,7 +173,19 @@ class Thresholds(SpecModel):
 class Budget(SpecModel):
     """Where the study ends whatever it has found."""
 
-    runs: int | None = Field(default=None, gt=0, description="Runs at most; no limit when absent.")
+    runs: int | None = Field(
+        default=None,
+        gt=0,
+        description="Runs at most, of all cases together: screening ends in time for the sweep (and for tuners and "
+        "what-if devices) to be within it. One round and the sweep come in any case; no limit when absent.",
+    )
+    hours: float | None = Field(
+        default=None,
+        gt=0,
+        description="The same for the time that these runs take: warm-up, measured window and 1.5 s beside them, for "
+        "each. It is an estimate made beforehand, which `snakemake -n` tells, and no clock: loading data, measuring "
+        "the devices, experiments with fio, and starts or stops that take longer come on top.",
+    )
     disk_gb: float = Field(
         default=50,
         gt=0,

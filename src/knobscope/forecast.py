@@ -1,0 +1,96 @@
+"""What a study will take at most, told before it begins: rounds, runs and time, and what a budget leaves of them.
+
+The time is an estimate (`knobscope.plan.effort`). A budget bounds the rounds of screening: they end in time for
+everything that follows to be within it, and at least one round and the sweep come whatever it says.
+"""
+
+from knobscope.explain import count_explaining_runs
+from knobscope.plan import Effort, effort_of, list_left_out, screening_effort, sweep_effort
+from knobscope.specs import StudySpecs
+from knobscope.tune import count_runs
+
+__all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
+
+
+def affordable_rounds(specs: StudySpecs) -> int:
+    """Return how many rounds of screening `sampling.max_rounds` and the budget allow; at least one."""
+    budget, each, later = specs.study.budget, screening_effort(specs), _later_effort(specs)
+    rounds: list[float] = [specs.study.sampling.max_rounds]
+    if budget.runs is not None:
+        rounds.append((budget.runs - later.runs) // each.runs)
+    if budget.hours is not None:
+        rounds.append((3600 * budget.hours - later.seconds) // each.seconds)
+    return max(1, int(min(rounds)))
+
+
+def describe_study(specs: StudySpecs) -> str:
+    """Return in one line how much the study will measure at most, then its budget and what its sweep leaves out."""
+    study, cases = specs.study, len(specs.cases)
+    rounds, each = affordable_rounds(specs), screening_effort(specs)
+    screening = f"at most {rounds} screening rounds of {each.runs // cases} runs each ({_minutes(each, rounds)})"
+    if specs.prior is not None:
+        screening = f"no screening (ranking of prior {specs.prior.name})"
+    later = ""
+    if study.tune is not None:
+        tuning = _tuning_effort(specs)
+        later += f", then {tuning.runs} runs of tuners ({_minutes(tuning)})"
+    if study.explain is not None:
+        explaining = _explaining_effort(specs)
+        later += f", then at most {explaining.runs} runs on what-if devices ({_minutes(explaining)})"
+    line = (
+        f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, "
+        f"then {_describe_sweep(specs)} for the selected knobs{later}"
+    )
+    return "\n".join([line, *_describe_budget(specs), *describe_left_out(specs)])
+
+
+def _minutes(effort: Effort, times: int = 1) -> str:
+    return f"about {effort.seconds * times / 60:.0f} min"
+
+
+def _describe_sweep(specs: StudySpecs) -> str:
+    sweep = specs.study.sweep
+    if sweep.most is None:
+        return f"{sweep.repeats} blocks"
+    return f"{sweep.repeats} blocks, {sweep.most} at most where noise hides effects of {sweep.effect:g}x,"
+
+
+def _describe_budget(specs: StudySpecs) -> list[str]:
+    """Return a line that says what a budget of runs or hours allows, and whether it holds; none without a budget."""
+    budget, rounds = specs.study.budget, 0 if specs.prior is not None else affordable_rounds(specs)
+    limits = [f"{budget.runs} runs"] if budget.runs is not None else []
+    limits += [f"{budget.hours:g} h"] if budget.hours is not None else []
+    if not limits:
+        return []
+    whole = sum([screening_effort(specs)] * rounds, _later_effort(specs))
+    parts = f"{rounds} of {specs.study.sampling.max_rounds} screening rounds and what follows them take"
+    holds = whole.runs <= (budget.runs or whole.runs) and whole.seconds <= 3600 * (budget.hours or whole.seconds)
+    words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, about {whole.seconds / 3600:.1f} h"
+    more = "" if holds else ", which is more: leave out knobs, values, repeats or cases"
+    return [f"budget of {' and '.join(limits)}: {words}{more}"]
+
+
+def describe_left_out(specs: StudySpecs) -> list[str]:
+    """Return a line for each value that the sweep cannot measure, with the reason."""
+    rows = [row for case in specs.cases for row in list_left_out(specs, case)]
+    lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
+    return list(dict.fromkeys(lines))
+
+
+def _later_effort(specs: StudySpecs) -> Effort:
+    """Return the effort of all that comes after screening, at most."""
+    return sweep_effort(specs) + _tuning_effort(specs) + _explaining_effort(specs)
+
+
+def _tuning_effort(specs: StudySpecs) -> Effort:
+    tune = specs.study.tune
+    return effort_of(specs, ((case, count_runs(case, tune)) for case in specs.cases)) if tune else Effort(0, 0)
+
+
+def _explaining_effort(specs: StudySpecs) -> Effort:
+    """Return the effort of runs on what-if devices, as if all were of the case whose runs take longest."""
+    explain = specs.study.explain
+    if explain is None:
+        return Effort(0, 0)
+    count = count_explaining_runs(specs, explain)
+    return max((effort_of(specs, [(case, count)]) for case in specs.cases), key=lambda effort: effort.seconds)

@@ -1,0 +1,78 @@
+"""How many runs a study takes at most, and what a budget leaves of them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.forecast import affordable_rounds, describe_study
+from knobscope.plan import effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
+from knobscope.specs import StudySpecs, load_study
+from knobscope.specs.study import Budget
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def specs() -> StudySpecs:
+    """Two cases of 26.5 s a run, 12 knobs of which 5 of any go on; at most 4 rounds."""
+    return load_study(ROOT / "specs/studies/sqlite-io.yaml", ROOT, runnable=False)
+
+
+def with_budget(specs: StudySpecs, **limits: Any) -> StudySpecs:
+    return replace(specs, study=specs.study.model_copy(update={"budget": Budget(**limits)}))
+
+
+def test_a_round_takes_as_many_runs_as_are_planned(specs: StudySpecs) -> None:
+    planned = [len(plan_screening(specs, case, 0)) for case in specs.cases]
+    assert screening_effort(specs).runs == sum(planned)
+    assert screening_effort(specs).seconds == pytest.approx(sum(planned) * 26.5)
+
+
+def test_no_sweep_takes_more_runs_than_are_foreseen(specs: StudySpecs) -> None:
+    study, most = specs.study, 0
+    names = list(study.knobs["sqlite"])
+    others = [name for name in names if name not in study.sweep.always]
+    for start in range(len(others)):
+        chosen = [*study.sweep.always, *(others[start:] + others[:start])[: study.screening.top]]
+        most = max(most, sum(len(plan_sweep(specs, case, chosen)) for case in specs.cases))
+    assert most <= sweep_effort(specs).runs <= 1.5 * most
+
+
+def test_hours_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
+    each, sweep = screening_effort(specs), sweep_effort(specs)
+    for rounds in (1, 2, 3, 4):
+        hours = (rounds * each.seconds + sweep.seconds) / 3600
+        assert affordable_rounds(with_budget(specs, hours=hours * 1.001)) == rounds
+        assert affordable_rounds(with_budget(specs, hours=hours * 0.999)) == max(1, rounds - 1)
+    assert affordable_rounds(with_budget(specs, hours=1000)) == specs.study.sampling.max_rounds
+    assert affordable_rounds(with_budget(specs)) == specs.study.sampling.max_rounds
+
+
+def test_runs_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
+    each, sweep = screening_effort(specs), sweep_effort(specs)
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs)) == 2
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs - 1)) == 1
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs, hours=0.1)) == 1
+
+
+def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
+    each, sweep = screening_effort(specs), sweep_effort(specs)
+    runs, hours = 2 * each.runs + sweep.runs, (2 * each.seconds + sweep.seconds) / 3600
+    told = describe_study(with_budget(specs, hours=hours + 0.01)).splitlines()
+    assert "at most 2 screening rounds" in told[0]
+    assert told[1] == (
+        f"budget of {hours + 0.01:g} h: 2 of 4 screening rounds and what follows them take at most {runs} runs, "
+        f"about {hours:.1f} h"
+    )
+    short = describe_study(with_budget(specs, hours=0.5, runs=100)).splitlines()
+    assert short[1].startswith("budget of 100 runs and 0.5 h: 1 of 4 screening rounds and what follows them take")
+    assert short[1].endswith(", which is more: leave out knobs, values, repeats or cases")
+    assert "budget" not in describe_study(specs)
+
+
+def test_effort_adds_up(specs: StudySpecs) -> None:
+    one = effort_of(specs, [(specs.cases[0], 3)])
+    assert (one + one).runs == 6
+    assert (one + one).seconds == pytest.approx(6 * 26.5)
