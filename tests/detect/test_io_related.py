@@ -25,7 +25,7 @@ def connection(tmp_path: Path) -> duckdb.DuckDBPyConnection:
     for name, query in VIEWS.items():
         connection.execute(f"CREATE VIEW {name} AS {query}")
     for knob, mechanism in KNOBS.items():
-        connection.execute("INSERT INTO knobs VALUES ('db', ?, ?, true)", [knob, mechanism])
+        connection.execute("INSERT INTO knobs VALUES ('db', ?, ?, true, false)", [knob, mechanism])
     rng = np.random.default_rng(3)
     settings = {knob: rng.permutation(np.arange(60) % 3) for knob in KNOBS}
     for number in range(60):

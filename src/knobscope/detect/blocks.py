@@ -9,6 +9,10 @@ runs is random, so that configurations and position hardly overlap. Then
   dropped: no drift could be told from an effect;
 - a group whose throughput moves along a straight line gets that line as a term of the model (treatment `position`);
 - a group that bends away from its line is dropped: no term of ours describes what happened to it.
+
+A group on another level than the others (several times faster or slower throughout) stays: an effect comes from within
+its group, and a ratio there is as good as elsewhere. It is marked, because speeds themselves must not be compared with
+it: what compares them across groups leaves it out (view `unusual_groups`).
 """
 
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.levels import judge_levels
 from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
 
 if TYPE_CHECKING:
@@ -84,6 +89,9 @@ def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.D
     drifts = (drift_p < _DRIFT_P) & (np.abs(drift) > smallest) & ~bent
     confounded = _find_confounded(bare, runs)
     groups = Groups(code, position, is_sentinel, drifts & ~confounded, bent | confounded | (sentinels == 0))
+    setting = runs["setting"].to_numpy(np.int64)
+    response = np.where(groups.dropped[code], np.nan, runs["log_throughput"].to_numpy(float))
+    level, other_level = judge_levels(response, setting, code, count)
     table = keys[["block_id", "session", "dbms", "device", "workload"]].first()
     table = table.reset_index(drop=True).assign(
         runs=_sum_runs(runs, code, ok, count),
@@ -95,6 +103,8 @@ def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.D
         bend_p=bend_p,
         treatment=np.select([groups.dropped, drifts], ["dropped", "position"], "none"),
         reason=[_reason(*one) for one in zip(sentinels, confounded, bent, drift, bend, drift_p, strict=True)],
+        level=level,
+        other_level=other_level,
     )
     return groups, table.assign(sessions=table.groupby("block_id")["session"].transform("size"))
 

@@ -4,8 +4,9 @@ Each metric of each case (DBMS, device, workload) has its own fit of the sweep: 
 group is one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks), an observation is one
 measurement (`knobscope.detect.units`), and configurations may differ in noise. An effect that was measured in fewer
 than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one block cannot
-tell an effect from the luck of a position in the order. An effect larger than the whole range that the comparable runs
-of its case measured has no estimate either: the fit has too few runs for its terms.
+tell an effect from the luck of a position in the order. Where others measured and their table tells of no blocks, two
+measurements have to do, apart from each other in the order, which is taken for random. An effect larger than the whole
+range that the comparable runs of its case measured has no estimate either: the fit has too few runs for its terms.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from knobscope.statistics.regression import (
     t_probability,
     unequal_errors,
 )
-from knobscope.tables import TABLES
+from knobscope.tables import NO_BLOCK, TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["add_effects", "add_frame", "effects_of_case"]
 
 _LEAST_DEGREES = 2
-_LEAST_BLOCKS = 2
+_LEAST_REPLICATES = 2
 #: Rounding of the fit may carry an effect a little beyond the range of two runs.
 _RANGE_SLACK = 1 + 1e-9
 _CASE = ["dbms", "device", "workload"]
@@ -90,9 +91,11 @@ def _fit_metric(response: Floats, units: Units, groups: Groups, settings: int) -
     sentinel = response[rows & (setting == 0)]
     seen = np.unique(np.column_stack([setting[rows], block[rows]]), axis=0)[:, 0]
     blocks = np.bincount(seen, minlength=settings)[1:]
+    has_blocks = not units.frame["block_id"].str.endswith(f"/{NO_BLOCK}").all()
+    replicates = blocks if has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
     measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
-    judged = measured & (blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
+    judged = measured & (replicates >= _LEAST_REPLICATES) & (fit.degrees >= _LEAST_DEGREES)
     errors, degrees = unequal_errors(fit)
     errors = np.where(judged, errors, np.nan)
     low, high = t_interval(fit.estimates, errors, np.maximum(degrees, 1))

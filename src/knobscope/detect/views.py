@@ -37,6 +37,15 @@ VIEWS: dict[str, str] = {
         LEFT JOIN single_changes c ON c.config_id = r.config_id AND c.sentinel_id = s.sentinel_id
         WHERE phase = 'sweep' AND (is_sentinel OR knob IS NOT NULL)
     """,
+    # Sessions on another level than most of their case; none where nobody can say which level is the usual one.
+    "unusual_groups": """
+        SELECT block_id, session FROM blocks b
+        WHERE other_level AND EXISTS (
+            FROM blocks o
+            WHERE (o.dbms, o.device, o.workload) = (b.dbms, b.device, b.workload)
+                AND NOT o.other_level AND o.level IS NOT NULL
+        )
+    """,
     "watched_runs": "SELECT * FROM ok_runs WHERE monitor = 'bpf' AND coalesce(lost_events, 0) = 0",
     "run_depths": """
         SELECT run_id,
@@ -120,7 +129,7 @@ VIEWS: dict[str, str] = {
     """,
     # The runs behind a finding, successful ones of the sweep: those with the value of a knob (side `value`) and those
     # of the default configuration in the same blocks (side `default`). A finding without a knob is about all of the
-    # latter. Blocks that are left out of the effects are left out here, too.
+    # latter, but for those of sessions on another level. What is left out of the effects is left out here, too.
     "runs_behind": """
         WITH compared AS (
             SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
@@ -138,7 +147,10 @@ VIEWS: dict[str, str] = {
         FROM changed c JOIN compared r ON r.block_id = c.block_id AND r.session IS NOT DISTINCT FROM c.session
         WHERE r.is_sentinel
         UNION ALL
-        SELECT dbms, device, workload, NULL, NULL, 'default', run_id, watched FROM compared WHERE is_sentinel
+        SELECT dbms, device, workload, NULL, NULL, 'default', run_id, watched FROM compared c
+        WHERE is_sentinel AND NOT EXISTS (
+            FROM unusual_groups u WHERE u.block_id = c.block_id AND u.session IS NOT DISTINCT FROM c.session
+        )
     """,
     # What the block layer can tell of a case. `obstacle`: a code for why nothing can be concluded from it, else NULL;
     # `watched`: how many runs there are, were watched, lost events, and which share of a shared device's I/O is of

@@ -5,7 +5,7 @@ from knobscope.tables import TABLES
 __all__ = ["CASE_COLUMNS", "KNOB_COLUMNS", "REQUIRED", "RUN_COLUMNS", "SIDE_TABLES", "side_columns"]
 
 #: Without these nothing can be compared. `knob` and `value` are empty in runs of the default configuration.
-REQUIRED = ("block", "dbms", "device", "tier", "workload", "knob", "value", "throughput_ops")
+REQUIRED = ("dbms", "device", "tier", "workload", "knob", "value", "throughput_ops")
 
 #: Facts of the case or device, the same in all its rows. Column -> type.
 CASE_COLUMNS = {
@@ -41,7 +41,7 @@ RUN_COLUMNS = {
     **{name: kind for name, kind in TABLES["runs"].items() if name not in _OWN and name not in CASE_COLUMNS},
 }
 
-_NO_SIDE = ("runs", "trials")
+_NO_SIDE = ("runs", "trials", "set_aside_runs")
 #: More tables that can come along, each in a file of its own.
 SIDE_TABLES = {
     **{table: columns for table, columns in TABLES.items() if "run_id" in columns and table not in _NO_SIDE},

@@ -13,6 +13,7 @@ from knobscope.specs import Case
 from knobscope.specs.base import check_name
 from knobscope.specs.device import Tier
 from knobscope.specs.knob import Mechanism
+from knobscope.tables import NO_BLOCK
 
 __all__ = ["STATUSES", "ImportedRun", "ImportedTable", "read_runs"]
 
@@ -61,7 +62,8 @@ def read_runs(path: Path, side: Mapping[str, Path]) -> ImportedTable:
         problems.add(path, 1, "", "a header and no rows", "one row per run")
     if set(REQUIRED) <= set(header):
         _check_cells(path, lines, problems)
-    usable = [line for line in lines if all(line[name] for name in ("block", "dbms", "device", "workload"))]
+        _check_block_names(path, lines, problems)
+    usable = [line for line in lines if all(line[name] for name in ("dbms", "device", "workload"))]
     runs = _number_runs(usable)
     _check_blocks(path, runs, problems)
     _check_repeats(path, runs, problems)
@@ -74,7 +76,7 @@ def read_runs(path: Path, side: Mapping[str, Path]) -> ImportedTable:
 
 def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
     for line in lines:
-        for name in ("block", "dbms", "device", "tier", "workload"):
+        for name in ("dbms", "device", "tier", "workload"):
             if line[name] is None:
                 problems.add(path, line.number, name, "nothing", "a value in every row")
         for name in ("dbms", "device", "workload"):
@@ -93,6 +95,14 @@ def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
                 if line[name] is not None:
                     problems.add(path, line.number, name, repr(line[name]), "nothing in a run without a knob")
         _check_metrics(path, line, problems)
+
+
+def _check_block_names(path: Path, lines: Sequence[Line], problems: Problems) -> None:
+    """Note rows without a block where others have one."""
+    if any(line["block"] is not None for line in lines):
+        for line in lines:
+            if line["block"] is None:
+                problems.add(path, line.number, "block", "nothing", "a value in every row, or in none")
 
 
 def _check_metrics(path: Path, line: Line, problems: Problems) -> None:
@@ -123,14 +133,14 @@ def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
     runs = []
     for line in lines:
         case = Case(line["dbms"], line["device"], line["workload"])
-        block = (case, line["block"])
+        block = (case, line["block"] or NO_BLOCK)
         setting = (*block, line["knob"], line["value"])
         position = positions[block] if line["position"] is None else line["position"]
         repeat = repeats[setting] if line["repeat"] is None else line["repeat"]
         positions[block] += 1
         repeats[setting] += 1
-        name = line["run"] or f"{case}/{line['block']}/{position}"
-        runs.append(ImportedRun(name, case, line["block"], position, repeat, line["knob"], line["value"], line))
+        name = line["run"] or f"{case}/{block[1]}/{position}"
+        runs.append(ImportedRun(name, case, block[1], position, repeat, line["knob"], line["value"], line))
     return runs
 
 
@@ -148,8 +158,11 @@ def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -
         names.setdefault(run.name, run.line.number)
     for (case, block), line in first.items():
         if (case, block) not in with_default:
-            found = f"block {block!r} of {case} without a run of the default configuration"
-            problems.add(path, line, "block", found, "at least one row of the block with empty `knob` and `value`")
+            whole = block == NO_BLOCK
+            where, of = (str(case), "case") if whole else (f"block {block!r} of {case}", "block")
+            found = f"{where} without a run of the default configuration"
+            expected = f"at least one row of the {of} with empty `knob` and `value`"
+            problems.add(path, line, "knob" if whole else "block", found, expected)
 
 
 def _check_repeats(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:

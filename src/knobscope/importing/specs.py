@@ -46,6 +46,8 @@ class ImportedKnob:
         about |= {key: self.facts[key] for key in ("unit", "expect", "mechanism", "durability") if key in self.facts}
         if self.is_unordered:
             about.pop("expect", None)  # raising it means nothing
+        if (about["mechanism"], about.get("expect")) != ("other", "none"):
+            about.pop("control", None)  # the table knows better than the spec
         values = [*self.values.values(), *([] if self.reference is None else [self.reference])]
         about |= {
             "type": self.type,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from knobscope.specs.base import Misfit, SpecModel, Value
-from knobscope.specs.expression import Expression
+from knobscope.specs.expression import Expression, parse_expression
 from knobscope.specs.writing import Apply, Writing, same_value
 
 __all__ = ["Knob", "Mechanism", "check_range", "find_repeated"]
@@ -88,6 +88,11 @@ class Knob(SpecModel):
         default=None,
         description="The intuition: what raising it should do to performance; absent when there is none.",
     )
+    control: bool = Field(
+        default=False,
+        description="Whether it is a negative control: a knob that can change neither I/O nor speed, so that an effect "
+        "of it is a false alarm. Needs `mechanism: other` and `expect: none`.",
+    )
     alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
     writing: Writing | None = Field(
         default=None, description="How this knob is handed over, when that differs from others with its `apply`."
@@ -125,6 +130,8 @@ class Knob(SpecModel):
         yield from find_repeated(("values",), self.values or [])
         if (problem := self.problem_with(self.default)) is not None:
             yield Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        if self.control:
+            yield from self._find_effects()
         risky = self.durability if isinstance(self.durability, list) else []
         yield from find_repeated(("durability",), risky)
         named: list[tuple[tuple[Value, ...], Value]] = [(("reads_back", value), value) for value in self.reads_back]
@@ -132,6 +139,16 @@ class Knob(SpecModel):
         for location, value in named:
             if (problem := self.problem_with(value)) is not None:
                 yield Misfit(location, repr(value), f"a value that the knob can take: it {problem}")
+
+    def _find_effects(self) -> Iterator[Misfit]:
+        """Yield what a negative control cannot have: a mechanism, an expected effect, a risk."""
+        why = "since a `control` can change nothing"
+        if self.mechanism != "other":
+            yield Misfit(("mechanism",), repr(self.mechanism), f"other, {why}")
+        if self.expect != "none":
+            yield Misfit(("expect",), "nothing" if self.expect is None else repr(self.expect), f"none, {why}")
+        if self.durability:
+            yield Misfit(("durability",), "a risk", f"none, {why}")
 
     def _find_wrong_keys(self) -> Iterator[Misfit]:
         """Yield keys that do not belong to a knob of this type, or are missing."""
@@ -166,7 +183,7 @@ class Knob(SpecModel):
     @property
     def requirement(self) -> Expression | None:
         """The parsed `requires`."""
-        return Expression(self.requires) if self.requires is not None else None
+        return parse_expression(self.requires) if self.requires is not None else None
 
     def problem_with(self, value: Value) -> str | None:
         """Say why the knob cannot take this value, or None when it can."""

@@ -16,6 +16,13 @@ from knobscope.formats import (
     plural,
 )
 from knobscope.report.sections.findings import FindingsSection
+from knobscope.report.sections.guards import (
+    Controls,
+    describe_levels,
+    find_controls,
+    name_set_aside,
+    tell_missing_blocks,
+)
 from knobscope.report.sections.runs import run_noise
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Workload
@@ -50,12 +57,13 @@ class Head:
 
 def build_head(data: StudyData, findings: FindingsSection) -> Head:
     """Return the top of the page."""
-    study = data.specs.study
+    study, controls = data.specs.study, find_controls(data)
+    told = [*_strongest_knobs(data), *_verdicts(data, findings), *_false_alarms(controls), *_losses(data)]
     return Head(
         title=study.name,
         description=study.description,
-        answer=[*_strongest_knobs(data), *_verdicts(data, findings), *_losses(data)],
-        sureness=list(_sureness(data)),
+        answer=[*told, *describe_levels(data), *tell_missing_blocks(data)],
+        sureness=[*_sureness(data), *_control_sureness(controls)],
         facts=list(_facts(data)),
     )
 
@@ -141,19 +149,41 @@ def _example(findings: FindingsSection) -> str:
     return f"for example: {shortest.rstrip('.')}"
 
 
+def _false_alarms(controls: Controls | None) -> Iterator[str]:
+    """Warn where knobs that can change nothing seem to change something."""
+    if controls is not None and controls.alarms:
+        are = "is a finding" if controls.alarms == 1 else "are findings"
+        yield (
+            f"⚠ Negative controls ({controls.names}) can change nothing, and yet {format_count(controls.alarms)} of "
+            f"{plural(controls.comparisons, 'comparison')} with them {are}, up to {describe_change(controls.largest)}: "
+            "noise is larger than the statistics of this study believe. Do not trust effects of that size."
+        )
+
+
+def _control_sureness(controls: Controls | None) -> Iterator[Sureness]:
+    if controls is not None:
+        alarms = format_count(controls.alarms) if controls.alarms else "none"
+        are = "is a finding" if controls.alarms < 2 else "are findings"
+        compared = plural(controls.comparisons, "comparison")
+        meaning = f"knobs that can change nothing ({controls.names}): {alarms} of {compared} {are}"
+        level = "poor" if controls.alarms else "good"
+        yield Sureness("Negative controls", format_count(len(controls.knobs)), meaning, level)
+
+
 def _losses(data: StudyData) -> Iterator[str]:
     """Say which runs and cases the page is silent about."""
-    failed = data.value("SELECT count(*) FROM runs WHERE status IS DISTINCT FROM 'ok'")
+    unbelievable = data.value("SELECT count(*) FROM set_aside_runs")
+    failed = data.value("SELECT count(*) FROM runs WHERE status IS DISTINCT FROM 'ok'") - unbelievable
     total = data.value("SELECT count(*) FROM runs")
     left_out = data.value("SELECT coalesce(sum(runs), 0)::BIGINT FROM blocks WHERE treatment = 'dropped'")
-    if failed and not left_out:
+    lost = failed + unbelievable + left_out
+    if failed == lost and failed:
         yield f"{format_count(failed)} of {plural(total, 'run')} gave no result."
-    if left_out:
-        share = (
-            f"{format_count(failed + left_out)} of {plural(total, 'run')} ({format_share((failed + left_out) / total)})"
-        )
+    elif lost:
         words = [f"{format_count(failed)} gave no result"] if failed else []
-        words += [f"{format_count(left_out)} are in blocks that cannot be compared"]
+        words += name_set_aside(data)
+        words += [f"{format_count(left_out)} are in blocks that cannot be compared"] if left_out else []
+        share = f"{format_count(lost)} of {plural(total, 'run')} ({format_share(lost / total)})"
         yield f"{share} were set aside: {join_words(words)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."

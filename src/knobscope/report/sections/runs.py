@@ -17,6 +17,7 @@ from knobscope.formats import (
 from knobscope.report.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
 from knobscope.report.sections.default_io import DefaultIo, describe_default_io
 from knobscope.report.sections.failures import Failure, list_failures
+from knobscope.report.sections.guards import describe_level, name_set_aside
 from knobscope.report.sections.layout import LayoutLine, describe_layout
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
@@ -121,6 +122,11 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         for row in blocks
         if row["treatment"] in _TREATMENTS
     ]
+    notes += [
+        f"{_short_name(case, row['block_id'])} was {describe_level(row)} than the other sessions throughout."
+        for row in blocks
+        if row.get("other_level")
+    ]
     return CaseRuns(
         name=name_case(case),
         timeline=_timeline(data, case, runs, blocks),
@@ -212,6 +218,8 @@ def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
             "Stalled runs",
             f"{format_count(stalled)}, many times slower than others of their configuration and left out of its effect",
         )
+    if unbelievable := name_set_aside(data, case):
+        yield "Set aside", f"{join_words(unbelievable)}; table set_aside_runs names them"
     tried = data.rows(
         "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
         "FROM operations JOIN runs USING (run_id) "

@@ -1,0 +1,97 @@
+"""Negative controls, runs that cannot be believed and sessions on another level, as the first screen tells of them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pages import Page, render
+from test_head import answer, sureness
+
+from knobscope.specs import Dbms, StudySpecs
+
+Change = Callable[..., Path]
+
+
+def with_controls(specs: StudySpecs, *knobs: str) -> StudySpecs:
+    """The specs, in which these knobs are negative controls."""
+    sqlite: Dbms = specs.dbms["sqlite"]
+    marked = {name: knob.model_copy(update={"control": name in knobs}) for name, knob in sqlite.knobs.items()}
+    return replace(specs, dbms={**specs.dbms, "sqlite": sqlite.model_copy(update={"knobs": marked})})
+
+
+def says_nothing_of_controls(page: Page) -> bool:
+    return "Negative control" not in page.text
+
+
+def test_a_study_without_controls_says_nothing_of_them(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    assert says_nothing_of_controls(render(changed_study(), specs, tmp_path))
+    unswept = with_controls(specs, "cache_size")  # which no run compares
+    assert says_nothing_of_controls(render(changed_study(), unswept, tmp_path))
+
+
+def test_controls_without_an_effect_are_good_news(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    quiet = changed_study(
+        "UPDATE effects SET q_value = 0.9 WHERE knob = 'wal_autocheckpoint' AND q_value IS NOT NULL",
+        "DELETE FROM findings WHERE knob = 'wal_autocheckpoint'",
+    )
+    page = render(quiet, with_controls(specs, "wal_autocheckpoint"), tmp_path)
+    said = sureness(page, "Negative controls")
+    assert said.startswith("Negative controls 1 knobs that can change nothing (wal_autocheckpoint): none of ")
+    assert said.endswith("comparisons is a finding good")
+    assert "can change nothing, and yet" not in answer(page)
+
+
+@pytest.mark.parametrize("by", ["effect", "finding"])
+def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: StudySpecs, tmp_path: Path, by: str) -> None:
+    """Half the speed at one value is a false alarm, whether an effect shows it or only a rule's verdict."""
+    quiet = "UPDATE effects SET q_value = 0.9 WHERE knob = 'wal_autocheckpoint' AND q_value IS NOT NULL"
+    loud = (
+        "UPDATE effects SET q_value = 0.001, estimate = ln(0.5) WHERE knob = 'wal_autocheckpoint' AND value = '10' "
+        "AND device = 'fast-flash' AND metric = 'throughput_ops'"
+    )
+    verdict = (
+        "UPDATE findings SET verdict = CASE WHEN device = 'fast-flash' AND value = '10' "
+        "THEN 'mismatch' ELSE 'none' END WHERE knob = 'wal_autocheckpoint'"
+    )
+    none = "UPDATE findings SET verdict = 'none' WHERE knob = 'wal_autocheckpoint'"
+    changed = changed_study(quiet, *((loud, none) if by == "effect" else (verdict,)))
+    page = render(changed, with_controls(specs, "wal_autocheckpoint"), tmp_path)
+    assert "Negative controls (wal_autocheckpoint) can change nothing, and yet 1 of" in answer(page)
+    assert "noise is larger than the statistics of this study believe" in answer(page)
+    assert sureness(page, "Negative controls").endswith("poor")
+
+
+def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    changed = changed_study(
+        "UPDATE blocks SET treatment = 'none'",
+        "INSERT INTO set_aside_runs SELECT run_id, CASE WHEN row_number() OVER (ORDER BY run_id) > 2 THEN 'frozen' "
+        "ELSE 'copied' END, NULL, 'why' FROM runs WHERE status = 'ok' ORDER BY run_id LIMIT 3",
+        "UPDATE runs SET status = 'invalid', reason = 'why' WHERE run_id IN (SELECT run_id FROM set_aside_runs)",
+    )
+    page = render(changed, specs, tmp_path)
+    assert (
+        "13 of 90 runs (14 %) were set aside: 10 gave no result, 2 have the figures of other runs, to the last digit "
+        "and 1 has a series that stands still."
+    ) in answer(page)
+    assert "table set_aside_runs names them" in page.section("runs")
+
+
+def test_a_session_on_another_level_is_told_with_what_follows(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    one = changed_study(
+        "UPDATE blocks SET other_level = true, level = ln(0.2) WHERE block_id = "
+        "(SELECT min(block_id) FROM blocks WHERE device = 'slow-disk')"
+    )
+    page = render(one, specs, tmp_path)
+    assert "sessions of sqlite · slow-disk" in answer(page)
+    assert "was 5x slower than the others throughout" in answer(page)
+    assert "comparisons of speeds across sessions leave it out" in answer(page)
+    assert "was 5x slower than the other sessions throughout" in page.section("runs")
+    none = render(changed_study(), specs, tmp_path)
+    assert "sessions of sqlite" not in answer(none)
