@@ -27,6 +27,7 @@ __all__ = [
     "format_share",
     "format_size",
     "format_time",
+    "format_unit",
     "format_value",
     "join_words",
     "keep_units",
@@ -186,6 +187,12 @@ def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:
     if number is not None and (meaning := spec.special.get(number)) is not None:
         return f"{value} ({meaning})"
     return value if number is None else _with_unit(number, value.removesuffix(".0"), spec.unit)
+
+
+def format_unit(value: str | None, unit: str | None) -> str:
+    """Return a value with its unit, where nothing else is known of its knob: 64 KiB, 200 ms, off."""
+    number = None if value is None else _number(value)
+    return (value or UNKNOWN) if number is None else _with_unit(number, str(value).removesuffix(".0"), unit)
 
 
 def _with_unit(number: float, text: str, unit: str | None) -> str:

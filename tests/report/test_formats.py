@@ -72,6 +72,15 @@ def test_values_have_their_unit(knob: str, value: str | None, text: str) -> None
     assert plain(words.format_value(make_specs().dbms["sqlite"], knob, value)) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [("65536", "bytes", "64 KiB"), ("128", "8kB", "128 x 8kB"), ("200.0", "ms", "200 ms"), ("off", "ms", "off"),
+     ("7", None, "7"), (None, "ms", "–")],
+)  # fmt: skip
+def test_values_have_their_unit_where_no_spec_is_known(value: str | None, unit: str | None, text: str) -> None:
+    assert plain(words.format_unit(value, unit)) == text
+
+
 def test_sentences() -> None:
     assert words.join_words(["a", "b", "c"]) == "a, b and c"
     assert words.join_words([]) == ""

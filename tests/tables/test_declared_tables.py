@@ -23,7 +23,7 @@ def test_every_column_says_in_a_sentence_what_it_means(table: str) -> None:
 
 
 def test_a_record_of_a_run_has_a_row_type_for_every_table_about_single_runs() -> None:
-    others = {"runs", "trials", "what_if_runs"}
+    others = {"runs", "trials", "what_if_runs", "set_aside_runs"}
     about_runs = {table for table, columns in TABLES.items() if "run_id" in columns} - others
     assert set(BLOCK_TABLES) == about_runs
     for table, rows in get_type_hints(RunRecord).items():

@@ -1,13 +1,13 @@
 """Two devices compared: does a knob do the same on both, and is a configuration as fast on the higher tier?
 
-Devices are measured in different blocks, so the errors are independent; they need not be equal, so the degrees of
-freedom are Welch's (B. L. Welch, 1947).
+Devices are measured in different blocks, so the errors are independent.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 
 if TYPE_CHECKING:
@@ -18,13 +18,16 @@ __all__ = ["contrast_levels", "contrast_tiers"]
 
 _ESTIMATE = ["device", "tier_rank", "estimate", "standard_error", "degrees"]
 #: The level of every configuration on every device: a block's runs with it are one measurement, since what they have in
-#: common (server, caches, time of the day) is no property of the device. NULL errors: fewer than two blocks.
+#: common (server, caches, time of the day) is no property of the device. NULL errors: fewer than two blocks. Sessions
+#: on another level than most would say more of that day than of the device.
 _LEVELS = """
     WITH measured AS (
         SELECT DISTINCT r.dbms, r.workload, r.device, b.knob, b.value, r.block_id, r.session, r.run_id,
             r.throughput_ops, r.latency_p95_us
         FROM runs_behind b JOIN runs r USING (run_id)
-        WHERE b.knob IS NULL OR b.side = 'value'
+        WHERE (b.knob IS NULL OR b.side = 'value') AND NOT EXISTS (
+            FROM unusual_groups u WHERE u.block_id = r.block_id AND u.session IS NOT DISTINCT FROM r.session
+        )
     ),
     of_blocks AS (
         SELECT dbms, workload, device, knob, value, block_id, session,
@@ -61,13 +64,13 @@ def _compare(estimates: "pd.DataFrame", key: list[str]) -> "pd.DataFrame":
     columns = estimates[[*key, *_ESTIMATE]]
     pairs = columns.merge(columns, on=key, suffixes=("_lower", "_higher"))
     pairs = pairs[pairs["tier_rank_higher"] > pairs["tier_rank_lower"]].reset_index(drop=True)
-    variances = [pairs[f"standard_error_{side}"].to_numpy(float) ** 2 for side in ("lower", "higher")]
-    degrees = [np.maximum(pairs[f"degrees_{side}"].to_numpy(float), 1e-9) for side in ("lower", "higher")]
-    total = variances[0] + variances[1]
-    weights = [(variance / total.clip(1e-300)) ** 2 for variance in variances]
-    joint = 1 / (weights[0] / degrees[0] + weights[1] / degrees[1]).clip(1e-9)
+    errors, degrees = (
+        np.array([pairs[f"{column}_{side}"].to_numpy(float) for side in ("lower", "higher")])
+        for column in ("standard_error", "degrees")
+    )
+    error, joint = join_errors(errors, degrees)
     differences = (pairs["estimate_higher"] - pairs["estimate_lower"]).to_numpy(float)
-    low, high = t_interval(differences, total**0.5, joint)
-    p_values = t_probability(differences, total**0.5, joint)
+    low, high = t_interval(differences, error, joint)
+    p_values = t_probability(differences, error, joint)
     named = pairs.rename(columns={"device_lower": "lower_device", "device_higher": "higher_device"})
     return named.assign(estimate=differences, low=low, high=high, p_value=p_values)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from knobscope.detect.access import contrast_access
 from knobscope.detect.contrasts import contrast_levels
 from knobscope.detect.effects import add_effects, add_frame
+from knobscope.detect.guards import set_aside_runs
 from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
 from knobscope.detect.order import level_text
+from knobscope.detect.setup import setup_rows
 from knobscope.detect.tuning import add_tuned
 from knobscope.detect.views import MACROS, TABLE_MACROS, VIEWS
 from knobscope.errors import UserError
@@ -41,7 +43,7 @@ __all__ = [
 ]
 
 #: What a block directory may hold: everything that is known by run.
-_RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns]
+_RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns and table != "set_aside_runs"]
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,12 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         create_schema(connection)
         _add_runs(connection, files.runs)
         _add_plans(connection, files.plans)
+        set_aside_runs(connection)
         _add_fits(connection, files.fits, specs)
         _add_devices(connection, files.devices)
         insert_rows(connection, "cases", _case_rows(specs))
         insert_rows(connection, "knobs", _knob_rows(specs))
+        insert_rows(connection, "setup", setup_rows(specs))
         for case in specs.cases:
             insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
         add_effects(connection, specs)
@@ -233,7 +237,13 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
 
 def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     return [
-        {"dbms": name, "knob": knob, "mechanism": spec.mechanism, "in_study": knob in specs.study.knobs.get(name, {})}
+        {
+            "dbms": name,
+            "knob": knob,
+            "mechanism": spec.mechanism,
+            "in_study": knob in specs.study.knobs.get(name, {}),
+            "control": spec.control,
+        }
         for name, dbms in specs.dbms.items()
         for knob, spec in dbms.knobs.items()
     ]

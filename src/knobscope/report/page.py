@@ -33,7 +33,7 @@ from knobscope.tables import TABLES
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["Rendered", "render_report"]
+__all__ = ["Rendered", "make_environment", "page_style", "render_report"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def render_report(
         files = build_files(data, traces or database.parent / "traces")
         tuning = build_tuning(data)
         html = (
-            _environment()
+            make_environment("knobscope.report")
             .get_template("template.html.j2")
             .render(
                 head=build_head(data, found),
@@ -80,7 +80,7 @@ def render_report(
                 database=database.name,
                 tables=_count_rows(data),
                 query=_example_query(data),
-                style=_style(),
+                style=page_style(),
                 version=__version__,
             )
         )
@@ -92,11 +92,12 @@ def render_report(
     return Rendered(len(html.encode()), len(shown))
 
 
-def _environment() -> "jinja2.Environment":
+def make_environment(package: str) -> "jinja2.Environment":
+    """Return what renders the templates of a package; filter `figure_svg` draws a figure."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("knobscope.report", ""),
+        loader=jinja2.PackageLoader(package, ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -113,7 +114,8 @@ def _figure_svg(figure: Figure) -> Any:
     return Markup("\n".join(figure.svgs()))  # noqa: S704
 
 
-def _style() -> Any:
+def page_style() -> Any:
+    """Return the style sheet of a page, that of its figures included, as markup."""
     from markupsafe import Markup
 
     page = files("knobscope.report").joinpath("style.css").read_text(encoding="utf-8")

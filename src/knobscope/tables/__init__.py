@@ -9,13 +9,14 @@ from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
 from knobscope.tables.explaining import WhatIfRow, WhatIfRunRow
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
-from knobscope.tables.runs import EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
+from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
 from knobscope.tables.tuning import TrialRow
 from knobscope.tables.writing import finite, read_table, require_readable, write_table, write_tables
 
 __all__ = [
     "BLOCK_TABLES",
     "COLUMNS",
+    "NO_BLOCK",
     "ROWS",
     "TABLES",
     "TRACE_TABLES",

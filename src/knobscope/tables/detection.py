@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, Text, Truth
+from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Truth
 
 __all__ = [
     "DETECTION_TABLES",
@@ -15,6 +15,8 @@ __all__ = [
     "InterferenceRow",
     "KnobRow",
     "LevelContrastRow",
+    "SetAsideRow",
+    "SetupRow",
     "TierContrastRow",
 ]
 
@@ -82,6 +84,30 @@ class BlockRow(CaseColumns, total=False):
     bend_p: Annotated[Real | None, "p value: that there is no bend."]
     treatment: Annotated[Text, "`none`, `position` (its drift is a term of the model) or `dropped`."]
     reason: Annotated[Text, "Why."]
+    level: Annotated[
+        Real | None,
+        "Speed of the session against the usual one of its case (median of the others), apart from configurations.",
+    ]
+    other_level: Annotated[
+        Truth,
+        "Whether that is another level, far away from all others: its effects count, and what compares speeds across "
+        "sessions leaves it out while there are sessions on the usual level.",
+    ]
+
+
+class SetAsideRow(RunColumns, total=False):
+    """Runs that ended well and cannot be believed: set aside before anything was compared.
+
+    In table `runs` they are `invalid`, with the same reason.
+    """
+
+    guard: Annotated[
+        Text,
+        "What found it: `copied` (the figures of another run), `frozen` (an interval again and again), `truncated` (no "
+        "intervals at the end of the window) or `silent` (no operation in the last third of the intervals or more).",
+    ]
+    twin_run_id: Annotated[Text | None, "Of a copy: a run with the same figures."]
+    reason: Annotated[Text, "Why, in words."]
 
 
 class TierContrastRow(EstimateColumns, total=False):
@@ -159,6 +185,7 @@ class KnobRow(TypedDict, total=False):
     knob: Annotated[Text, "Knob."]
     mechanism: Annotated[Text, "I/O mechanism that it steers."]
     in_study: Annotated[Truth, "Whether the study varies it."]
+    control: Annotated[Truth, "Whether it is a negative control: it can change nothing, so an effect is a false alarm."]
 
 
 class CaseRow(CaseColumns, total=False):
@@ -167,6 +194,18 @@ class CaseRow(CaseColumns, total=False):
     workload_class: Annotated[Text, "`read` or `write`, what dominates the workload."]
     threads: Annotated[Integer, "Threads of the load generator."]
     dedicated: Annotated[Truth, "Whether the DBMS has the file system to itself."]
+
+
+class SetupRow(TypedDict, total=False):
+    """What the specs said of the set-up when the database was made, so that two studies can be compared."""
+
+    part: Annotated[Text, "`knobscope`, `study`, `dbms`, `device` or `workload`."]
+    name: Annotated[Text, "Its name; of knobscope `knobscope`."]
+    property: Annotated[Text, "Field of the spec, with dots for fields within fields; `version` of knobscope."]
+    value: Annotated[
+        Text,
+        "Its value: JSON, words without quotes. Of a DBMS's spec only a digest (`digest`): knobs have their tables.",
+    ]
 
 
 class _JudgedColumns(TypedDict, total=False):
@@ -201,11 +240,13 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
 DETECTION_TABLES: dict[str, type] = {
     "effects": EffectRow,
     "blocks": BlockRow,
+    "set_aside_runs": SetAsideRow,
     "tier_contrasts": TierContrastRow,
     "level_contrasts": LevelContrastRow,
     "interference": InterferenceRow,
     "access_contrasts": AccessContrastRow,
     "knobs": KnobRow,
     "cases": CaseRow,
+    "setup": SetupRow,
     "findings": FindingRow,
 }

@@ -5,6 +5,7 @@ from typing import Annotated, TypedDict
 from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Time, Truth
 
 __all__ = [
+    "NO_BLOCK",
     "RUNS_TABLES",
     "CheckRow",
     "EffectiveValueRow",
@@ -14,6 +15,9 @@ __all__ = [
     "PhaseRow",
     "RunRow",
 ]
+
+#: What stands for the block in `block_id` where a table that others measured tells of no blocks.
+NO_BLOCK = "(none)"
 
 
 class MonitorFacts(TypedDict, total=False):
@@ -41,7 +45,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, total=False):
     """All runs of the study, also those that failed: what ran, how it ended, and its figures."""
 
     study: Annotated[Text, "Name of the study."]
-    block_id: Annotated[Text, "Block: dbms/device/workload/phase-round-number."]
+    block_id: Annotated[
+        Text,
+        "Block: dbms/device/workload/phase-round-number; of an imported table dbms/device/workload/NAME, which ends in "
+        "`(none)` where the table tells of no blocks.",
+    ]
     phase: Annotated[Text, "`screen`, `sweep` or `tune`."]
     round: Annotated[Integer, "Round of the phase, from 0."]
     position: Annotated[Integer, "Position in the order of its block, from 0."]

@@ -22,6 +22,8 @@ class ImportanceRow(CaseColumns, total=False):
     model: Annotated[Text, "Statistical model that ranked."]
     knob: Annotated[Text, "Knob."]
     rank: Annotated[Integer, "Its rank; 1 matters most."]
+    rank_low: Annotated[Integer | None, "Best rank within the 90 % interval of the rank."]
+    rank_high: Annotated[Integer | None, "Worst rank within it."]
     importance: Annotated[Real, "The model's own measure of importance."]
     permutation: Annotated[Real, "R2 on held-out runs that is lost when the knob's values are shuffled."]
     above_noise: Annotated[Truth, "Whether it beats columns of pure chance."]

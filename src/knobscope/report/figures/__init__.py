@@ -6,6 +6,7 @@ from knobscope.report.figures.figure import Figure, figure_style, slug, write_fi
 from knobscope.report.figures.files import FileSizes, draw_file_sizes, draw_scatter
 from knobscope.report.figures.forest import Effect, ForestRow, MetricPanel, draw_forest, draw_spans
 from knobscope.report.figures.histograms import Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
+from knobscope.report.figures.pairs import PairRow, draw_pairs
 from knobscope.report.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
 from knobscope.report.figures.strips import Strip, draw_strips
 from knobscope.report.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
@@ -19,6 +20,7 @@ __all__ = [
     "ForestRow",
     "Mark",
     "MetricPanel",
+    "PairRow",
     "Point",
     "RankedKnob",
     "RoundFit",
@@ -33,6 +35,7 @@ __all__ = [
     "draw_forest",
     "draw_latencies",
     "draw_loglog",
+    "draw_pairs",
     "draw_ranking",
     "draw_rounds",
     "draw_scatter",

@@ -10,7 +10,7 @@ from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import WIDE
 from knobscope.report.figures.scales import Scale, fold_ticks
 
-__all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans"]
+__all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans", "fold_scale", "shorten"]
 
 _ROW, _HEAD = 21, 26
 _TOP, _BOTTOM = 44, 26
@@ -92,17 +92,17 @@ def _draw_labels(
             canvas.text(min(position, right), y + 18, "⚠ risks committed data", "caution")
         y += _HEAD
         for row in members:
-            canvas.text(10, y + 15, _shortened(row.label, 30), "name")
+            canvas.text(10, y + 15, shorten(row.label, 30), "name")
             y += _ROW
 
 
-def _shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
+    """Return a text with so many letters at most."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _fold_scale(frame: Frame, rows: Sequence[ForestRow], index: int, sign: int) -> Scale:
+def fold_scale(frame: Frame, effects: Sequence[Effect | None], sign: int = 1) -> Scale:
     """Return a scale for signed log ratios that holds all estimates, and intervals as far as they are not absurd."""
-    effects = [row.effects[index] for row in rows]
     points = [sign * effect.estimate for effect in effects if effect]
     low, high = min([0.0, *points]), max([0.0, *points])
     reach = max(0.5 * (high - low), 0.05)
@@ -123,8 +123,8 @@ def _draw_panel(
     *,
     short: bool,
 ) -> None:
-    rows = [row for _, members in groups for row in members]
-    scale = _fold_scale(frame, rows, index, panel.sign)
+    effects = [row.effects[index] for _, members in groups for row in members]
+    scale = fold_scale(frame, effects, panel.sign)
     if panel.noise:
         left, right = scale(-2 * panel.noise), scale(2 * panel.noise)
         canvas.rect(left, frame.top, right - left, frame.height, "noise", "two standard deviations of a single run")
@@ -221,5 +221,5 @@ def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Sca
 
 def _span_label(effect: Effect, value: str) -> tuple[str, float, int]:
     """Return the text beside an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
-    text = f"{_shortened(value, 14)} {format_fold(effect.estimate)}"
+    text = f"{shorten(value, 14)} {format_fold(effect.estimate)}"
     return text, effect.estimate, -1 if effect.estimate < 0 else 1

@@ -1,0 +1,65 @@
+"""Simulated studies whose truth is known, as the tests of the rules make them; each is made once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from simulated_pairs import TRUTH, StudyMaker
+
+from knobscope.compare import Comparison, StudyTables, compare_studies, read_study
+from knobscope.detect import build_database, run_rules, write_findings
+
+
+@pytest.fixture(scope="session")
+def make_database(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that makes a study from the fields of StudyMaker, and gives its database.
+
+    Equal fields give the same database again, so change copies only. With `judged` the rules are asked, too.
+    """
+    made: dict[str, Path] = {}
+
+    def make(*, judged: bool = False, **fields: Any) -> Path:
+        key = repr((judged, sorted(fields.items())))
+        if key not in made:
+            root = tmp_path_factory.mktemp("study")
+            maker = StudyMaker(root, **{"truth": TRUTH, "repeats": 3, "uses": (), **fields})
+            specs, database = maker.specs(), root / "study.duckdb"
+            build_database(maker.files(specs), specs, database)
+            if judged:
+                with duckdb.connect(str(database), read_only=True) as connection:
+                    findings = run_rules(connection, specs)
+                write_findings(database, findings)
+            made[key] = database
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that copies a database and executes SQL on the copy."""
+
+    def change(database: Path, *statements: str) -> Path:
+        copy = tmp_path / f"changed-{len(list(tmp_path.iterdir()))}" / "study.duckdb"
+        copy.parent.mkdir()
+        copy.write_bytes(database.read_bytes())
+        with duckdb.connect(str(copy)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return copy
+
+    return change
+
+
+@pytest.fixture
+def tables() -> Callable[[Path, Path], tuple[StudyTables, StudyTables]]:
+    """Return a function that reads two databases as A and B."""
+    return lambda a, b: (read_study("A", a), read_study("B", b))
+
+
+@pytest.fixture
+def compare(tables: Callable[..., tuple[StudyTables, StudyTables]]) -> Callable[..., Comparison]:
+    """Return a function that compares two databases."""
+    return lambda a, b, *matches: compare_studies(*tables(a, b), matches)
