@@ -1,17 +1,36 @@
 # Stage 7: fio repeats the I/O pattern behind a mismatch and changes one factor: does the named cause show without DBMS?
-# It writes the study's database, which no rule before it does and none after it changes.
+# A job for each device, where that device is; then the study's database is written, which no rule before does and none
+# after it changes.
 
 
 rule confirm:
     input:
         PIPELINE.judged_database,
     output:
-        f"{RESULTS}/study.duckdb",
+        temp(f"{RESULTS}/confirmed/{{device}}.json"),
     log:
-        f"{RESULTS}/logs/confirm.log",
+        f"{RESULTS}/logs/confirm-{{device}}.log",
     resources:
         machine=1,
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope confirm --study {params.study:q} --database {input:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope confirm --study {params.study:q} --database {input:q} --device {wildcards.device:q} --out {output:q}"
+        " 2>&1 | tee {log:q}"
+
+
+rule confirm_all:
+    input:
+        database=PIPELINE.judged_database,
+        confirmed=[
+            f"{RESULTS}/confirmed/{device}.json" for device in PIPELINE.data_devices
+        ],
+    output:
+        f"{RESULTS}/study.duckdb",
+    log:
+        f"{RESULTS}/logs/confirm-all.log",
+    params:
+        study=PIPELINE.study_file,
+    shell:
+        "knobscope confirm --study {params.study:q} --database {input.database:q} --confirmed {input.confirmed:q}"
+        " --out {output:q} 2>&1 | tee {log:q}"

@@ -15,6 +15,7 @@ from knobscope.detect import create_schema, find_runs_behind, write_findings
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
 from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.storage import read_sealed
 from knobscope.tables import TABLES
 
 RULES = {name: read_rule(SHIPPED_RULES / name) for name in shipped_rules()}
@@ -256,3 +257,33 @@ def test_command_does_not_confirm_a_cause_that_is_not_there(
     assert "of 1 mismatches with a cause to test, 0 confirmed, 1 not, 0 not tested" in capsys.readouterr().err
     assert not (tmp_path / ".knobscope").exists()
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.real
+def test_what_each_device_says_is_joined(tmp_path: Path, database: duckdb.DuckDBPyConnection, study: Path) -> None:
+    insert(database, "device_profile", device="here", preferred_write_bytes=4096)
+    default = {"page": "8", "writers": "1"}
+    add_run(database, "here-s", default, sentinel=True, device="here", block_id="b2")
+    add_run(database, "here-v", default | {"page": "64"}, write_bytes=65536, device="here", block_id="b2")
+    database.close()
+    source, joined = tmp_path / "study.duckdb", tmp_path / "joined.duckdb"
+    write_findings(source, [finding("tier", "page", "4"), finding("flush", "page", "64", device="here")])
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+
+    def call(*more: str) -> None:
+        args = ["confirm", "--study", str(study), "--root", str(tmp_path), "--seconds", "1", "--database", str(source)]
+        parsed = parser.parse_args([*args, *more])
+        assert parsed.run(parsed) == 0
+
+    answers = [tmp_path / f"{device}.json" for device in ("loop", "here")]
+    for answer in answers:
+        call("--device", answer.stem, "--out", str(answer))
+    call("--confirmed", *map(str, answers), "--out", str(joined))
+    assert [sorted(read_sealed(answer)) for answer in answers] == [["0"], ["1"]]
+    with duckdb.connect(str(joined), read_only=True) as connection:
+        found = connection.execute("FROM findings").df()
+    assert list(found["device"]) == ["loop", "here"]
+    assert list(found["confirmed"]) == ["not_tested", "no"]
+    assert "blames no factor" in found["confirmation"].iloc[0]
+    assert found["sentence"].iloc[1].startswith("Withdrawn")

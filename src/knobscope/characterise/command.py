@@ -42,7 +42,7 @@ def _choose(args: argparse.Namespace) -> tuple[Device, str, Mode]:
         return load_device(args.spec, args.root), "characterise", "quick"
     if args.study is None or args.device is None or args.spec is not None:
         raise UserError("characterise what? Give a device spec, or --study and --device")
-    specs = load_study(args.study, args.root)
+    specs = load_study(args.study, args.root, runnable={args.device})
     if args.device not in specs.devices:
         raise UserError(f"study {specs.study.name} has no device {args.device!r}, only {', '.join(specs.devices)}")
     return specs.devices[args.device], specs.study.name, specs.study.characterise

@@ -5,15 +5,23 @@ import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from knobscope.confirm.findings import blamed_cause, confirm_findings
 from knobscope.detect import read_findings, whole_database, write_findings
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
-from knobscope.specs import load_study
+from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.arguments import add_study_arguments
+from knobscope.storage import read_sealed, write_sealed
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["add_parser"]
+
+#: What a test changes of a finding.
+_TOLD = ("confirmed", "confirmation", "sentence")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -21,25 +29,47 @@ def _run(args: argparse.Namespace) -> int:
 
     follow_pipeline()
     specs = load_study(args.study, args.root, runnable=False)
-    with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect(str(args.database), read_only=True))
+    with duckdb.connect(str(args.database), read_only=True) as connection:
         findings = read_findings(connection)
-        testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
-        opened = {
-            name: stack.enter_context(open_device(specs.devices[name], args.root, specs.study.name))
-            for name in sorted(testable & set(specs.devices))
-        }
-        rows = confirm_findings(findings, specs.rules, connection, opened, args.seconds)
-    with whole_database(args.out) as part:
-        shutil.copyfile(args.database, part)
-        write_findings(part, rows)
+        rows = _join(findings, args.confirmed) if args.confirmed else _test(args, specs, connection, findings)
+    if args.device is not None:
+        of_device = {index: row for index, row in enumerate(rows) if row["device"] == args.device}
+        write_sealed(args.out, {str(index): {key: row[key] for key in _TOLD} for index, row in of_device.items()})
+        rows = list(of_device.values())
+    else:
+        with whole_database(args.out) as part:
+            shutil.copyfile(args.database, part)
+            write_findings(part, rows)
     confirmed = [row["confirmed"] for row in rows if blamed_cause(row, specs.rules) is not None]
     print(
-        f"confirm {specs.study.name}: of {len(confirmed)} mismatches with a cause to test, {confirmed.count('yes')} "
-        f"confirmed, {confirmed.count('no')} not, {confirmed.count('not_tested')} not tested",
+        f"confirm {args.device or specs.study.name}: of {len(confirmed)} mismatches with a cause to test, "
+        f"{confirmed.count('yes')} confirmed, {confirmed.count('no')} not, {confirmed.count('not_tested')} not tested",
         file=sys.stderr,
     )
     return 0
+
+
+def _test(
+    args: argparse.Namespace,
+    specs: StudySpecs,
+    connection: "duckdb.DuckDBPyConnection",
+    findings: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the findings with what fio says of them: of those on one device, or of all."""
+    testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
+    wanted = set(specs.devices) if args.device is None else {args.device}
+    with ExitStack() as stack:
+        opened = {
+            name: stack.enter_context(open_device(specs.devices[name], args.root, specs.study.name))
+            for name in sorted(testable & wanted)
+        }
+        return confirm_findings(findings, specs.rules, connection, opened, args.seconds)
+
+
+def _join(findings: list[dict[str, Any]], files: list[Path]) -> list[dict[str, Any]]:
+    """Return the findings with what was found on each device before."""
+    told = {int(index): row for file in files for index, row in read_sealed(file).items()}
+    return [{**row, **told.get(index, {})} for index, row in enumerate(findings)]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -48,12 +78,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "confirm",
         help="put the causes of mismatches to the test with fio",
         description="For each mismatch of a rule that blames a factor of the I/O, repeat the I/O pattern of its runs "
-        "with fio on the same device and change that factor alone. Write the study's database with what came out.",
+        "with fio on the same device and change that factor alone. Write the study's database with what came out. "
+        "Where devices are on several machines, each tests its own (--device), and --confirmed joins their answers.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
     parser.add_argument(
-        "--out", type=Path, required=True, help="DuckDB file to write: the same, its findings confirmed or not"
+        "--out",
+        type=Path,
+        required=True,
+        help="DuckDB file to write: the same, its findings confirmed or not; with --device a JSON file",
+    )
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--device", help="test findings on this device only, and write what came out, for --confirmed")
+    parts.add_argument(
+        "--confirmed",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="test nothing: join what --device wrote",
     )
     parser.add_argument(
         "--seconds",

@@ -17,7 +17,8 @@ __all__ = ["add_parser"]
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs, case = load_study(args.study, args.root), parse_case(args.case)
+    case = parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable={case.dbms, case.device})
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
     progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default)

@@ -15,10 +15,16 @@ def describe_machine() -> str:
     memory = _values_of("/proc/meminfo", "MemTotal")
     parts = [
         f"{platform.system()} {platform.release()}",
-        f"{os.cpu_count()} cores of {models[0] if models else platform.machine()}",
+        f"{_count_cores()} of {models[0] if models else platform.machine()}",
         *(f"{round(int(total.split()[0]) / 1024**2)} GiB of memory" for total in memory),
     ]
     return ", ".join(parts)
+
+
+def _count_cores() -> str:
+    """Return how many cores this process may use: a cluster may bind a job to some of them."""
+    usable, all_cores = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    return f"{all_cores} cores" if usable == all_cores else f"{usable} of {all_cores} cores"
 
 
 def _values_of(path: str, key: str) -> list[str]:

@@ -28,7 +28,8 @@ def load_values_of(dbms: Dbms, configuration: dict[str, Value]) -> dict[str, Val
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs, case = load_study(args.study, args.root, ask_versions=True), parse_case(args.case)
+    case = parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable={case.dbms, case.device}, ask_versions=True)
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
     done = {}

@@ -1,7 +1,7 @@
 """The shelf of specs: finds what a study names, reads everything, reports all problems of all files together."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -123,17 +123,21 @@ class _Reader:
     """Reads specs and goes on after a problem; `problems` has them all in the end."""
 
     root: Path
-    runnable: bool
+    runnable: bool | Collection[str]
     problems: list[SpecProblem] = field(default_factory=list)
     generators: dict[str, Generator] = field(default_factory=dict)
 
+    def needs(self, name: str) -> bool:
+        """Whether this machine has to have a DBMS or device."""
+        return self.runnable if isinstance(self.runnable, bool) else name in self.runnable
+
     def check_dbms(self, document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
         yield from check_dbms(document, dbms)
-        if self.runnable:
+        if self.needs(dbms.name):
             yield from check_programs(document, dbms)
 
     def check_device(self, document: Document, device: Device) -> Iterator[SpecProblem]:
-        if self.runnable:
+        if self.needs(device.name):
             yield from check_device(document, device, self.root)
 
     def check_generator(self, document: Document, generator: Generator) -> Iterator[SpecProblem]:
@@ -225,11 +229,14 @@ class _Reader:
         return None
 
 
-def load_study(path: Path, root: Path, *, runnable: bool = True, ask_versions: bool = False) -> StudySpecs:
+def load_study(
+    path: Path, root: Path, *, runnable: bool | Collection[str] = True, ask_versions: bool = False
+) -> StudySpecs:
     """Read a study and all it names from the `specs` folder two levels above the study file.
 
     With `runnable`, programs and device directories must exist on this machine (`root` is what relative device
-    paths start from). Only with `ask_versions` a command of a spec is run: programs are asked for their versions, for
+    paths start from), or only those of the DBMSs and devices that it names: a cluster's node need not have more than
+    what it measures. Only with `ask_versions` a command of a spec is run: programs are asked for their versions, for
     `since` and `until`. Raises SpecErrors with all problems of all files.
     """
     reader = _Reader(root, runnable)
@@ -256,7 +263,7 @@ def load_study(path: Path, root: Path, *, runnable: bool = True, ask_versions: b
                 problems += check_baseline(document, study, one, workload)
                 problems += check_load(document, study, one, workload, reader.generators)
                 problems += check_memory(document, study, one, workload)
-            if ask_versions and not reader.problems:
+            if ask_versions and reader.needs(name) and not reader.problems:
                 problems += check_versions(document, study, one)
         reader.problems += problems
     rules = reader.read_rules(document, study)

@@ -20,7 +20,8 @@ __all__ = ["add_parser"]
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs, case = load_study(args.study, args.root), parse_case(args.case)
+    case = parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable={case.dbms, case.device})
     tune = specs.study.tune
     if tune is None:
         raise UserError(f"{args.study} has no section `tune`, which says how often to try what")
