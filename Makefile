@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup study fleet check test test-fleet test-kernels verdicts lint $(LINTS) format lock docs audit clean
+.PHONY: help setup study fleet check test test-fleet test-cluster test-kernels verdicts lint $(LINTS) format lock docs site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -48,6 +48,9 @@ test: setup lint ## check style and types, run all tests
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet
 
+test-cluster: setup ## run a study on a Slurm cluster of two nodes on this machine, one lost, one drained; needs root
+	$(PYTEST) -m cluster tests/cluster
+
 test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/kernels.md
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)
 	$(BIN)/python tests/kernels/boot.py .kernels .kernels/results $(CHECKS)
@@ -88,6 +91,12 @@ docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/python -m knobscope.tables.reference docs/tables.md
 	$(BIN)/python -m knobscope.table_commands.documents docs/schemas
 
+site: ## build the documentation as a site that opens from its folder, site/index.html
+	test -x .site/bin/python || $(PYTHON) -m venv .site
+	.site/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r setup/checksums/site.txt
+	NO_MKDOCS_2_WARNING=1 .site/bin/mkdocs build --strict --quiet
+	@echo "the documentation: $(CURDIR)/site/index.html"
+
 lock: .venv/.installed ## resolve the dependencies anew (all platforms and Python versions in one file)
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-header --no-annotate \
@@ -95,13 +104,15 @@ lock: .venv/.installed ## resolve the dependencies anew (all platforms and Pytho
 	for tool in wiredtiger tpcds; do \
 		sed -n 's/^\([a-z-]*==[0-9.]*\).*/\1/p' setup/checksums/$$tool.txt | $(BIN)/uv pip compile --universal --no-deps --python-version 3.11 \
 			--generate-hashes --no-header --no-annotate -q -o setup/checksums/$$tool.txt - || exit; done
+	echo "mkdocs-material>=9.8,<10" | $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate -q -o setup/checksums/site.txt -
 
 audit: .venv/.installed ## look up known vulnerabilities of the locked dependencies
 	$(BIN)/python -m pip install -q pip-audit
 	$(BIN)/pip-audit --require-hashes --disable-pip -r requirements.lock
 
 clean: ## remove what was built; results stay
-	rm -rf .venv clients/target devmodel/build
+	rm -rf .venv .site site clients/target devmodel/build
 
 .venv/.installed: requirements.lock pyproject.toml setup/system-packages.sh
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }

@@ -26,6 +26,10 @@ EXAMPLES: dict[str, list[str]] = {
         f" --store {_RESULTS}/store --out block"
     ],
     "select": [f"knobscope select {_STUDY} {_CASE} --round 0 --runs block --plans plan.parquet --out fit.json"],
+    "repeat": [
+        "knobscope repeat --study specs/studies/sqlite-tiers.yaml --case sqlite/here/ycsb-a --round 0"
+        " --runs block-0 block-1 block-2 --plans plan.parquet --out repeat.json"
+    ],
     "tune": [
         f"knobscope tune {_STUDY} {_CASE} --fit fit.json --profile device.json --store {_RESULTS}/store"
         " --plan-out tune.parquet --out tuned"
@@ -40,6 +44,11 @@ EXAMPLES: dict[str, list[str]] = {
         f"knobscope report {_STUDY} --database {_RESULTS}/study.duckdb --out report.html --figures figures",
     ],
     "finding": ["knobscope finding quickstart", "knobscope finding quickstart 1 --out for-developers"],
+    "compare": [
+        "knobscope compare results/before results/after",
+        "knobscope compare before after --out compared.html --csv --json compared.json",
+        "knobscope compare old.duckdb new.duckdb --match postgresql/nvme-a/ycsb-a=postgresql18/nvme-b/ycsb-a",
+    ],
     "show": ["knobscope show 3f2a", "knobscope show 3f2a --study quickstart --html run.html"],
     "watch": [
         "knobscope watch -- fio --name=x --rw=randwrite --bs=8k --size=64m --fsync=1 --unlink=1",
