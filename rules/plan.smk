@@ -42,7 +42,7 @@ rule plan_sweep:
 
 rule plan_repeats:
     input:
-        lambda wildcards: f"{RESULTS}/{wildcards.case}/repeat/{int(wildcards.round) - 1}.json",
+        lambda wildcards: PIPELINE.repeat_before(wildcards.case, int(wildcards.round)),
     output:
         f"{RESULTS}/{{case}}/plan/sweep-{{round}}.parquet",
     log:

@@ -11,6 +11,9 @@ from knobscope.tune import count_runs
 
 __all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
 
+#: From here on time is told in hours.
+_MANY_MINUTES = 120
+
 
 def affordable_rounds(specs: StudySpecs) -> int:
     """Return how many rounds of screening `sampling.max_rounds` and the budget allow; at least one."""
@@ -27,7 +30,8 @@ def describe_study(specs: StudySpecs) -> str:
     """Return in one line how much the study will measure at most, then its budget and what its sweep leaves out."""
     study, cases = specs.study, len(specs.cases)
     rounds, each = affordable_rounds(specs), screening_effort(specs)
-    screening = f"at most {rounds} screening rounds of {each.runs // cases} runs each ({_minutes(each, rounds)})"
+    rounds_words = f"{rounds} screening round{'s' if rounds != 1 else ''} of {each.runs // cases} runs each"
+    screening = f"at most {rounds_words} ({_minutes(each, rounds)})"
     if specs.prior is not None:
         screening = f"no screening (ranking of prior {specs.prior.name})"
     later = ""
@@ -37,15 +41,23 @@ def describe_study(specs: StudySpecs) -> str:
     if study.explain is not None:
         explaining = _explaining_effort(specs)
         later += f", then at most {explaining.runs} runs on what-if devices ({_minutes(explaining)})"
+    sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_minutes(sweep_effort(specs))})", _whole(specs)
     line = (
-        f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, "
-        f"then {_describe_sweep(specs)} for the selected knobs{later}"
+        f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
+        f"in all at most {whole.runs} runs, {_minutes(whole)}"
     )
     return "\n".join([line, *_describe_budget(specs), *describe_left_out(specs)])
 
 
 def _minutes(effort: Effort, times: int = 1) -> str:
-    return f"about {effort.seconds * times / 60:.0f} min"
+    minutes = effort.seconds * times / 60
+    return f"about {minutes:.0f} min" if minutes < _MANY_MINUTES else f"about {minutes / 60:.1f} h"
+
+
+def _whole(specs: StudySpecs) -> Effort:
+    """Return the effort of the whole study, at most."""
+    rounds = 0 if specs.prior is not None else affordable_rounds(specs)
+    return sum([screening_effort(specs)] * rounds, _later_effort(specs))
 
 
 def _describe_sweep(specs: StudySpecs) -> str:
@@ -62,7 +74,7 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
     limits += [f"{budget.hours:g} h"] if budget.hours is not None else []
     if not limits:
         return []
-    whole = sum([screening_effort(specs)] * rounds, _later_effort(specs))
+    whole = _whole(specs)
     parts = f"{rounds} of {specs.study.sampling.max_rounds} screening rounds and what follows them take"
     holds = whole.runs <= (budget.runs or whole.runs) and whole.seconds <= 3600 * (budget.hours or whole.seconds)
     words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, about {whole.seconds / 3600:.1f} h"

@@ -255,6 +255,10 @@ class Pipeline:
         lasts = [(case, list(self._sweep_rounds(checkpoints, str(case)))[-1][0]) for case in self.cases]
         return [f"{self.results}/{case}/repeat/{round_}.json" for case, round_ in lasts]
 
+    def repeat_before(self, case: str, round_: int) -> str:
+        """Return what asked for a further round of a sweep."""
+        return f"{self.results}/{case}/repeat/{round_ - 1}.json"
+
     def _sweep_rounds(self, checkpoints: Any, case: str, last: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield each round of a sweep with its number of blocks: those that the round before has asked for."""
         sweep = self.specs.study.sweep

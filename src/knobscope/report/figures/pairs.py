@@ -65,7 +65,7 @@ def _draw_labels(canvas: Canvas, groups: _Groups, top: float) -> None:
     y = top
     for (name, note), members in groups:
         canvas.text(0, y + 18, name, "strong")
-        canvas.text(text_width(name, 14) + 8, y + 18, note, "tick")
+        canvas.text(text_width(name, 14) + 8, y + 18, note, "note")
         y += _HEAD
         for row in members:
             canvas.text(10, y + _ROW / 2 + 4, shorten(row.label, 28), "name")
