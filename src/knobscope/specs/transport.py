@@ -69,8 +69,9 @@ def transport_file() -> Path:
 
 
 def _machine() -> dict[str, object]:
-    """Return what the figures hold for: another kernel or processor has others."""
-    return {"kernel": platform.release(), "machine": platform.node(), "cores": os.cpu_count()}
+    """Return what the figures hold for: another kernel or processor has others, and so have processors that sleep."""
+    awake = os.access("/dev/cpu_dma_latency", os.W_OK)  # devmodel then keeps them so
+    return {"kernel": platform.release(), "machine": platform.node(), "cores": os.cpu_count(), "awake": awake}
 
 
 def read_transport() -> Transport | None:
