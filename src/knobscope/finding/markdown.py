@@ -18,6 +18,7 @@ from knobscope.formats import (
     format_size,
     format_value,
     loosen_units,
+    plural,
 )
 from knobscope.report.figures import Figure
 from knobscope.report.study_data import Row, StudyData
@@ -166,7 +167,7 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
         if workload is not None:
             yield (
                 f"- {name}: {workload.generator}, {format_count(workload.records)} records, "
-                f"{format_count(workload.threads)} threads, {workload.warmup_s:g} s of warm-up, "
+                f"{loosen_units(plural(workload.threads, 'thread'))}, {workload.warmup_s:g} s of warm-up, "
                 f"{workload.measure_s:g} s measured"
             )
     changed = data.specs.study.baseline.get(worst["dbms"], {})
