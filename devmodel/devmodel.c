@@ -1,7 +1,7 @@
 /*
  * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
  *
- *   devmodel FILE BACKING [--early NS,NS,NS] [--spin NS] [KEY=VALUE...]
+ *   devmodel FILE BACKING [--early NS,NS,NS] [--early-page NS,NS,NS] [--spin NS] [KEY=VALUE...]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
  * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
@@ -35,6 +35,7 @@
 
 /* One request to the kernel's limit, so that the kernel splits as little as possible. */
 #define MAX_WRITE (1 << 20)
+#define PAGE 4096
 /* The kernel's own limits on requests under way, as far as a FUSE server may choose. */
 #define MAX_BACKGROUND 65535
 /* Requests taken from the kernel before the next look at what is due. */
@@ -44,8 +45,9 @@ struct device {
     int backing;
     uint64_t size;
     struct model *model;
-    uint64_t early[3]; /* ns that the way through the kernel costs, by operation */
-    uint64_t spin;     /* ns before an answer in which not to sleep any more */
+    uint64_t early[3];      /* ns that the way through the kernel costs, by operation */
+    uint64_t early_page[3]; /* ns more for each page beyond the first */
+    uint64_t spin;          /* ns before an answer in which not to sleep any more */
     void *answer_bytes;
     struct fuse_session *session;
 };
@@ -79,7 +81,8 @@ static void submit(fuse_req_t request, enum operation op, uint64_t offset, uint3
     else
         p = allocate(1, sizeof *p);
     *p = (struct pending){request, op, offset, length, NULL};
-    model_submit(device.model, clock_now() - device.early[op], op, offset, length, p);
+    uint64_t pages = length > PAGE ? (length - 1) / PAGE : 0;
+    model_submit(device.model, clock_now() - device.early[op] - pages * device.early_page[op], op, offset, length, p);
 }
 
 static void answer(struct pending *p) {
@@ -273,17 +276,20 @@ static void read_nanoseconds(const char *text, uint64_t *values, int wanted) {
 }
 
 static void parse(int count, char **arguments, struct parameters *p) {
-    static const struct option OPTIONS[] = {{"early", 1, 0, 'e'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
+    static const struct option OPTIONS[] = {
+        {"early", 1, 0, 'e'}, {"early-page", 1, 0, 'p'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
     for (int option; (option = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1;) {
         if (option == 'e')
             read_nanoseconds(optarg, device.early, 3);
+        else if (option == 'p')
+            read_nanoseconds(optarg, device.early_page, 3);
         else if (option == 's')
             read_nanoseconds(optarg, &device.spin, 1);
         else
             exit(2);
     }
     if (count - optind < 2)
-        fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--spin NS] [KEY=VALUE...]");
+        fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--early-page NS,NS,NS] [--spin NS] [KEY=VALUE...]");
     parameters_init(p);
     for (int i = optind + 2; i < count; i++) {
         const char *wrong = parameters_set(p, arguments[i]);
@@ -302,7 +308,7 @@ int main(int count, char **arguments) {
     end_with_parent();
     open_backing(arguments[optind + 1]);
     device.model = model_new(&p, device.size);
-    device.answer_bytes = aligned_alloc(4096, MAX_WRITE);
+    device.answer_bytes = aligned_alloc(PAGE, MAX_WRITE);
     char *options[] = {"devmodel", "-o", "fsname=devmodel,subtype=devmodel,default_permissions"};
     struct fuse_args fuse = FUSE_ARGS_INIT(3, options);
     device.session = fuse_session_new(&fuse, &OPERATIONS, sizeof OPERATIONS, NULL);

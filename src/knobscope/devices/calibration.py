@@ -39,6 +39,8 @@ def _make_device(latency: str) -> Device:
 
 INSTANT_DEVICE = _make_device("0us")
 _REPEATS = 3
+#: Pages of 4 KiB that a sequential request has beyond its first.
+_MORE_PAGES = SEQUENTIAL // 4096 - 1
 #: An engine that waits for each write: libaio would call fdatasync while the write is still under way, and count both.
 FLUSHING = ("--fdatasync=1", "--ioengine=psync")
 
@@ -77,28 +79,31 @@ def _measure() -> Transport:
     Latency swings both ways, with how long a processor takes to wake; other load only takes from rates.
     """
     forget_transport()  # nothing must be answered early
-    at_once, bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_bandwidths)
+    (*at_once, read_page, write_page), bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_sizes, _measure_bandwidths)
     waiting = _make_device(f"{WAIT_US:g}us")
-    asleep, _ = _measure_rounds(waiting, lambda _: ())
+    asleep, _ = _measure_rounds(waiting, _measure_latencies, lambda _: ())
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
     write_transport(
         Transport(0.0, 0.0, 0.0, wake_us, 0.0, 0.0, 0.0, 0.0, 0.0)
     )  # the program knows how long it may sleep
-    awake, rates = _measure_rounds(waiting, _measure_rates)
+    awake, rates = _measure_rounds(waiting, _measure_latencies, _measure_rates)
     slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))
-    found = Transport(*[*at_once, wake_us, max(0.0, slept_us), *rates, *bandwidths])
+    pages = max(0.0, read_page), max(0.0, write_page)
+    found = Transport(*[*at_once, wake_us, max(0.0, slept_us), *rates, *bandwidths, *pages])
     write_transport(found)
     return found
 
 
 def _measure_rounds(
-    device: Device, measure: Callable[[Path], tuple[float, ...]]
+    device: Device,
+    measure_times: Callable[[Path], tuple[float, ...]],
+    measure_rates: Callable[[Path], tuple[float, ...]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return medians of the latencies, and the highest of the rates that are measured beside them."""
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     try:
         run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
-        rounds = [(_measure_latencies(file), measure(file)) for _ in range(_REPEATS)]
+        rounds = [(measure_times(file), measure_rates(file)) for _ in range(_REPEATS)]
     finally:
         take_down(device, Path("/"))
     latencies, rates = zip(*rounds, strict=True)
@@ -111,6 +116,14 @@ def _measure_latencies(file: Path) -> tuple[float, ...]:
     write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"]
     flush = run_fio(file, "randwrite", 1, *FLUSHING)["sync"]["lat_ns"]["mean"]
     return read / 1000, write / 1000, flush / 1000
+
+
+def _measure_sizes(file: Path) -> tuple[float, ...]:
+    """Return the same, then microseconds that each further 4 KiB of a read and of a write takes, in one of 128 KiB."""
+    small = _measure_latencies(file)
+    large = f"--bs={SEQUENTIAL}"
+    times = [run_fio(file, f"rand{op}", 1, large)[op]["lat_ns"]["mean"] / 1000 for op in ("read", "write")]
+    return *small, *((time - small[index]) / _MORE_PAGES for index, time in enumerate(times))
 
 
 def _measure_rates(file: Path) -> tuple[float, ...]:

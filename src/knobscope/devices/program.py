@@ -53,5 +53,6 @@ def early_arguments(model: DeviceModel) -> list[str]:
     if transport is None:
         return []
     early = transport.costs_us(latencies_alone(model))
-    spin = str(round(1000 * transport.wake_us))
-    return ["--early", ",".join(str(round(1000 * us)) for us in early), "--spin", spin]
+    of_pages = (transport.read_page_us, transport.write_page_us, 0.0)
+    options = {"--early": early, "--early-page": of_pages, "--spin": (transport.wake_us,)}
+    return [word for name, times in options.items() for word in (name, ",".join(str(round(1000 * us)) for us in times))]

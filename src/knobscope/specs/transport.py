@@ -34,6 +34,7 @@ class Transport:
     Latencies at depth one and the highest rates, of requests of 4 KiB; bytes per second of 128 KiB at depth four.
     `wake_us` is how much later than asked for a sleeping program goes on: the last part of a wait it must not sleep.
     `slept_us` is what else comes on top of a latency after a wait of WAIT_US and more, since others sleep meanwhile.
+    `read_page_us` and `write_page_us` come on top for each 4 KiB more of a larger request.
     """
 
     read_us: float
@@ -45,6 +46,8 @@ class Transport:
     write_iops: float
     read_rate: float
     write_rate: float
+    read_page_us: float = 0.0
+    write_page_us: float = 0.0
 
     def costs_us(self, alone: "Latencies") -> "Latencies":
         """Return what the way adds to the latencies of a device, which answers early by as much."""
