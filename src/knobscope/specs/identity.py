@@ -103,10 +103,6 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     Sweep: {"sweep": "always", "sweep repeat": "repeats", "repeat": "most effect power"},
 }
 
-#: Models whose fields keep the order in which they are declared. Snakemake compares `params` as text: finished studies
-#: have recorded this model whole, in that order.
-_AS_DECLARED = {Sweep}
-
 
 @cache
 def _fields_of(model: type[SpecModel], product: Product) -> frozenset[str]:
@@ -122,10 +118,7 @@ def _fields_of(model: type[SpecModel], product: Product) -> frozenset[str]:
 
 def select_fields(spec: SpecModel, product: Product) -> dict[str, Any]:
     """Return those fields of a spec that decide on a product, as JSON can hold them."""
-    chosen = _fields_of(type(spec), product)
-    declared = type(spec).model_fields
-    names = [name for name in declared if name in chosen] if type(spec) in _AS_DECLARED else sorted(chosen)
-    return {name: _select(getattr(spec, name), product) for name in names}
+    return {name: _select(getattr(spec, name), product) for name in sorted(_fields_of(type(spec), product))}
 
 
 def _select(value: Any, product: Product) -> Any:

@@ -1,4 +1,4 @@
-"""Forests of decision trees (of scikit-learn): random forest, and extremely randomised trees."""
+"""Forests of decision trees (scikit-learn): random forest, and extremely randomised trees."""
 
 from typing import Any, Self
 
@@ -10,39 +10,25 @@ from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
 
 __all__ = ["ExtraTrees", "RandomForest"]
 
-_TREES = 100
-
 
 class RandomForest:
-    """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split.
-
-    It is the forest of scikit-learn, tree for tree. That one spends more time on copying, checking and locking for each
-    tree than on its splits when there are some hundred rows, and a ranking fits and asks thousands of trees.
-    """
+    """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split."""
 
     name = "random_forest"
 
     def __init__(self, seed: int = 0) -> None:
         """`seed` fixes every random choice."""
         self.seed = seed
-        self._trees: list[Any] = []
+        self._model: Any = None
 
-    def _grow(self, seed: int, values: Any, response: Floats) -> Any:
-        """Return a tree, fitted to rows that are drawn with replacement."""
-        from sklearn.tree import DecisionTreeRegressor
+    def _make(self) -> Any:
+        from sklearn.ensemble import RandomForestRegressor
 
-        drawn = np.random.RandomState(seed).randint(0, len(values), len(values))
-        weights = np.bincount(drawn, minlength=len(values)).astype(float)
-        return DecisionTreeRegressor(random_state=seed).fit(values, response, weights, check_input=False)
+        return RandomForestRegressor(100, random_state=self.seed, n_jobs=1)
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Fit to a response per row."""
-        from sklearn import config_context
-
-        seeds, values = np.random.RandomState(self.seed), settings.values().astype(np.float32)
-        exact = np.ascontiguousarray(response, float)
-        with config_context(skip_parameter_validation=True):  # the same parameters a hundred times
-            self._trees = [self._grow(seeds.randint(np.iinfo(np.int32).max), values, exact) for _ in range(_TREES)]
+        self._model = self._make().fit(settings.values(), response)
         return self
 
     def fresh(self) -> Self:
@@ -55,10 +41,7 @@ class RandomForest:
 
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
-        values, total = settings.values().astype(np.float32), np.zeros(len(settings))
-        for tree in self._trees:
-            total += tree.tree_.predict(values)[:, 0]
-        return total / len(self._trees)
+        return np.asarray(self._model.predict(settings.values()), float)
 
     def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
         """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
@@ -66,9 +49,7 @@ class RandomForest:
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the variance reduction that splits on each factor brought (mean decrease in impurity)."""
-        split = [tree.feature_importances_ for tree in self._trees if tree.tree_.node_count > 1]
-        mean = np.mean(split, axis=0) if split else np.zeros(len(settings.factors))
-        return dict(zip(settings.factors, (mean / (mean.sum() or 1)).tolist(), strict=True))
+        return dict(zip(settings.factors, self._model.feature_importances_.tolist(), strict=True))
 
 
 class ExtraTrees(RandomForest):
@@ -76,8 +57,7 @@ class ExtraTrees(RandomForest):
 
     name = "extra_trees"
 
-    def _grow(self, seed: int, values: Any, response: Floats) -> Any:
-        """Return a tree, fitted to all rows."""
-        from sklearn.tree import ExtraTreeRegressor
+    def _make(self) -> Any:
+        from sklearn.ensemble import ExtraTreesRegressor
 
-        return ExtraTreeRegressor(min_samples_leaf=2, random_state=seed).fit(values, response, check_input=False)
+        return ExtraTreesRegressor(100, min_samples_leaf=2, random_state=self.seed, n_jobs=1)
