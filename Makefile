@@ -1,5 +1,5 @@
 # make study   sets everything up and runs the quickstart study
-# make check   checks style and types, runs all tests that need no server, device or root
+# make check   checks style and types, runs the quick tests that need no server, device or root
 # make test    sets everything up, checks style and types, runs all tests
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -38,8 +38,8 @@ fleet: setup ## run the quick studies of all DBMSs, write docs/results.md; a sec
 	$(BIN)/python benchmarks/fleet_results.py $(FLEET:%=%-quick) || exit; \
 	test -z "$$failed" || { echo "not finished:$$failed" >&2; exit 1; }
 
-check: lint ## check style and types, run all tests that need no server, device or root
-	$(PYTEST) -n 2 -m "not real and not fleet"
+check: lint ## check style and types, run the quick tests that need no server, device or root
+	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster"
 
 test: setup lint ## check style and types, run all tests
 	$(MAKE) -C devmodel test

@@ -63,6 +63,7 @@ def test_no_command_is_without_examples() -> None:
     assert set(commands.choices or ()) == set(EXAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in shell_lines(ROOT / "README.md") if re.search(r"rank|trace b", line)])
 def test_readme_commands_on_files_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_example_tables(tmp_path)

@@ -108,6 +108,7 @@ def test_the_page_is_whole_and_loads_nothing(
     assert [path.name for path in sorted(out.parent.iterdir())] == ["compared.csv", "compared.html"]
 
 
+@pytest.mark.slow
 def test_cases_of_other_names_are_matched_or_asked_for(
     make_database: Make, two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,7 @@ def same_truth(make_database: Make) -> list[Path]:
     return [make_database(seed=seed, calls=False) for seed in range(21)]
 
 
+@pytest.mark.slow
 def test_studies_of_the_same_truth_hardly_ever_differ(same_truth: list[Path], compare: Compare) -> None:
     """Twenty pairs: at a false discovery rate of 5 % one pair with any alarm is expected."""
     alarms, inside, level_inside = [], [], []

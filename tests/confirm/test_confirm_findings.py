@@ -149,7 +149,8 @@ def test_sizes_are_confirmed_on_a_device_with_a_unit(database: duckdb.DuckDBPyCo
     assert size["confirmed"] == "yes", size["confirmation"]
     assert "page=4 on loop" in size["confirmation"]
     assert "Writes of 64 KiB that begin at multiples of 64 KiB" in size["confirmation"]
-    assert "With the sizes of the writes of the default configuration and nothing else changed" in size["confirmation"]
+    assert "With as many bytes in writes of the sizes of the default configuration (" in size["confirmation"]
+    assert " times as many writes) and nothing else changed: " in size["confirmation"]
     assert "95 % interval" in size["confirmation"]
     assert size["sentence"] == "x"
 

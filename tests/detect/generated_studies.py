@@ -46,7 +46,9 @@ KNOBS: dict[str, dict[str, Any]] = {
         "mechanism": "other",
     },
     "limit": {"type": "integer", "range": [1, 100], "default": 50, "expect": "faster", "mechanism": "throttle"},
+    "workers": {"type": "integer", "range": [1, 64], "default": 2, "expect": "faster", "mechanism": "io_workers"},
 }
+SPECIAL = ("limit", "workers")  # only in studies that name them
 CHOICES: dict[str, dict[str, Any] | None] = {
     "page": {"values": [1, 4, 16]},
     "buffer": {"values": [2, 8, 32]},
@@ -54,6 +56,7 @@ CHOICES: dict[str, dict[str, Any] | None] = {
     "ahead": None,
     "pause": {"values": [0, 10, 100]},
     "limit": {"values": [5, 100]},
+    "workers": {"values": [8]},
 }
 
 
@@ -119,7 +122,7 @@ class StudyMaker:
     queue_one: float | None = None  # share of each hardware queue's busy time with one request; as all, if not named
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
     tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
-    knobs: Sequence[str] = tuple(name for name in KNOBS if name != "limit")
+    knobs: Sequence[str] = tuple(name for name in KNOBS if name not in SPECIAL)
     dbms: Sequence[str] = ("simdb",)
     unswept: Sequence[str] = ()  # knobs that all DBMSs but the first have, and the study does not vary there
     uses: Sequence[Use] = USES

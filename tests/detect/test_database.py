@@ -38,6 +38,7 @@ def in_own_file(study: Study, folder: Path) -> Study:
     return replace(study, database=Path(shutil.copy(study.database, folder)))
 
 
+@pytest.mark.slow
 def test_all_tables_and_views_exist_with_their_columns(make_study: Make) -> None:
     study = make_study()
     for table, columns in TABLES.items():

@@ -12,6 +12,7 @@ from knobscope.tables import TABLES
 from knobscope.tables.columns import COLUMNS
 
 
+@pytest.mark.slow
 def test_the_command_writes_database_and_findings(
     make_study: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ Draw = Callable[..., pd.DataFrame]
 Make = Callable[..., Study]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("blocks", "values"), [(3, 20), (2, 4)])
 def test_pure_noise_gives_discoveries_in_one_study_of_twenty(draw_sweep: Draw, blocks: int, values: int) -> None:
     """When nothing has an effect, the false discovery rate is the share of studies with any discovery."""
@@ -31,6 +32,7 @@ def test_pure_noise_gives_discoveries_in_one_study_of_twenty(draw_sweep: Draw, b
     assert 0.03 < np.mean(below) < 0.07
 
 
+@pytest.mark.slow
 def test_true_effects_lie_in_their_intervals(draw_sweep: Draw) -> None:
     rng, covered = np.random.default_rng(12), []
     for _ in range(60):
@@ -74,6 +76,7 @@ def test_one_block_has_estimates_without_intervals(draw_sweep: Draw, blocks: int
     assert one[["low", "high", "p_value", "standard_error"]].isna().all(axis=None)
 
 
+@pytest.mark.slow
 def test_sixty_thousand_runs(draw_sweep: Draw) -> None:
     runs = draw_sweep(np.random.default_rng(15), 30, 1850)
     assert len(runs) > 60_000
@@ -195,6 +198,7 @@ def test_a_value_that_is_always_slow_is_no_stall(draw_sweep: Draw) -> None:
     assert one.loc["7", "p_value"] < 1e-6
 
 
+@pytest.mark.slow
 def test_a_noisy_value_has_a_wide_interval_and_no_finding(draw_sweep: Draw) -> None:
     """Value 7 is ten times as noisy as the others: with one common variance it was called an effect in most studies."""
     rng, found, widths = np.random.default_rng(23), 0, []
@@ -209,6 +213,7 @@ def test_a_noisy_value_has_a_wide_interval_and_no_finding(draw_sweep: Draw) -> N
     assert np.median(widths) > 3
 
 
+@pytest.mark.slow
 def test_repeats_on_one_server_instance_are_one_measurement(draw_sweep: Draw) -> None:
     """Each value three times in a row; the server instances differ by 10 %, repeats on one of them by 1 %."""
     rng, covered, found = np.random.default_rng(24), [], 0

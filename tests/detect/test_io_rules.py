@@ -39,6 +39,7 @@ def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study
     assert json.loads(default["evidence"])["slower"] == "baseline"
 
 
+@pytest.mark.slow
 def test_a_value_that_is_neither_above_nor_below_the_default_raises_nothing(make_study: Make) -> None:
     """pause: 0 is special (off). Fewer operations with more writes each count only where the knob is known to go up."""
     by_number = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=0.7)}).judge("io_size")

@@ -188,14 +188,17 @@ def test_a_throttle_that_throttles_is_no_mismatch(make_study: Make) -> None:
         assert "limit is there to hold I/O back, so that it does is no mismatch. Raising" in row["sentence"]
 
 
-def test_tier_finds_opposite_and_unequal_effects(make_study: Make) -> None:
+def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> None:
     study = make_study(
         devices=("hdd", "nvme"),
         truth={
             ("hdd", "page", "16"): Truth(throughput=0.12),
             ("nvme", "page", "16"): Truth(throughput=-0.12),
+            ("hdd", "page", "1"): Truth(throughput=-0.2),
+            ("nvme", "page", "1"): Truth(throughput=-0.8),
             ("hdd", "buffer", "32"): Truth(throughput=0.8),
             ("nvme", "buffer", "32"): Truth(throughput=0.2),
+            ("nvme", "buffer", "2"): Truth(throughput=-0.5),
             ("hdd", "ahead", "true"): Truth(throughput=0.4),
             ("nvme", "ahead", "true"): Truth(throughput=0.4),
             ("hdd", "pause", "100"): Truth(throughput=-0.12),
@@ -204,17 +207,35 @@ def test_tier_finds_opposite_and_unequal_effects(make_study: Make) -> None:
     )
     findings = study.judge("tier")
     found = verdicts(findings)
-    assert {key for key, verdict in found.items() if verdict == "mismatch"} == {("page", "16"), ("buffer", "32")}
+    mismatches = {key for key, verdict in found.items() if verdict == "mismatch"}
+    assert mismatches == {("page", "16"), ("page", "1"), ("buffer", "2")}
     assert set(found.values()) == {"mismatch", "none"}
     assert set(findings["device"]) == {"nvme"}
     rows = findings.set_index(["knob", "value"])
-    assert rows.loc[("buffer", "32"), "penalty"] == pytest.approx(1.822, rel=0.08)
-    assert rows.loc[("buffer", "32"), "effect"] == pytest.approx(-0.451, abs=0.05)
-    assert "The higher tier is 4" in rows.loc[("buffer", "32"), "sentence"]
+    assert rows.loc[("page", "1"), "penalty"] == pytest.approx(1.822, rel=0.08)
+    assert rows.loc[("page", "1"), "effect"] == pytest.approx(-0.451, abs=0.05)
+    assert "The higher tier is 4" in rows.loc[("page", "1"), "sentence"]
     assert "The higher tier goes the other way, and is 2" in rows.loc[("page", "16"), "sentence"]
+    assert (
+        "It does less on the higher tier, which is no mismatch by itself: 4" in rows.loc[("buffer", "32"), "sentence"]
+    )
     evidence = json.loads(rows.loc[("page", "16"), "evidence"])
     assert evidence["opposite"] is True
     assert evidence["lower_device"] == "hdd"
+
+
+def test_tier_asks_workers_to_do_as_much_on_a_device_that_takes_more(make_study: Make) -> None:
+    truth = {("hdd", "workers", "8"): Truth(throughput=0.8)}
+    study = make_study(devices=("hdd", "nvme"), truth=truth, noise=0.008, knobs=("workers", "buffer"))
+    assert verdicts(study.judge("tier"))["workers", "8"] == "mismatch"
+
+
+def test_tier_cannot_tell_where_an_effect_that_fades_may_have_turned_round(make_study: Make) -> None:
+    truth = {("hdd", "page", "16"): Truth(throughput=2.0), ("nvme", "page", "16"): Truth(throughput=-0.1)}
+    study = make_study(devices=("hdd", "nvme"), truth=truth, noise=0.25)
+    rows = study.judge("tier").set_index(["knob", "value"])
+    assert rows.loc[("page", "16"), "verdict"] == "insufficient"
+    assert "Whether the tiers differ cannot be judged" in rows.loc[("page", "16"), "sentence"]
 
 
 def test_tier_needs_the_effect_on_both_devices(make_study: Make) -> None:
@@ -236,7 +257,10 @@ def test_tier_without_a_second_tier(make_study: Make, devices: tuple[str, ...]) 
 
 
 def test_tier_compares_every_pair_of_tiers(make_study: Make) -> None:
-    study = make_study(devices=("hdd", "nvme", "nvme2"), truth={("hdd", "page", "16"): Truth(throughput=0.6)})
+    gain = Truth(throughput=0.6)
+    study = make_study(
+        devices=("hdd", "nvme", "nvme2"), truth={("nvme", "page", "16"): gain, ("nvme2", "page", "16"): gain}
+    )
     findings = study.judge("tier")
     assert len(findings) == 9 * 2
     mismatches = findings[findings["verdict"] == "mismatch"]
@@ -311,6 +335,7 @@ def test_slower_tier_cannot_tell_one_block_or_one_tier(make_study: Make) -> None
     assert "no device of a tier other than that of hdd" in one_tier.sentence
 
 
+@pytest.mark.slow
 def test_slower_tier_is_wrong_in_few_studies_without_truth(make_study: Make) -> None:
     """Blocks differ by 10 %, which is no property of the device."""
     alarms = 0

@@ -45,6 +45,7 @@ def judge(maker: StudyMaker, study: Path) -> list[tuple[Any, ...]]:
         return connection.execute("SELECT rule, knob, value, verdict, sentence FROM findings").fetchall()
 
 
+@pytest.mark.slow
 def test_a_folder_of_ones_own_is_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = {("ahead", "true"): Truth(cpu=0.6), ("page", "16"): Truth(cpu=0.6, throughput=0.5)}
     maker = StudyMaker(tmp_path, repeats=3, noise=0.01, truth=truth)

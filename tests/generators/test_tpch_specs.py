@@ -43,6 +43,7 @@ def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> Non
     assert statements == [*(f"vacuum analyze {table}" for table in TPCH_TABLES), "checkpoint"]
 
 
+@pytest.mark.slow
 def test_the_generator_writes_a_file_per_table(tmp_path: Path) -> None:
     assert make_tpch_data(workload(1), tmp_path) == {"queries.data": str(tmp_path)}
     assert {path.name for path in tmp_path.iterdir()} == {f"{table}.tbl" for table in TPCH_TABLES}

@@ -106,6 +106,7 @@ def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return run
 
 
+@pytest.mark.slow
 def test_a_good_table_loses_no_run(importing: Callable[..., Imported]) -> None:
     rng = np.random.default_rng(1)
     rows = draw_table(rng)
@@ -115,6 +116,7 @@ def test_a_good_table_loses_no_run(importing: Callable[..., Imported]) -> None:
     assert "names no blocks" not in study.answer
 
 
+@pytest.mark.slow
 def test_a_table_that_was_appended_to_itself_counts_once(importing: Callable[..., Imported]) -> None:
     """The copies carry the names of other days, as where somebody collected the same files twice."""
     rows = draw_table(np.random.default_rng(2))
@@ -126,12 +128,14 @@ def test_a_table_that_was_appended_to_itself_counts_once(importing: Callable[...
     assert "24 of 48 runs (50 %) were set aside: 24 have the figures of other runs, to the last digit." in study.answer
 
 
+@pytest.mark.slow
 def test_rows_that_stand_twice_in_their_block_count_once(importing: Callable[..., Imported]) -> None:
     rows = draw_table(np.random.default_rng(3))
     twice = [row for one in rows for row in (one, {**one, "run": one["run"] + "x"})]
     assert importing(twice).guards == {"copied": 24}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guard", ["frozen", "truncated", "silent"])
 def test_a_damaged_series_is_named(importing: Callable[..., Imported], guard: str) -> None:
     rng = np.random.default_rng(4)
@@ -154,6 +158,7 @@ def test_a_damaged_series_is_named(importing: Callable[..., Imported], guard: st
     assert f"1 of 24 runs (4.2 %) were set aside: {words}." in study.answer
 
 
+@pytest.mark.slow
 def test_a_day_on_another_level_is_named_and_keeps_its_effects(importing: Callable[..., Imported]) -> None:
     rows = draw_table(np.random.default_rng(5))
     for row in rows:
@@ -170,6 +175,7 @@ def test_a_day_on_another_level_is_named_and_keeps_its_effects(importing: Callab
     assert (estimate, blocks) == (pytest.approx(2, rel=0.05), 3)
 
 
+@pytest.mark.slow
 def test_two_days_on_two_levels_have_no_usual_one(importing: Callable[..., Imported]) -> None:
     rows = draw_table(np.random.default_rng(6), blocks=2)
     for row in rows[8:]:
@@ -179,6 +185,7 @@ def test_two_days_on_two_levels_have_no_usual_one(importing: Callable[..., Impor
     assert "The 2 sessions of mydb · disk · load are on two levels" in study.answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_empty", [True, False])
 def test_a_table_without_blocks_is_judged_and_says_so(importing: Callable[..., Imported], is_empty: bool) -> None:
     rows = draw_table(np.random.default_rng(7))
@@ -199,6 +206,7 @@ def test_a_table_without_blocks_is_judged_and_says_so(importing: Callable[..., I
     assert {row[5] for row in effects} == {1}
 
 
+@pytest.mark.slow
 def test_without_blocks_a_value_that_was_measured_once_has_no_interval(importing: Callable[..., Imported]) -> None:
     rows = [row for row in draw_table(np.random.default_rng(8)) if row["value"] != "16" or row["run"].startswith("r0")]
     seen = [row for row in rows if row["value"] == "16"]
@@ -222,6 +230,7 @@ def test_without_blocks_the_default_configuration_has_to_be_there_once(
     )
 
 
+@pytest.mark.slow
 def test_the_commands_that_import_prints_find_the_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same through the command line, as a user has it."""
     monkeypatch.chdir(tmp_path)

@@ -56,6 +56,7 @@ def run_commands(text: str) -> None:
             assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_plain_table_becomes_a_study_with_report(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_plain_table_becomes_a_study_with_report(
     assert "Cache" in (tmp_path / "their results/theirs/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_a_table_does_not_tell_is_not_known(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +95,7 @@ def test_what_a_table_does_not_tell_is_not_known(
     assert "None, None" not in page
 
 
+@pytest.mark.slow
 def test_an_effect_beyond_everything_that_was_measured_is_not_published(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +147,7 @@ def test_the_generated_specs_are_valid(import_table: Import, tmp_path: Path) -> 
     assert specs.devices["disk"].is_dedicated
 
 
+@pytest.mark.slow
 def test_knobs_of_a_known_dbms_need_no_description(import_table: Import, tmp_path: Path, sqlite: Dbms) -> None:
     lines = ["1,sqlite,disk,hdd,load,,,,100", "1,sqlite,disk,hdd,load,synchronous,off,0,900"]
     assert import_table(*lines, more=("--specs", str(ROOT / "specs"))) == 0
@@ -288,6 +292,7 @@ def test_an_existing_study_is_not_overwritten(import_table: Import, capsys: pyte
     assert "results/theirs exists" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_generated_studies_get_the_same_verdicts_after_export_and_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -134,6 +134,7 @@ def test_a_value_more_is_measured_between_runs_of_the_default_configuration(meas
     assert kinds(measurements.call(measurements.rows([-500, -8000, -32000, -128000])), "call 4") == "dvd"
 
 
+@pytest.mark.slow
 def test_a_block_that_was_cut_begins_with_the_next_planned_default(measurements: Measurements) -> None:
     rows = measurements.rows([-500, -8000, -32000, -128000])
     other = Measurements(measurements.specs, RunStore(measurements.scratch / "other"), measurements.scratch)

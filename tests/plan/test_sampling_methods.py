@@ -65,6 +65,7 @@ def responses_of(space: Space, seen: set[tuple[Value, ...]]) -> dict[tuple[Value
     return {key: math.nan if rank == 0 else known[key] for rank, key in enumerate(sorted(known, key=repr))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(space=spaces(), seed=st.integers(0, 2**31), rounds=st.lists(st.integers(1, 12), min_size=1, max_size=3))

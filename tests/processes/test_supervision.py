@@ -81,6 +81,7 @@ def test_usr1_kills_everything(tmp_path: Path) -> None:
     assert wait_gone(pids) == []
 
 
+@pytest.mark.slow
 def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
     code = (
         "import pathlib, signal, sys, time\n"

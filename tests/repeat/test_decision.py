@@ -47,6 +47,7 @@ def test_noisy_values_get_more_blocks_and_quiet_ones_do_not() -> None:
     assert "blocks more for knob = " in decision["reason"] and "knob = 4 (" in decision["reason"]
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_is_enough_when_noise_stays_as_it_is() -> None:
     """Nine in ten values of 40 sweeps suffice after one further round, without having had many blocks too many."""
     suffice, blocks = [], []

@@ -24,6 +24,7 @@ def says_nothing_of_controls(page: Page) -> bool:
     return "Negative control" not in page.text
 
 
+@pytest.mark.slow
 def test_a_study_without_controls_says_nothing_of_them(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
     assert "table set_aside_runs names them" in page.section("runs")
 
 
+@pytest.mark.slow
 def test_a_session_on_another_level_is_told_with_what_follows(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ def answer(page: Page) -> str:
     return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
 
 
+@pytest.mark.slow
 def test_no_drift_is_no_good_news_where_noise_hides_it(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ def write_block(folder: Path, name: str, throughputs: list[float], status: str =
     return folder / name
 
 
+@pytest.mark.slow
 def test_noise_is_that_within_blocks_of_runs_of_the_default_configuration(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     blocks = [

@@ -32,6 +32,7 @@ def test_anova_stops_ranks_and_names_the_interaction() -> None:
         assert knob["rank_low"] <= knob["rank"] <= knob["rank_high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [name for name in MODELS if name != "anova"])
 def test_other_models_use_the_same_rule(model: str) -> None:
     result = select_knobs(known_grid().sample(140, random_state=1), FACTORS, "y", model=model, seed=1)
@@ -127,6 +128,7 @@ def test_unknown_model_is_refused() -> None:
         select_knobs(known_grid(), FACTORS, "y", model="magic")
 
 
+@pytest.mark.slow
 def test_too_few_runs_still_give_an_order_but_no_trust() -> None:
     result = select_knobs(known_grid().sample(14, random_state=1), FACTORS, "y")
     assert not result.stopped and "insufficient samples" in result.reason

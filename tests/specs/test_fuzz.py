@@ -99,6 +99,7 @@ def test_data_of_the_schema(drawn: Path, kind: str) -> None:
     run()
 
 
+@pytest.mark.slow
 def test_mutated_data(drawn: Path) -> None:
     @given(mutated_data(FILES))
     @EXAMPLES

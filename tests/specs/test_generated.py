@@ -38,6 +38,7 @@ def test_every_field_is_described() -> None:
             assert not [key for key, node in model["properties"].items() if not node.get("description")], name
 
 
+@pytest.mark.slow
 def test_shipped_specs_are_valid() -> None:
     assert validate_files(SPECS, ROOT)
     assert {path.parent.name for path in SPECS} == set(KIND)

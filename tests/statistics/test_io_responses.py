@@ -22,6 +22,7 @@ def related(found: pd.DataFrame) -> set[tuple[str, str]]:
     return set(zip(rows["knob"], rows["response"], strict=True))
 
 
+@pytest.mark.slow
 def test_noise_alone_gives_hardly_ever_a_discovery() -> None:
     with_discovery = sum(bool(related(find_io_related(draw(seed), KNOBS, RESPONSES, 0.05))) for seed in range(80))
     assert with_discovery <= 80 * 0.05 + 3 * (80 * 0.05 * 0.95) ** 0.5  # three standard deviations above 5 %

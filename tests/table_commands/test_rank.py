@@ -41,6 +41,7 @@ def save(table: pd.DataFrame, tmp_path: Path) -> Path:
     return tmp_path / "table.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["extra_trees", "lightgbm", "anova"])
 def test_order_floor_and_trust(model: str, tmp_path: Path) -> None:
     result = run(save(make(200, 20), tmp_path), tmp_path, "--model", model)
@@ -53,12 +54,14 @@ def test_order_floor_and_trust(model: str, tmp_path: Path) -> None:
     assert result["trustworthy"] and result["holdout_r2"] > 0.7
 
 
+@pytest.mark.slow
 def test_noise_is_not_trusted(tmp_path: Path) -> None:
     result = run(save(make(120, 3000), tmp_path), tmp_path)
     assert not result["trustworthy"]
     assert "R2" in result["reason"]
 
 
+@pytest.mark.slow
 def test_few_samples_find_the_leaders(tmp_path: Path) -> None:
     result = run(save(make(250, 20), tmp_path), tmp_path, "--samples", "60", "--draws", "2")
     assert len(result["draws"]) == 2
@@ -66,6 +69,7 @@ def test_few_samples_find_the_leaders(tmp_path: Path) -> None:
     assert result["mean_overlap_top5"] == np.mean([draw["overlap"] for draw in result["draws"]])
 
 
+@pytest.mark.slow
 def test_failure_codes_spoil_trust_until_they_are_named(tmp_path: Path) -> None:
     table = make(200, 20)
     table.loc[table.idle_0 < 800, "tps"] = 0.0  # a knob that makes the server crash, not slow
@@ -81,6 +85,7 @@ def test_failure_codes_spoil_trust_until_they_are_named(tmp_path: Path) -> None:
     assert spoiled["failures"] is None
 
 
+@pytest.mark.slow
 def test_few_failures_are_counted_but_not_ranked(tmp_path: Path) -> None:
     table = make(100, 20)
     table.loc[:3, "tps"] = 0.0
@@ -101,6 +106,7 @@ def test_wrong_arguments_are_explained(arguments: list[str], message: str, tmp_p
         run(save(make(60, 20), tmp_path), tmp_path, *arguments)
 
 
+@pytest.mark.slow
 def test_leaders_of_the_measured_table(tmp_path: Path) -> None:
     table = pd.read_csv(measured("pku_mysql57_sysbench_20knob.csv")).sample(300, random_state=1)
     result = run(save(table.iloc[:, 1:], tmp_path), tmp_path)
@@ -109,6 +115,7 @@ def test_leaders_of_the_measured_table(tmp_path: Path) -> None:
     assert result["trustworthy"]
 
 
+@pytest.mark.slow
 def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It used to be sorted by the score and to show another figure, without a header: 1.12 stood above 1.19."""
     table = tmp_path / "runs.csv"
@@ -125,6 +132,7 @@ def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, capsys: pytest.
     assert lines[-1].startswith("trustworthy: held-out R2")
 
 
+@pytest.mark.slow
 def test_the_document_can_be_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "runs.csv"
     known_grid().head(60).to_csv(table, index=False)

@@ -46,6 +46,7 @@ def test_every_sampling_method_stops_and_is_right(table: Path, tmp_path: Path, s
     assert result["summary"]["rate_median"] <= 0.3
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_whatever_the_number_of_processes(table: Path, tmp_path: Path) -> None:
     once = run(table, tmp_path, "--response", "y", "--trials", "2")
     again = run(table, tmp_path, "--response", "y", "--trials", "2", "--jobs", "2")
@@ -54,6 +55,7 @@ def test_same_seed_same_result_whatever_the_number_of_processes(table: Path, tmp
     assert once["trials"] != other["trials"]
 
 
+@pytest.mark.slow
 def test_stability_of_conclusions_is_another_reason_to_stop(table: Path, tmp_path: Path) -> None:
     r2, stability, both = (
         run(table, tmp_path, "--response", "y", "--trials", "3", "--stop", rule) for rule in ("r2", "stability", "both")
@@ -64,6 +66,7 @@ def test_stability_of_conclusions_is_another_reason_to_stop(table: Path, tmp_pat
         assert {"page", "flush:cache"} <= {t["term"] for t in stable["explained"] if t["explained_share"] >= 0.05}
 
 
+@pytest.mark.slow
 def test_noise_has_no_conclusions_to_be_stable(tmp_path: Path) -> None:
     flat = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3, 4])
     flat["y"] = np.random.default_rng(1).uniform(100, 110, len(flat))
@@ -73,6 +76,7 @@ def test_noise_has_no_conclusions_to_be_stable(tmp_path: Path) -> None:
     assert sum(trial["stopped"] for trial in result["trials"]) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["anova", "auto"])
 def test_noise_never_stops_and_says_why(model: str, tmp_path: Path) -> None:
     flat = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3, 4])
@@ -85,6 +89,7 @@ def test_noise_never_stops_and_says_why(model: str, tmp_path: Path) -> None:
     assert result["summary"]["rate_median"] is None
 
 
+@pytest.mark.slow
 def test_replicates_come_together_and_show_the_noise(tmp_path: Path) -> None:
     rows = pd.concat([known_grid(noise=0.8, seed=seed) for seed in range(3)])
     rows.to_csv(tmp_path / "rows.csv", index=False)
@@ -120,6 +125,7 @@ def test_missing_and_empty_files_are_explained(tmp_path: Path) -> None:
         run(tmp_path / "empty.csv", tmp_path, "--response", "y")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "response", "ignore", "median"),
     [
@@ -136,6 +142,7 @@ def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, med
     assert all(trial["stopped"] and trial["r2_unsampled"] >= 0.85 for trial in result["trials"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "response", "ignore", "most"),
     [

@@ -29,6 +29,7 @@ def write(command: str, table: Path, *arguments: str) -> Any:
     return json.loads(out.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [

@@ -18,6 +18,7 @@ def test_cells_keep_their_values_whatever_stands_beside_them(tmp_path: Path) -> 
         assert [value for (value,) in found.fetchall()] == ["wal", "8", "2.5", "true", "false", None, str(10**19), ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 3000])
 def test_columns_and_types_are_those_of_the_table_without_any_value(tmp_path: Path, rows: int) -> None:
     for table in TABLES if rows == 1 else ("runs", "io_profile"):

@@ -123,6 +123,7 @@ def test_winners_are_measured_again_beside_the_default(specs: Callable[..., Stud
             assert throughput[row["run_id"]] == max(throughput[one["run_id"]] or 0 for one in own)
 
 
+@pytest.mark.slow
 def test_tuners_learn(specs: Callable[..., StudySpecs]) -> None:
     """Later trials are better than the first, random ones; failures are avoided."""
     records, _, trials = tune(specs(40))

@@ -1,13 +1,18 @@
--- tier: the same change of a knob moves a higher-tier device against a lower-tier one, or much less or more than it.
+-- tier: the same change of a knob turns round on a higher-tier device, or does more to it than to a lower-tier one.
 -- Source: He et al. (PVLDB 16(7), 2023): a faster tier must not turn a good setting bad.
 -- Needs: effects and tier_contrasts (throughput of both devices), tier_rank of the device profiles.
 -- Mismatch: the effects differ (false discovery rate over all contrasts) and are opposite, both significant; or their
---        ratio differs from 1 by more than tier_gap.
--- None: the interval of the ratio rules out a gap of that size.
+--        ratio differs from 1 by more than tier_gap, away from what a faster device brings about by itself: whatever
+--        saves work or waiting for a device does less where there is less to wait for. A knob of mechanism io_workers
+--        keeps more requests in flight, of which a higher tier takes more: it has to do as much there, so that doing
+--        less is a mismatch as well. So is any gap where the lower tier's own effect is not significant.
+-- None: the interval of the ratio rules out a gap of that size; where the effect on the lower tier is significant, a gap
+--        of that size away from 1 and, on the higher tier, an opposite effect of that size.
 -- Insufficient: no second device of another tier in the study (said once per case), no interval for the effect on one of
---        the two, or an interval of the ratio that holds both a gap that matters and one that does not.
+--        the two, or an interval that holds both a gap that matters and one that does not.
 -- Penalty: the ratio of the ratios, as a factor above 1.
--- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives.
+-- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives. Nor a mechanism that does
+--        less on the higher tier than it should: how much it should is not known without a model of both devices.
 WITH throughput AS (
     SELECT * FROM effects WHERE metric = 'throughput_ops'
 ),
@@ -22,6 +27,11 @@ pairs AS (
 comparisons AS (
     SELECT p.*, higher_device AS device, v.knob, v.value, v.baseline, v.step, v.mechanism,
         c.estimate, c.low, c.high, c.q_value,
+        -- The sign of an effect that a higher tier may weaken; without one, a gap in either direction counts.
+        CASE
+            WHEN is_significant(l.estimate, l.q_value) AND v.mechanism <> 'io_workers' THEN sign(l.estimate)
+        END AS direction,
+        h.low AS higher_low, h.high AS higher_high,
         {effect: exp(l.estimate) - 1, low: exp(l.low) - 1, high: exp(l.high) - 1} AS lower,
         {effect: exp(h.estimate) - 1, low: exp(h.low) - 1, high: exp(h.high) - 1} AS higher,
         coalesce(
@@ -59,10 +69,17 @@ alone AS (
 
 judged AS (
     SELECT *,
-        q_value <= getvariable('fdr') AND (opposite OR exp(abs(estimate)) - 1 > getvariable('tier_gap')) AS differs,
+        q_value <= getvariable('fdr') AND exp(abs(estimate)) - 1 > getvariable('tier_gap') AS unequal,
+        coalesce(unequal AND NOT opposite AND estimate * direction < 0, false) AS fades,
+        (q_value <= getvariable('fdr') AND opposite) OR (unequal AND NOT fades) AS differs,
+        -- The largest gap that matters and that the intervals leave possible.
+        CASE
+            WHEN direction IS NULL THEN greatest(abs(low), abs(high))
+            ELSE greatest(direction * low, direction * high, -direction * higher_low, -direction * higher_high)
+        END AS possible,
         CASE
             WHEN lacking IS NOT NULL THEN lacking
-            WHEN NOT differs AND greatest(abs(low), abs(high)) > ln(1 + getvariable('tier_gap')) THEN 'noise'
+            WHEN NOT differs AND possible > ln(1 + getvariable('tier_gap')) THEN 'noise'
         END AS obstacle
     FROM (FROM comparisons UNION ALL BY NAME FROM alone)
 )
@@ -76,7 +93,7 @@ SELECT
     CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, lower_device: lower_device, higher_device: higher_device,
-        lower: lower, higher: higher, ratio_of_ratios: exp(estimate), q_value: q_value, opposite: opposite,
+        lower: lower, higher: higher, ratio_of_ratios: exp(estimate), q_value: q_value, opposite: opposite, fades: fades,
         obstacle: obstacle, unknown_device: unknown_device,
         smallest: greatest(exp((high - low) / 2) - 1, getvariable('tier_gap'))
     } AS evidence

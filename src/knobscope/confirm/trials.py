@@ -15,7 +15,7 @@ from knobscope.confirm.pattern import (
 )
 from knobscope.confirm.replica import Part
 from knobscope.confirm.verdict import Comparison, is_worthwhile, loses_nothing
-from knobscope.formats import format_size, loosen_units
+from knobscope.formats import format_number, format_size, loosen_units
 
 __all__ = ["TRIALS", "Outcome", "Setting", "Stand"]
 
@@ -72,9 +72,18 @@ def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
     words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
     if exchanged is None:
         return Outcome(False, f"{words} {setting.other_name} writes nothing, so there is no size to compare with.")
-    comparison, told = _compare(setting, found[2:], f"the sizes of the writes of {setting.other_name}")
+    comparison, told = _compare(setting, found[2:], _exchange(setting, exchanged))
     holds = is_worthwhile(limits) and comparison.is_reproduced and comparison.is_due_to_exchanged
     return Outcome(holds, f"{told} {words}")
+
+
+def _exchange(setting: Setting, exchanged: Pattern) -> str:
+    """Return what exchanged sizes change, in words: as many bytes in other sizes are another number of writes, too."""
+    sizes = f"as many bytes in writes of the sizes of {setting.other_name}"
+    if exchanged == setting.pattern:
+        return sizes
+    more = (exchanged.writes / exchanged.operations) / (setting.pattern.writes / setting.pattern.operations)
+    return f"{sizes} ({format_number(more)} times as many writes)"
 
 
 def _try_flushes(setting: Setting, stand: Stand) -> Outcome:
