@@ -1,15 +1,15 @@
 """Files appear whole, are checked when read, and outlive a power cut."""
 
 import contextlib
-import fcntl
 import json
 import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
+from power_cut import cut_power, make_ext4, mounted
 
+from knobscope.detect import whole_database
 from knobscope.storage import (
     DamagedFileError,
     read_sealed,
@@ -84,37 +84,50 @@ def test_a_damaged_directory_is_set_aside_and_an_older_one_given_up(tmp_path: Pa
     assert not (tmp_path / "block").exists()
 
 
-_SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
-_NO_LOG_FLUSH = 2
-
-
-@contextlib.contextmanager
-def mounted_ext4(image: Path, mount: Path) -> Iterator[Path]:
-    subprocess.run(["mount", "-o", "loop", image, mount], check=True)
-    try:
-        yield mount
-    finally:
-        subprocess.run(["umount", mount], check=True)
-
-
 @pytest.mark.real
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system and cutting its power need root")
 def test_what_was_written_is_there_after_a_power_cut(tmp_path: Path) -> None:
-    image, mount = tmp_path / "disk.img", tmp_path / "mount"
-    mount.mkdir()
-    image.touch()
-    os.truncate(image, 64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", image], check=True)
-    with mounted_ext4(image, mount) as root:
+    image = make_ext4(tmp_path / "disk.img")
+    with mounted(image) as root:
         for number in range(20):
             write_sealed(root / f"store/{number}.json", {"number": number})
         with whole_directory(root / "block") as part:
             (part / "runs.parquet").write_bytes(b"x" * 10_000)
-        descriptor = os.open(root, os.O_RDONLY)
-        fcntl.ioctl(descriptor, _SHUTDOWN, _NO_LOG_FLUSH.to_bytes(4, "little"))
-        os.close(descriptor)
-    with mounted_ext4(image, mount) as root:
+        cut_power(root)
+    with mounted(image) as root:
         assert [read_sealed(root / f"store/{number}.json") for number in range(20)] == [
             {"number": number} for number in range(20)
         ]
         assert (root / "block/runs.parquet").read_bytes() == b"x" * 10_000
+
+
+@pytest.mark.real
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system and cutting its power need root")
+def test_a_power_cut_leaves_the_old_database_or_the_new_one(tmp_path: Path) -> None:
+    image = make_ext4(tmp_path / "disk.img")
+    with mounted(image) as root:
+        write_database(root / "study.duckdb", 1)
+        with contextlib.suppress(OSError), whole_database(root / "study.duckdb") as part:
+            write_rows(part, 2)
+            cut_power(root)
+    with mounted(image) as root:
+        assert read_rows(root / "study.duckdb") == [1] * 1000
+        write_database(root / "study.duckdb", 2)
+        cut_power(root)
+    with mounted(image) as root:
+        assert read_rows(root / "study.duckdb") == [2] * 1000
+
+
+def write_database(file: Path, content: int) -> None:
+    with whole_database(file) as part:
+        write_rows(part, content)
+
+
+def write_rows(file: Path, content: int) -> None:
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT CAST(? AS INTEGER) AS content FROM range(1000)", [content])
+
+
+def read_rows(file: Path) -> list[int]:
+    with duckdb.connect(str(file), read_only=True) as connection:
+        return [content for (content,) in connection.execute("FROM t").fetchall()]

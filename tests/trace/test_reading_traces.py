@@ -190,6 +190,20 @@ def test_a_quote_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
         pass
 
 
+def test_lines_may_end_in_two_ways_in_one_file(describe: Any, tmp_path: Path) -> None:
+    """Traces are joined from pieces that different machines wrote; the shape that DuckDB once refused."""
+    ends = ["\r\n" if number % 3 else "\n" for number in range(3000)]
+    listed = tmp_path / "trace.csv"
+    lines = (f"{number * 1000},{number * 8},8,{'RW'[number % 2]}{end}" for number, end in enumerate(ends))
+    listed.write_bytes(("ts_ns,lba,len_sectors,op\r\n" + "".join(lines)).encode())
+    printed = tmp_path / "trace.txt"
+    lines = (f"8,0 1 {number} {number}.000000001 697 D WS {number * 8} + 8 [a]{end}" for number, end in enumerate(ends))
+    printed.write_bytes("".join(lines).encode())
+    assert [row_of(describe(listed), op)["requests"] for op in ("read", "write")] == [1500, 1500]
+    profile = describe(printed)
+    assert (row_of(profile, "write")["requests"], profile["truncated_lines"]) == (3000, 0)
+
+
 def test_a_week_is_read_as_fast_as_a_minute(tmp_path: Path) -> None:
     """The limit is generous: two seconds were measured; the time went with the length of the trace once."""
     path = tmp_path / "trace.csv"

@@ -56,6 +56,7 @@ def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
     """Make table `events` of issues, completions and requeues, and of lines that are no event."""
     lines = (
         f"read_csv({quote(str(path))}, header = false, delim = '\\x01', quote = '', escape = '', auto_detect = false, "
+        "strict_mode = false, "  # else lines that end as on Windows are an error among others
         "columns = {line: 'VARCHAR'})"
     )
     connection.execute(

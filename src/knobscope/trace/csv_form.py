@@ -52,7 +52,7 @@ def read_csv(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
     columns = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in names)
     lines = (
         f"read_csv({quote(str(path))}, header = true, delim = ',', quote = '\"', escape = '\"', "
-        f"auto_detect = false, store_rejects = true, columns = {{{columns}}})"
+        f"auto_detect = false, strict_mode = false, store_rejects = true, columns = {{{columns}}})"
     )
     cast = ", ".join(f'try_cast("{name}" AS BIGINT) AS "{name}"' for name in numbers)
     doubt = " OR ".join(_doubt(name) for name in numbers)
