@@ -15,7 +15,11 @@ static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u
         __sync_fetch_and_add(&q->depth, -step);
     if (depth < 0)
         depth = 0;
-    u64 last = __sync_lock_test_and_set(&q->last, now);
+    // A processor of a virtual machine may stand still after it has read the clock. Whoever is overtaken books nothing:
+    // with a moment that lies back, the next one would book once more what has been booked since.
+    u64 last = q->last;
+    if (now <= last || __sync_val_compare_and_swap(&q->last, last, now) != last)
+        return;
     if (last < c->since)
         last = c->since;
     if (now > last)

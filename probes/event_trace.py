@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 
 from counters import Counters
+from file_of import BYTES_DONE
 from kernel import Kernel, Member, Needs, describe_kernel
 
 __all__ = ["EventRing", "EventTrace", "describe_traced_kernel"]
@@ -26,7 +27,7 @@ _MEMBERS = (
     Member("super_block", "s_dev", 4),
     Member("folio", "mapping", 8, since="5.16"),
     Member("folio", "index", 8, since="5.16"),
-    Member("bio", "bi_iter.bi_bvec_done", 4),
+    *BYTES_DONE,
     Member("bio_vec", "bv_offset", 4),
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calls import describe_registers, list_registers
-from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
+from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from patterns import describe_pattern
 from probe import Selection
@@ -39,7 +39,7 @@ _BIO_MEMBERS = (
     Member("bio", "bi_io_vec", 8),
     Member("bio", "bi_iter.bi_idx", 4),
     Member("bio", "bi_iter.bi_size", 4),
-    Member("bio", "bi_iter.bi_bvec_done", 4),
+    *BYTES_DONE,
     Member("bio_vec", "bv_page", 8),
     Member("bio_vec", "bv_offset", 4),
     Member("super_block", "s_bdev", 8),

@@ -10,6 +10,7 @@ from kernel import Member
 from program import Program
 
 __all__ = [
+    "BYTES_DONE",
     "FAULT_MEMBERS",
     "FILE_HEAD",
     "FILE_MEMBERS",
@@ -47,6 +48,11 @@ FOLIO_MEMBERS = (
     Member("folio", "flags", 8, since="5.16"),
     Member("folio", "_folio_nr_pages", 4, since="5.18", until="6.15"),
     Member("folio", "_nr_pages", 4, since="6.15"),
+)
+#: How much of the first element of a bio's vector lies before its first byte: one member, which 7.3 named anew.
+BYTES_DONE = (
+    Member("bio", "bi_iter.bi_bvec_done", 4, since="3.14", until="7.3"),
+    Member("bio", "bi_iter.bi_offset", 4, since="7.3"),
 )
 #: What file_of.bpf.h reads.
 FILE_MEMBERS = (

@@ -38,7 +38,12 @@ static __always_inline u64 find_folio(u64 page)
     return follow_head(copy, page);
 }
 
-#ifdef HAVE_bio__bi_bvec_done
+#ifdef HAVE_bio__bi_offset
+#define bio__DONE bio__bi_offset
+#elif defined(HAVE_bio__bi_bvec_done)
+#define bio__DONE bio__bi_bvec_done
+#endif
+#ifdef bio__DONE
 // The page that holds a bio's first byte; 0 for a bio without data. An element of its vector may span many folios that lie
 // side by side in memory, and a bio that was cut off from a larger one begins in the middle of an element.
 static __always_inline u64 find_first_page(u64 bio, u64 *offset_in_page)
@@ -47,7 +52,7 @@ static __always_inline u64 find_first_page(u64 bio, u64 *offset_in_page)
     if (!vectors)
         return 0;
     u64 vector = vectors + read_u32(bio + bio__bi_idx) * (u64)bio_vec__END;
-    u64 offset = (u64)read_u32(vector + bio_vec__bv_offset) + read_u32(bio + bio__bi_bvec_done);
+    u64 offset = (u64)read_u32(vector + bio_vec__bv_offset) + read_u32(bio + bio__DONE);
     *offset_in_page = offset & ((1 << PAGE_SHIFT) - 1);
     return read_u64(vector + bio_vec__bv_page) + (offset >> PAGE_SHIFT) * page__END;
 }

@@ -37,6 +37,7 @@ _COMMANDS = {
     "report": "knobscope.report.command",
     "finding": "knobscope.finding.command",
     "compare": "knobscope.compare.command",
+    "progress": "knobscope.progress.command",
     "show": "knobscope.show.command",
     "watch": "knobscope.watch.command",
     "judge": "knobscope.detect.judge_command",

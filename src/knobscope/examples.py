@@ -49,6 +49,7 @@ EXAMPLES: dict[str, list[str]] = {
         "knobscope compare before after --out compared.html --csv --json compared.json",
         "knobscope compare old.duckdb new.duckdb --match postgresql/nvme-a/ycsb-a=postgresql18/nvme-b/ycsb-a",
     ],
+    "progress": ["knobscope progress quickstart", "knobscope progress quickstart --once"],
     "show": ["knobscope show 3f2a", "knobscope show 3f2a --study quickstart --html run.html"],
     "watch": [
         "knobscope watch -- fio --name=x --rw=randwrite --bs=8k --size=64m --fsync=1 --unlink=1",

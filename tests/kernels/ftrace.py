@@ -84,7 +84,7 @@ def trace_requests(tracing: Path, disk: str, number: str) -> Iterator[Traced]:
 
 def _read(traced: Traced, trace: Path, disk: str, number: str) -> None:
     is_counted = False
-    queues: dict[int, int] = {}  # sector -> hardware queue of the request there
+    queues: dict[int, list[int]] = {}  # sector -> hardware queues of the requests there: it may be written twice
     with trace.open() as lines:
         for line in lines:
             traced.lost += "LOST" in line
@@ -103,7 +103,7 @@ def _is_of(found: str, number: str) -> bool:
     return found == number if number else not Path("/sys/dev/block", found).exists()
 
 
-def _add_block(traced: Traced, number: str, queues: dict[int, int], found: re.Match[str]) -> None:
+def _add_block(traced: Traced, number: str, queues: dict[int, list[int]], found: re.Match[str]) -> None:
     """Add an issue or completion; a request that asks for a flush ends once more, without sectors."""
     fields = _BLOCK.match(found["rest"])
     if fields is None or not _is_of(f"{fields['major']}:{fields['minor']}", number):
@@ -117,12 +117,12 @@ def _add_block(traced: Traced, number: str, queues: dict[int, int], found: re.Ma
         traced.sizes[operation, sectors * 512] += 1
     move = (float(found["time"]), 1 if is_issue else -1)
     traced.moves.append(move)
-    if sector in queues:
-        traced.queues.setdefault(queues[sector], []).append(move)
+    if known := queues.get(sector):
+        traced.queues.setdefault(known[-1] if is_issue else known.pop(0), []).append(move)
 
 
-def _note_queue(queues: dict[int, int], disk: str, rest: str) -> None:
+def _note_queue(queues: dict[int, list[int]], disk: str, rest: str) -> None:
     """Note the hardware queue that the NVMe driver tells right before the issue; its blocks have 512 bytes here."""
     fields = _NVME.search(rest)
     if fields and fields["disk"] == disk and fields["queue"] != "0":
-        queues[int(fields["sector"])] = int(fields["queue"]) - 1
+        queues.setdefault(int(fields["sector"]), []).append(int(fields["queue"]) - 1)

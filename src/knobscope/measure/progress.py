@@ -1,12 +1,37 @@
 """What a person sees while a block is measured: runs done, planned, time left, configuration and throughput."""
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from knobscope.specs import Value
 from knobscope.tables import RunRow
 
-__all__ = ["BlockProgress"]
+__all__ = ["BlockProgress", "BlockState", "format_seconds", "read_progress"]
+
+#: A line that `BlockProgress.report` prints.
+_LINE = re.compile(r".+?  run (?P<done>\d+)/(?P<planned>\d+)  (?P<result>.+)  (?P<changed>.+)  .+ left\n?")
+_OK = re.compile(r"[\d,]+ ops/s")
+
+
+@dataclass(frozen=True)
+class BlockState:
+    """How far a block is: runs done and failed of those planned, and the last one's result and configuration."""
+
+    done: int
+    failed: int
+    result: str
+    changed: str
+
+
+def read_progress(lines: Iterable[str]) -> BlockState | None:
+    """Return what the lines of a block's log tell; None where no run of it has ended yet."""
+    found = [match for match in map(_LINE.fullmatch, lines) if match]
+    if not found:
+        return None
+    failed = sum(not _OK.fullmatch(match["result"]) for match in found)
+    return BlockState(int(found[-1]["done"]), failed, found[-1]["result"], found[-1]["changed"])
 
 
 class BlockProgress:

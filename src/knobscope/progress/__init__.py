@@ -1,0 +1,1 @@
+"""`knobscope progress`: how far a study is, from what its jobs have written so far."""
