@@ -5,8 +5,8 @@
 
 For each device: 4 KiB random reads and writes at depths 1, 8 and 32 (writes in the sustained state), sequential 128 KiB
 at depth 4, and the latency of an fdatasync after a write of 4 KiB. Targets are those of the model in closed form, for a
-disk those of the model in simulated time. A target above what this machine can emulate (`knobscope devices calibrate`)
-is listed and not counted. Needs root and fio.
+disk those of the model in simulated time. A target above what this machine can emulate is listed and not counted: above
+the rate, at that depth, of a model that takes no time. Needs root and fio.
 
 `--transport` compares a model that takes no time with a plain loop device over memory, in turns:
 what the way to a modelled device costs, and where the processor goes at its ceiling.
@@ -75,31 +75,48 @@ def simulate(model: DeviceModel, operation: str, depth: int) -> float:
     return float(subprocess.run([*command, *model_arguments(model)], capture_output=True, text=True, check=True).stdout)
 
 
-def axes_of(model: DeviceModel, way: Transport) -> Iterator[Axis]:
+Ceilings = dict[tuple[str, int], float]
+
+
+def measure_ceilings() -> Ceilings:
+    """Return requests a second of a model that takes no time, by pattern and depth; the best of three rounds."""
+    file = bring_up(INSTANT_DEVICE, Path("/"), os.getpid()) / "file"
+    try:
+        run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
+        rates: Ceilings = {}
+        for pattern, depth in 3 * [(pattern, depth) for pattern in ("randread", "randwrite") for depth in DEPTHS]:
+            rate = run_fio(file, pattern, depth)[pattern.removeprefix("rand")]["iops"]
+            rates[pattern, depth] = max(rate, rates.get((pattern, depth), 0.0))
+    finally:
+        take_down(INSTANT_DEVICE, Path("/"))
+    return rates
+
+
+def axes_of(model: DeviceModel, way: Transport, ceilings: Ceilings) -> Iterator[Axis]:
     """Yield what is measured with fio on one device, the flush apart."""
     disk = isinstance(model, DiskModel)
     costs = way.costs_us(figures.latencies_alone(model))
     for depth in DEPTHS:
         target = figures.random_read_iops(model, depth) or simulate(model, "read", depth)
-        ceiling = min(way.read_iops, depth * 1e6 / costs.read_us)
+        ceiling = min(ceilings["randread", depth], depth * 1e6 / costs.read_us)
         yield Axis(f"random read, depth {depth}", target, ceiling, "randread", depth, "4k", 0.3, 8 if disk else 1.5)
     for depth in DEPTHS:
         target = figures.random_write_iops(model, depth) or simulate(model, "write", depth)
-        ceiling = min(way.write_iops, depth * 1e6 / costs.write_us)
+        ceiling = min(ceilings["randwrite", depth], depth * 1e6 / costs.write_us)
         yield Axis(f"random write, depth {depth}", target, ceiling, "randwrite", depth, "4k", 0, 8 if disk else 4)
     read, write = figures.sequential_read_rate(model) / 1e6, figures.sequential_write_rate(model) / 1e6
     yield Axis("sequential read, MB/s", read, way.read_rate / 1e6, "read", 4, "128k", 0.3, 1.5)
     yield Axis("sequential write, MB/s", write, way.write_rate / 1e6, "write", 4, "128k", 0, 2)
 
 
-def measure(device: Device, way: Transport) -> list[Point]:
+def measure(device: Device, way: Transport, ceilings: Ceilings) -> list[Point]:
     """Bring a device up, measure all axes, take it down."""
     model = device.emulate.model
     points = []
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     try:
         run_fio(file, "write", 32, *FILLING, size="1800m")
-        for axis in axes_of(model, way):
+        for axis in axes_of(model, way, ceilings):
             measured = measure_axis(file, axis) if axis.target <= axis.ceiling else None
             points.append(Point(device.name, axis.name, axis.target, measured))
             print(f"  {axis.name}: {axis.target:.0f} {measured}", file=sys.stderr)
@@ -152,9 +169,11 @@ def choose(args: argparse.Namespace) -> list[Device]:
     return chosen
 
 
-def show(points: list[Point], way: Transport) -> None:
+def show(points: list[Point], way: Transport, ceilings: Ceilings) -> None:
     """Print one line per axis, and the errors of all."""
     print(f"the way to a device: {asdict(way)}")
+    for (pattern, depth), rate in ceilings.items():
+        print(f"ceiling of {pattern} at depth {depth}: {rate:.0f} requests a second")
     for point in points:
         if point.error is None:
             print(f"{point.device:28} {point.axis:26} {point.target:10.0f}   above the ceiling")
@@ -238,9 +257,10 @@ def main() -> None:
         return
     if args.fitted and args.figures is None:
         parser.error("--fitted needs --from")
-    way = ensure_calibrated()
-    points = [point for device in choose(args)[args.skip :][: args.take] for point in measure(device, way)]
-    show(points, way)
+    way, ceilings = ensure_calibrated(), measure_ceilings()
+    chosen = choose(args)[args.skip :][: args.take]
+    points = [point for device in chosen for point in measure(device, way, ceilings)]
+    show(points, way, ceilings)
     if args.out:
         args.out.write_text(json.dumps([asdict(point) for point in points], indent=1))
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Installs the system packages that are missing (Debian, Ubuntu): as root, or through sudo. Changes nothing when all are there.
+#   setup/system-packages.sh [COMMAND...]    further commands, of packages of the same name
 set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -19,6 +20,8 @@ need pkg-config pkg-config --version
 need libfuse3-dev pkg-config --exists fuse3
 need openjdk-17-jdk-headless javac -version
 need maven mvn --version
+need openssh-client ssh -V
+need openssh-server sh -c 'command -v sshd'
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
 need e2fsprogs sh -c 'command -v mkfs.ext4'
 need xfsprogs sh -c 'command -v mkfs.xfs'
@@ -28,6 +31,7 @@ need sysbench sysbench --version
 need mariadb-server-core sh -c 'command -v mariadbd && command -v mariadb-install-db'
 need mariadb-client-core mariadb --version
 need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
+for name; do need "$name" "$name" --version; done
 
 as_root=""
 [ "$(id -u)" = 0 ] || as_root="sudo -n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.formats import format_micros, format_share, format_size
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
-from knobscope.report.figures.canvas import Anchor, Canvas
+from knobscope.report.figures.canvas import Anchor, Canvas, text_width
 from knobscope.report.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
 
 __all__ = ["Curve", "Mark", "draw_latencies", "draw_loglog", "draw_series"]
@@ -34,7 +34,8 @@ def draw_loglog(
 ) -> Canvas:
     """Draw curves on two logarithmic axes; x ticks are powers of two, as sizes or as plain numbers."""
     canvas = Canvas(width, 270)
-    frame = Frame(46, 36, width - 92, 226)
+    names = max(text_width(curve.name) for curve in curves)
+    frame = Frame(46, 36, width - max(46, names + 10), 226)
     x, y = _log_scales(frame, curves, mark)
     y_ticks = power_ticks(y.low, y.high, 10, 6)
     if len(y_ticks) < 2:

@@ -68,9 +68,10 @@ def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[Metric
     labels = min(200.0, max(text_width(row.label) for row in rows) + 18) if beside else 104.0
     canvas = Canvas(width, height if beside else height * len(panels))
     room = (width - labels) / len(panels) if beside else width - labels
+    told = [_tell(effect, short=not beside) for row in rows for effect in row.effects if effect]
+    numbers = max([_NUMBERS if beside else 66, *(text_width(text, 11) + 10 for text in told)])
     for index, panel in enumerate(panels):
         left, top = (labels + index * room, 0.0) if beside else (labels, index * height)
-        numbers = _NUMBERS if beside else 66
         frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
         _draw_panel(canvas, frame, panel, groups, index, short=not beside)
         if index == 0 or not beside:
@@ -167,8 +168,11 @@ def _draw_effect(
     tip = f"{row.group} = {row.label}: {words} ({effect.describe_interval()})"
     mark = canvas.diamond if row.durability else canvas.dot
     mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
-    interval = "" if short else f" ({effect.describe_interval()})"
-    canvas.text(frame.right + 10, y + 4, format_fold(effect.estimate) + interval, "value" if effect.clear else "tick")
+    canvas.text(frame.right + 10, y + 4, _tell(effect, short=short), "value" if effect.clear else "tick")
+
+
+def _tell(effect: Effect, *, short: bool) -> str:
+    return format_fold(effect.estimate) + ("" if short else f" ({effect.describe_interval()})")
 
 
 def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str, bool]]) -> Canvas:

@@ -1,0 +1,50 @@
+"""Looks at pages in headless Chromium: finds what a reader would call broken (`faults.js`), in light and dark."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CHROMIUM", "Seen", "look_at"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_SCRIPT = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
+#: Without the last ones it talks to hosts far away.
+_OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1400,900", "--dump-dom"),
+    *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+#: A window is at least 500 pixels wide, a frame in it may be narrower.
+_AROUND = """<!DOCTYPE html>
+<pre id="told"></pre>
+<iframe src="page.html" width="{width}" height="800"></iframe>
+<script>
+addEventListener("message", (told) => {{ document.getElementById("told").textContent = JSON.stringify(told.data); }});
+</script>
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was looked at, and what is wrong with it."""
+
+    width: int
+    dark: bool
+    texts: int
+    faults: list[str]
+
+
+def look_at(page: str, folder: Path, width: int, *, dark: bool) -> Seen:
+    """Show a page, with everything unfolded, and return what is wrong with it."""
+    assert CHROMIUM is not None
+    (folder / "page.html").write_text(page.replace("</body>", f"<script>{_SCRIPT}</script></body>"), encoding="utf-8")
+    (folder / "around.html").write_text(_AROUND.format(width=width), encoding="utf-8")
+    scheme = ["--force-dark-mode"] if dark else []
+    command = [CHROMIUM, *_OPTIONS, *scheme, f"--user-data-dir={folder / 'profile'}", (folder / "around.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    told = re.search('<pre id="told">(.+?)</pre>', done.stdout, re.DOTALL)
+    assert told, f"the page does not answer: {done.stderr[-2000:]}"
+    return Seen(**json.loads(html.unescape(told[1])))

@@ -1,0 +1,42 @@
+"""The report as a reader sees it: on a telephone and on a desk, in light and dark."""
+
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, look_at
+from pages import render
+
+from knobscope.specs import StudySpecs
+
+pytestmark = [pytest.mark.real, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
+
+BROKEN = """<!DOCTYPE html><html><head>
+<style>body { margin: 0; width: 600px; background: #fff; color: #000; }</style></head><body>
+<p style="color: #bbb">pale words</p>
+<p style="width: 40px; overflow: hidden; white-space: nowrap">words that are cut</p>
+<details><summary>more</summary><p style="opacity: 1; color: #00000040">folded words</p></details>
+<svg width="200" height="60"><text x="10" y="20">below</text><text x="14" y="24">above</text>
+<text x="180" y="50">beyond the edge</text></svg>
+<p style="width: 900px">wide</p></body></html>
+"""
+
+
+def test_what_is_broken_is_found(tmp_path: Path) -> None:
+    seen = look_at(BROKEN, tmp_path, 390, dark=False)
+    faults = "\n".join(seen.faults)
+    assert 'wider than the window: p "wide"' in faults
+    assert 'cut off: p "words that are cut"' in faults
+    assert 'cut off: text "beyond the edge"' in faults
+    assert 'one over the other: text "below", text "above"' in faults
+    assert 'too pale (1.9): p "pale words"' in faults
+    assert 'p "folded words"' in faults
+
+
+@pytest.mark.parametrize("width", [390, 760, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_of_a_report_is_broken(study: Path, specs: StudySpecs, tmp_path: Path, width: int, dark: bool) -> None:
+    page = render(study, specs, tmp_path)
+    seen = look_at(page.source, tmp_path, width, dark=dark)
+    assert (seen.width, seen.dark) == (width, dark)
+    assert seen.texts > 1000
+    assert seen.faults == []
