@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from browser import CHROMIUM, look_at
 from simulated_pairs import TRUTH, Truth
 
 from knobscope.cli import main
@@ -171,3 +172,15 @@ def test_an_older_database_without_effects_says_so(
     text = format_comparison(compare(two[0], older))  # type: ignore[arg-type]
     assert "No effect of a knob value was measured in both studies." in text
     assert "Measured in A only: ahead = true" in text
+
+
+@pytest.mark.real
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_of_the_page_is_broken(two: tuple[Path, Path], tmp_path: Path, width: int, dark: bool) -> None:
+    out = tmp_path / "compared.html"
+    assert main(["compare", *map(str, two), "--out", str(out)]) == 0
+    seen = look_at(out.read_text(encoding="utf-8"), tmp_path, width, dark=dark)
+    assert (seen.width, seen.dark, seen.faults) == (width, dark, [])
+    assert seen.texts > 100

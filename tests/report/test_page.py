@@ -286,6 +286,19 @@ def test_values_that_the_sweep_left_out_are_listed_with_the_reason(
     assert render(database, specs, tmp_path).text.count("size requires `size < limit`") == 1
 
 
+def test_knobs_that_were_left_out_are_listed_by_reason(
+    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'b<c', NULL, 'it listens'), "
+        "('server', 'disk', 'mix', 'a', NULL, 'it listens'), ('server', 'disk', 'other', 'a', NULL, 'it listens')"
+    )
+    source = render(database, specs, tmp_path).source
+    assert "<li>server, 2: it listens: <code>a</code>, <code>b&lt;c</code></li>" in source
+    assert 'id="left-out"' not in source, "no value was left out"
+    assert 'id="knobs-left-out"' not in page.source
+
+
 def test_stalled_runs_and_repeated_attempts_are_told(
     changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
 ) -> None:
