@@ -42,7 +42,7 @@ check: lint ## check style and types, run the quick tests that need no server, d
 	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster"
 
 test: setup lint ## check style and types, run all tests
-	@setup/system-packages.sh chromium || echo "no Chromium here: the tests that look at pages will be skipped" >&2
+	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 	$(MAKE) -C devmodel test
 	$(PYTEST) -n 2
 

@@ -83,10 +83,20 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
 
 
 def describe_left_out(specs: StudySpecs) -> list[str]:
-    """Return a line for each value that the sweep cannot measure, with the reason."""
-    rows = [row for case in specs.cases for row in list_left_out(specs, case)]
+    """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
+    rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]
     lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
-    return list(dict.fromkeys(lines))
+    return [*dict.fromkeys(lines), *_count_left_out(specs)]
+
+
+def _count_left_out(specs: StudySpecs) -> list[str]:
+    """Return a line for each DBMS of which `all` leaves knobs out: how many, of how many."""
+    counts = [(name, len(specs.study.knobs[name]), len(knobs)) for name, knobs in specs.left_out.items() if knobs]
+    return [
+        f"{name}: {varied} knobs are varied; `all` leaves out {count} of {varied + count}, which the report lists with "
+        "the reason of each"
+        for name, varied, count in counts
+    ]
 
 
 def _later_effort(specs: StudySpecs) -> Effort:

@@ -149,6 +149,11 @@ def test_other_workloads_are_compared_in_effects_only(
     assert sum(one.verdict == "no_difference" for one in comparison.effects) == 18
 
 
+def test_a_client_host_is_part_of_the_set_up(make_database: Make, compare: Compare, changed: Changed) -> None:
+    b = changed(make_database(seed=2), "INSERT INTO setup VALUES ('study', 'x', 'client.host', 'loadgen')")
+    assert differences(compare(make_database(seed=1), b)) == {"load generator on": ("the DBMS's machine", "loadgen")}
+
+
 def test_lengths_of_the_window_do_not_hinder(make_database: Make, compare: Compare, changed: Changed) -> None:
     b = changed(make_database(seed=2), "UPDATE setup SET value = '60' WHERE property = 'measure_s'")
     comparison = compare(make_database(seed=1), b)

@@ -1,9 +1,13 @@
 """Redis, started for real: every knob arrives, and data is there with and without an append-only file."""
 
+import json
 from pathlib import Path
 
 import pytest
-from short_runs import assert_whole, read_dbms, run_once, unusual_values
+from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
+
+from knobscope.plan import plan_screening
+from knobscope.specs import load_study
 
 pytestmark = pytest.mark.real
 
@@ -19,6 +23,18 @@ def test_defaults_are_what_the_server_says(open_directory: Path) -> None:
     redis = read_dbms("redis")
     configuration = {name: knob.default for name, knob in redis.knobs.items()}
     assert_whole(run_once(redis, configuration, open_directory), configuration, redis)
+
+
+def test_what_a_study_of_all_knobs_draws_is_in_force(open_directory: Path) -> None:
+    """Of a few configurations, the default one among them: each sets all knobs that are not left out."""
+    read_dbms("redis")
+    specs = load_study(ROOT / "specs/studies/redis-all.yaml", ROOT, runnable=False)
+    rows = plan_screening(specs, specs.cases[0], 0)[:4]
+    assert {row["is_sentinel"] for row in rows} == {True, False}
+    for row in rows:
+        configuration = json.loads(row["configuration"])
+        assert len(configuration) >= 70
+        assert_whole(run_once(specs.dbms["redis"], configuration, open_directory), configuration, specs.dbms["redis"])
 
 
 def test_data_survives_loading_without_an_append_only_file(open_directory: Path) -> None:

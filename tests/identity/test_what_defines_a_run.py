@@ -9,7 +9,7 @@ import pytest
 
 from knobscope.identity import data_identity, run_identity
 from knobscope.pipeline import Pipeline
-from knobscope.specs import Case, Dbms, StudySpecs, digest_of, load_study, select_fields
+from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, select_fields
 from knobscope.specs.base import SpecModel
 from knobscope.specs.identity import FIELDS, Product
 
@@ -89,6 +89,18 @@ def test_what_changes_a_run_changes_its_identity(specs: StudySpecs, kind: str, f
 )
 def test_what_does_not_change_a_screening_run_keeps_it(specs: StudySpecs, kind: str, fields: dict[str, Any]) -> None:
     assert identify(change(specs, kind, **fields)) == identify(specs)
+
+
+def test_a_client_host_belongs_to_a_run_and_how_one_gets_there_does_not(specs: StudySpecs) -> None:
+    """Without one there is no word of it, so that runs of earlier versions keep their names."""
+
+    def with_client(**fields: Any) -> dict[str, Any]:
+        return identify(change(specs, "study", client=ClientHost(**fields)))
+
+    assert "client" not in identify(specs)
+    assert with_client(host="loadgen") == {**identify(specs), "client": {"host": "loadgen"}}
+    assert with_client(host="other") != with_client(host="loadgen")
+    assert with_client(host="loadgen", user="me", port=2222, identity="~/.ssh/x") == with_client(host="loadgen")
 
 
 def test_how_a_knob_is_written_belongs_to_runs_that_set_it(specs: StudySpecs) -> None:

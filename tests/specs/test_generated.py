@@ -19,6 +19,7 @@ KIND = {
     "workloads": "workload",
     "generators": "generator",
     "studies": "study",
+    "exclusions": "exclusions",
 }
 
 

@@ -96,7 +96,7 @@ def test_what_is_no_spec_is_a_problem(shelf: Path) -> None:
     assert check_with_good(shelf) == [
         "dbms/x.yml:1: file: found the extension '.yml'; expected '.yaml', the only one that studies look for",
         "other/x.yaml:1: file: found folder 'other'; "
-        "expected a file in a folder named dbms, devices, workloads, generators, studies, models",
+        "expected a file in a folder named dbms, devices, workloads, generators, studies, models, exclusions",
     ]
 
 

@@ -129,6 +129,7 @@ def _facts(a: StudyTables, b: StudyTables, pairs: Sequence[CasePair]) -> Iterato
     yield from _machines(a, b)
     for what in ("monitor", "watch", "trace", "thresholds.fdr", "thresholds.min_effect"):
         yield _fact(_plain(what), "", *(_setup_of(study, "study", None).get(what) for study in (a, b)))
+    yield _fact("load generator on", "", *map(_client_host, (a, b)))
     for pair in pairs:
         yield from _of_dbms(a, b, pair)
         yield from _of_device(a, b, pair)
@@ -183,6 +184,12 @@ def _setup_of(study: StudyTables, part: str, name: str | None) -> dict[str, str]
         return {}
     rows = study.rows["setup"]
     return {row["property"]: row["value"] for row in rows if row["part"] == part and name in (row["name"], None)}
+
+
+def _client_host(study: StudyTables) -> str | None:
+    """Return the machine that the load came from; None where the set-up is not recorded."""
+    known = _setup_of(study, "study", None)
+    return known.get("client.host", "the DBMS's machine") if known else None
 
 
 def _of_dbms(a: StudyTables, b: StudyTables, pair: CasePair) -> Iterator[_Fact]:

@@ -26,6 +26,7 @@ def setup_rows(specs: StudySpecs) -> list[dict[str, Any]]:
         "monitor": study.monitor,
         "watch": study.watch,
         "trace": study.trace,
+        "client": select_fields(study.client, "run") if study.client else None,
     }
     parts: list[tuple[str, str, Mapping[str, Any]]] = [
         ("knobscope", "knobscope", {"version": __version__}),

@@ -2,6 +2,7 @@
 
 from knobscope.generators.clients import client_libraries, find_clients
 from knobscope.generators.command_run import CommandRun, GeneratorCall, load_data
+from knobscope.generators.elsewhere import RemoteYcsbRun, telling_of_loss
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
 from knobscope.generators.session import Session
@@ -21,6 +22,7 @@ __all__ = [
     "GeneratorCall",
     "GeneratorError",
     "LoadResult",
+    "RemoteYcsbRun",
     "Session",
     "YcsbRun",
     "client_libraries",
@@ -35,6 +37,7 @@ __all__ = [
     "make_tpch_data",
     "read_back",
     "record_bytes",
+    "telling_of_loss",
     "tpcc_properties",
     "tpcds_properties",
     "tpch_properties",

@@ -9,7 +9,7 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs import FETCH_DRIVERS, Jvm, clients_directory, find_driver
 
-__all__ = ["client_libraries", "find_clients", "find_java", "java_command"]
+__all__ = ["client_files", "client_libraries", "find_clients", "find_java", "java_command", "java_options"]
 
 _JAR = "knobscope-clients.jar"
 
@@ -68,23 +68,41 @@ def java_command(directory: Path, jvm: Jvm, library: str | None = None, driver: 
     """
     clients = find_clients()
     native = clients / "native" / "org" / "sqlite" / "native" / "Linux" / platform.machine()
-    options = [f"-Xmx{jvm.heap_mib}m", *_JIT[jvm.jit], *_OPTIONS]
-    if not any(_COLLECTOR.fullmatch(option) for option in jvm.options):  # Java refuses two
-        options.append("-XX:+UseSerialGC")
-    options += [f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
+    options = [f"-XX:SharedArchiveFile={clients / 'knobscope.jsa'}", f"-Dorg.sqlite.tmpdir={directory}"]
     if native.is_dir():
         options += [f"-Dorg.sqlite.lib.path={native}", "-Dorg.sqlite.lib.name=libsqlitejdbc.so"]
     # the jar's manifest names lib/*.jar: one fixed class path, for which the class archive is valid, also when more
     # follows; jars that most runs do not need stay out of it
-    class_path = [clients / _JAR]
-    if library is not None:
-        folder = clients / "bindings" / library
-        if not folder.is_dir():
-            raise UserError(f"no jars for the binding: {folder} is missing; run `make setup` in the checkout")
-        class_path += sorted(folder.glob("*.jar"))
-    if driver is not None:
-        class_path += _jars_of(driver)
-    return [find_java(), *options, *jvm.options, "-cp", ":".join(map(str, class_path))]
+    class_path = [clients / _JAR, *_further_jars(library, driver)]
+    return [find_java(), *options, *java_options(jvm), "-cp", ":".join(map(str, class_path))]
+
+
+def java_options(jvm: Jvm) -> list[str]:
+    """Return the options of the client's JVM that do not depend on where its files lie."""
+    options = [f"-Xmx{jvm.heap_mib}m", *_JIT[jvm.jit], *_OPTIONS]
+    if not any(_COLLECTOR.fullmatch(option) for option in jvm.options):  # Java refuses two
+        options.append("-XX:+UseSerialGC")
+    return [*options, *jvm.options]
+
+
+def client_files(library: str | None, driver: str | None) -> tuple[dict[str, Path], list[str]]:
+    """Return all jars that a client runs with, by names under which they can lie elsewhere, and the class path in them.
+
+    Errors as of java_command.
+    """
+    clients = find_clients()
+    usual = {f"lib/{jar.name}": jar for jar in sorted(clients.glob("lib/*.jar"))}
+    named = {_JAR: clients / _JAR} | {f"more/{jar.name}": jar for jar in _further_jars(library, driver)}
+    return {**usual, **named}, list(named)  # the manifest of the first one names those in lib
+
+
+def _further_jars(library: str | None, driver: str | None) -> list[Path]:
+    """Return the jars of a binding that needs some beside the usual ones, and those of its driver."""
+    folder = find_clients() / "bindings" / (library or "")
+    if library is not None and not folder.is_dir():
+        raise UserError(f"no jars for the binding: {folder} is missing; run `make setup` in the checkout")
+    jars = sorted(folder.glob("*.jar")) if library is not None else []
+    return [*jars, *(_jars_of(driver) if driver is not None else [])]
 
 
 def _jars_of(driver: str) -> list[Path]:

@@ -4,14 +4,15 @@ from typing import Literal
 
 __all__ = ["FailureKind", "GeneratorError"]
 
-FailureKind = Literal["timeout", "died", "refused", "failed"]
+FailureKind = Literal["timeout", "died", "refused", "failed", "lost"]
 
 
 class GeneratorError(Exception):
     """The load client failed. This is a result of the run, not a mistake of the user.
 
     `kind` is "refused" when the DBMS did not accept an init statement (a knob's value), "failed" when the client
-    itself says why it ended, "died" when it ended without a word, "timeout" when it did not come that far in time.
+    itself says why it ended, "died" when it ended without a word, "timeout" when it did not come that far in time,
+    "lost" when the machine that it ran on cannot be reached any more.
     `log_tail` holds its last lines on standard error; `exit_code` is that of its process, where it has ended.
     """
 

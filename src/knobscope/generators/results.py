@@ -2,14 +2,14 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from knobscope.processes import read_foreign
+__all__ = ["INTERVALS", "SUMMARY", "LoadResult", "parse_result"]
 
-__all__ = ["LoadResult", "read_result"]
+#: Files that the client leaves in its `out`.
+SUMMARY, INTERVALS = "summary.json", "intervals.csv"
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class LoadResult:
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
 
 
-def read_result(directory: Path, checks: Sequence[dict[str, Any]] = ()) -> LoadResult:
-    """Read summary.json and intervals.csv of a finished run, and take its `checks` along."""
-    summary = json.loads(read_foreign(directory / "summary.json"))
-    intervals = [_typed(row) for row in csv.DictReader(read_foreign(directory / "intervals.csv").splitlines())]
+def parse_result(read: Callable[[str], str], checks: Sequence[dict[str, Any]] = ()) -> LoadResult:
+    """Return the figures of a finished run, whose files `read` gives by their names, and take its `checks` along."""
+    summary = json.loads(read(SUMMARY))
+    intervals = [_typed(row) for row in csv.DictReader(read(INTERVALS).splitlines())]
     return LoadResult(summary["window_s"], summary["operations"], intervals, checks, summary["first_failure"])
 
 

@@ -4,12 +4,15 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from knobscope.processes import make_own_directory, make_shared_directory, write_shared
 from knobscope.specs import Jvm
 
-__all__ = ["Session", "as_properties", "as_statements"]
+__all__ = ["PROPERTIES", "Session", "as_properties", "as_statements"]
+
+#: Name of the file that leads to all others.
+PROPERTIES = "client.properties"
 
 _CORE = "site.ycsb.workloads.CoreWorkload"
 _OPEN_ENDED = "knobscope.OpenEndedWorkload"
@@ -55,24 +58,27 @@ class Session:
         if self.out.exists():
             shutil.rmtree(self.out)
         make_own_directory(self.out, self.user)
-        files = {
-            "knobscope.init": write_shared(directory / "init.sql", as_statements(self.init), self.user),
-            "knobscope.schema": write_shared(directory / "schema.sql", as_statements(schema), self.user),
-            "knobscope.out": self.out,
-        }
+        for name, text in self.texts(directory, own, schema).items():
+            write_shared(directory / name, text, self.user)
+        return directory / PROPERTIES
+
+    def texts(self, directory: PurePath, own: Mapping[str, str], schema: Sequence[str] = ()) -> dict[str, str]:
+        """Return the files that the client reads, by their names in the directory where they will lie."""
+        files = {"knobscope.init": "init.sql", "knobscope.schema": "schema.sql", "knobscope.out": "out"}
+        texts = {"init.sql": as_statements(self.init), "schema.sql": as_statements(schema)}
         if self.readback is not None:
-            request = json.dumps(dict(self.readback))
-            files["knobscope.readback"] = write_shared(directory / "readback.json", request, self.user)
+            files["knobscope.readback"] = "readback.json"
+            texts["readback.json"] = json.dumps(dict(self.readback))
         properties = {
             **self._workload_properties(),
             **self.connection,
             "db": "knobscope.TimedDB",
             "knobscope.db": self.binding,
             "threadcount": str(self.threads),
-            **{key: str(path) for key, path in files.items()},
+            **{key: str(directory / name) for key, name in files.items()},
             **own,
         }
-        return write_shared(directory / "client.properties", as_properties(properties), self.user)
+        return {**texts, PROPERTIES: as_properties(properties)}
 
     def _workload_properties(self) -> dict[str, str]:
         """YCSB's properties; a core workload runs as the variant that ends by time.

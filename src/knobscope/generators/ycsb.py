@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from knobscope.generators.clients import java_command
 from knobscope.generators.events import Client, Supervise
-from knobscope.generators.results import LoadResult, read_result
+from knobscope.generators.results import LoadResult, parse_result
 from knobscope.generators.session import Session
+from knobscope.processes import read_foreign
 
 __all__ = ["Connected", "YcsbRun", "load_records", "read_back"]
 
@@ -72,13 +73,13 @@ class YcsbRun:
             "knobscope.measure.s": f"{measure_s:g}",
             "knobscope.interval.ms": str(interval_ms),
         }
-        self._session = session
-        self._client = _start(session, "-t", own, (), supervise)
+        self._session, self._supervise = session, supervise
+        self._client = self._open(own)
 
     @property
     def pid(self) -> int:
         """Process id of the JVM (not of the keeper around it); waits for its first word, at most 30 s."""
-        return int(self._client.wait_for("started", 30)["pid"])
+        return int(self._wait_for("started", 30)["pid"])
 
     @property
     def root_pid(self) -> int:
@@ -87,19 +88,31 @@ class YcsbRun:
 
     def wait_connected(self, timeout: float) -> Connected:
         """Wait until all connections are up and asked; the warm-up begins at this moment."""
-        return _connected(self._client.wait_for("connected", timeout))
+        return _connected(self._wait_for("connected", timeout))
 
     def wait_measuring(self, timeout: float) -> int:
         """Wait for the end of the warm-up; returns its time in nanoseconds since 1970."""
-        return int(self._client.wait_for("measuring", timeout)["at_ns"])
+        return int(self._wait_for("measuring", timeout)["at_ns"])
 
     def wait_measured(self, timeout: float) -> int:
         """Wait for the end of the measured window; returns its time in nanoseconds since 1970."""
-        return int(self._client.wait_for("measured", timeout)["at_ns"])
+        return int(self._wait_for("measured", timeout)["at_ns"])
 
     def result(self) -> LoadResult:
         """Return the figures, once `wait_measured` has returned, and wait until the data was checked, if it is."""
-        return read_result(self._session.out, self._client.wait_for("checked", _CHECK_S)["checks"])
+        return parse_result(self._read, self._wait_for("checked", _CHECK_S)["checks"])
+
+    def _open(self, own: Mapping[str, str]) -> Client:
+        """Start the client with knobscope's own properties."""
+        return _start(self._session, "-t", own, (), self._supervise)
+
+    def _wait_for(self, name: str, timeout: float) -> dict[str, Any]:
+        """Return an event of the client."""
+        return self._client.wait_for(name, timeout)
+
+    def _read(self, name: str) -> str:
+        """Return a file that the client left."""
+        return read_foreign(self._session.out / name)
 
     def log_tail(self) -> str:
         """Return the client's last lines on standard error."""

@@ -40,6 +40,8 @@ def notice_disturbance(instance: Instance, server: Server | None, limit: MemoryL
 
 
 def _find_sign(error: Exception, instance: Instance, server: Server | None) -> str | None:
+    if isinstance(error, GeneratorError) and error.kind == "lost":
+        return str(error)
     client_code = error.exit_code if isinstance(error, GeneratorError) else None
     ends = {"the load client": client_code, "the server": None if server is None else _wait_for_end(server)}
     for who, code in ends.items():

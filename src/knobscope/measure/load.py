@@ -2,9 +2,11 @@
 
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from knobscope.generators import CommandRun, GeneratorCall, YcsbRun, read_back
+from knobscope.generators import CommandRun, GeneratorCall, RemoteYcsbRun, Session, YcsbRun, read_back
+from knobscope.measure.elsewhere import ClientMachine
 from knobscope.prepare import load_session
 from knobscope.servers import Configuration, Instance, MemoryLimit
 from knobscope.specs import Generator, Workload
@@ -19,11 +21,24 @@ def start_load(
     configuration: Configuration,
     interval_ms: int,
     limit: MemoryLimit,
+    elsewhere: ClientMachine | None = None,
 ) -> YcsbRun | CommandRun:
     """Start the load on a server that answers; `generator` is None for YCSB. Ends when it is left as a context.
 
-    A DBMS without a server lives in the load's process, which then has the memory limit.
+    A DBMS without a server lives in the load's process, which then has the memory limit. The load comes from this
+    machine unless there is one `elsewhere`.
     """
+    if elsewhere is not None:
+        # over there the server is at another port
+        seen = replace(instance, ports=(elsewhere.port, *instance.ports[1:]))
+        return RemoteYcsbRun(
+            _session(seen, workload, configuration),
+            elsewhere.machine,
+            elsewhere.offset,
+            warmup_s=workload.warmup_s,
+            measure_s=workload.measure_s,
+            interval_ms=interval_ms,
+        )
 
     def start(command: list[str], /, **options: Any) -> "subprocess.Popen[bytes]":
         process = instance.start(command, **options)
@@ -32,15 +47,8 @@ def start_load(
         return process
 
     if generator is None:
-        session = load_session(
-            instance,
-            workload,
-            instance.session_statements(configuration, "start"),
-            list(configuration),
-            workload.threads,
-        )
         return YcsbRun(
-            session.with_connection(instance.knob_properties(configuration, "start")),
+            _session(instance, workload, configuration),
             warmup_s=workload.warmup_s,
             measure_s=workload.measure_s,
             interval_ms=interval_ms,
@@ -54,6 +62,12 @@ def start_load(
         ask=_question(instance, workload, configuration),
         supervise=start,
     )
+
+
+def _session(instance: Instance, workload: Workload, configuration: Configuration) -> Session:
+    statements = instance.session_statements(configuration, "start")
+    session = load_session(instance, workload, statements, list(configuration), workload.threads)
+    return session.with_connection(instance.knob_properties(configuration, "start"))
 
 
 def _question(instance: Instance, workload: Workload, configuration: Configuration) -> Callable[[], Mapping[str, str]]:

@@ -59,7 +59,7 @@ def open_measurer(
         generator = specs.generators.get(workload.generator)
         dbms = specs.dbms[case.dbms]
         bench = Bench(
-            dbms, workload, device.directory, watch, generator, room, traces, device=case.device, layout=layout
+            dbms, workload, device.directory, watch, generator, room, traces, case.device, layout, specs.study.client
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.is_empty:

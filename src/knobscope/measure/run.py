@@ -14,6 +14,7 @@ from knobscope.devices import OpenDevice, make_scattering_directory
 from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.measure.complaints import tell_complaints
 from knobscope.measure.disturbance import notice_disturbance
+from knobscope.measure.elsewhere import reach_client_machine
 from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.measure.load import start_load
@@ -32,7 +33,7 @@ from knobscope.servers import (
     open_instance,
     read_tail,
 )
-from knobscope.specs import Dbms, Generator, Value, Workload
+from knobscope.specs import ClientHost, Dbms, Generator, Value, Workload
 from knobscope.statistics.steadiness import find_trend
 from knobscope.tables import FaultRow, FileAccessRow, MonitorFacts, OperationRow, RunRecord, RunRow
 from knobscope.watch import FileTree, Profile, Watch
@@ -56,6 +57,7 @@ class Bench:
     traces: Path | None = None  # where each run's requests are written, in a directory of its own
     device: str = ""  # that of the data, by its name
     layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
+    client: ClientHost | None = None  # where YCSB's client runs, unless it is here
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -149,7 +151,8 @@ def _carry_out(
         if server is not None:
             server.wait_ready()
             clock.end("start")
-        client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit)
+        elsewhere = stack.enter_context(reach_client_machine(bench.client, instance, record["run"]))
+        client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit, elsewhere)
         stack.enter_context(client)
         connected = client.wait_connected(_GRACE_S * 2)
         clock.end("connect")

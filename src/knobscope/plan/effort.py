@@ -52,9 +52,9 @@ def sweep_effort(specs: StudySpecs) -> Effort:
 
 def _count_sweep_runs(specs: StudySpecs, case: Case) -> int:
     study, space = specs.study, case_space(specs, case)
-    chosen = study.knobs.get(case.dbms, {})
+    chosen = study.knobs[case.dbms]
     counts = {
-        name: len(sweep_values(space.dbms.knobs[name], chosen.get(name), space.default[name])) for name in space.levels
+        name: len(sweep_values(space.dbms.knobs[name], chosen[name], space.default[name])) for name in space.levels
     }
     always = sum(count for name, count in counts.items() if name in study.sweep.always)
     others = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)

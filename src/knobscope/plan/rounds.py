@@ -101,13 +101,15 @@ def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, 
 
 
 def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
-    """Return table `left_out_values`: what a sweep of all knobs of the study could not measure, and why."""
+    """Return table `left_out_values`: what a sweep of all knobs of the study could not measure, and why.
+
+    Knobs that `all` leaves out come last; they have no `value`, since none of theirs is measured.
+    """
     space = case_space(specs, case)
-    return [
+    names: LeftOutRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload}
+    rows: list[LeftOutRow] = [
         {
-            "dbms": case.dbms,
-            "device": case.device,
-            "workload": case.workload,
+            **names,
             "knob": name,
             "value": _as_text(configuration[name]),
             "reason": space.explain_refusal(configuration),
@@ -115,6 +117,9 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
         for name, configuration in _sweep_configurations(specs, case, space, list(space.levels))
         if not space.allows(configuration)
     ]
+    for knob, reason in specs.left_out.get(case.dbms, {}).items():
+        rows.append({**names, "knob": knob, "reason": reason})
+    return rows
 
 
 def _sweep_configurations(

@@ -52,7 +52,8 @@ def main() -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     end_signal = getattr(signal, f"SIG{options.end_signal}") if options.end_signal else None
-    os.setsid()
+    if os.getsid(0) != os.getpid():  # a command that sshd started has a session of its own already
+        os.setsid()
     _set(_PR_SET_CHILD_SUBREAPER, 1)
     outer = os.getpid()
     inner = os.fork()

@@ -34,6 +34,7 @@ def supervise(
     network: int | None = None,
     reach: Iterable[Path] = (),
     end_signal: str | None = None,
+    stdin: int = subprocess.DEVNULL,
     stdout: IO[Any] | int | None = None,
     stderr: IO[Any] | int | None = None,
     cwd: str | Path | None = None,
@@ -57,7 +58,7 @@ def supervise(
     keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *options, "--", *command]
     return subprocess.Popen(
         keeper,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         cwd=cwd,

@@ -2,6 +2,8 @@
 
 from knobscope.specs.base import Value, suggest
 from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
+from knobscope.specs.choice import KnobChoice
+from knobscope.specs.client_host import ClientHost
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
@@ -42,7 +44,7 @@ from knobscope.specs.rule_page import render_rules
 from knobscope.specs.schema import render_schemas, write_schemas
 from knobscope.specs.source import SpecErrors, SpecProblem
 from knobscope.specs.startable import Refusal, StartableKnob, StartableRecord, read_record
-from knobscope.specs.study import KnobChoice, Study
+from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 from knobscope.specs.writing import Moment, Writing
 
@@ -58,6 +60,7 @@ __all__ = [
     "WITH_DATA",
     "YCSB",
     "Case",
+    "ClientHost",
     "Dbms",
     "Device",
     "DeviceModel",

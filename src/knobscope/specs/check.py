@@ -7,6 +7,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.specs.base import Value, suggest
+from knobscope.specs.choice import KnobChoice
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.drivers import FETCH_DRIVERS, find_driver
@@ -19,7 +20,7 @@ from knobscope.specs.programs import Program, ask_version, find_path, find_progr
 from knobscope.specs.quoting import find_breakouts
 from knobscope.specs.rule import Rule, RuleThreshold
 from knobscope.specs.source import Document, Location, SpecProblem, load_document, show_value
-from knobscope.specs.study import KnobChoice, Study, Thresholds
+from knobscope.specs.study import Study, Thresholds
 from knobscope.specs.workload import Workload
 from knobscope.specs.writing import same_value
 
@@ -37,6 +38,7 @@ __all__ = [
     "check_thresholds",
     "check_versions",
     "find_version_misfits",
+    "is_unwritable",
 ]
 
 #: Any workload will do to see whether an expression can be evaluated and holds for the defaults.
@@ -120,7 +122,7 @@ def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]
                 yield document.problem((key, name), "a DBMS that the study does not use", expected)
     for name in known:
         varies_layout = any(isinstance(devices, list) for devices in study.layout.get(name, {}).values())
-        if not study.knobs.get(name) and not varies_layout:
+        if not study.knobs.get(name) and study.whole_of(name) is None and not varies_layout:
             yield document.problem(("knobs", name), "no knob", "at least one knob to vary")
 
 
@@ -278,19 +280,26 @@ def check_load(
             yield document.problem(location, f"{title} for {dbms.name}", f"a workload of its generators: {names}")
         elif workload.generator != YCSB and dbms.connection.binding != SQL_BINDING:
             yield document.problem(location, f"{title} for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
-        unwritable = ("argv", "by_value") if dbms.lifecycle is None else ()
     elif workload.generator in generators:
         if workload.generator not in dbms.generators:
             expected = f"`generators.{workload.generator}` in {dbms.name}.yaml, or a workload of another generator"
             yield document.problem(location, f"{workload.generator}, which {dbms.name} does not mention", expected)
-        unwritable = ("sql", "client")
     else:
         return
     for name in chosen:
-        writing = dbms.writing_of(name)
-        if writing is not None and writing.kind in unwritable and writing.file is None:
+        if (writing := dbms.writing_of(name)) is not None and is_unwritable(dbms, name, workload):
             found = f"a knob that is written by `{writing.kind}`, which {workload.generator} cannot pass on"
             yield document.problem(("knobs", dbms.name, name), found, "another knob, or another generator")
+
+
+def is_unwritable(dbms: Dbms, knob: str, workload: Workload) -> bool:
+    """Whether the generator of a workload cannot hand a knob over in the way in which it is written."""
+    writing = dbms.writing_of(knob)
+    if writing is None or writing.file is not None:
+        return False
+    if workload.generator in BUILT_IN:
+        return dbms.lifecycle is None and writing.kind in ("argv", "by_value")
+    return writing.kind in ("sql", "client")
 
 
 def check_device(document: Document, device: Device, root: Path) -> Iterator[SpecProblem]:

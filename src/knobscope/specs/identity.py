@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from knobscope.specs.base import SpecModel
+from knobscope.specs.client_host import ClientHost
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.files import Files
@@ -95,9 +96,12 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "verdict": "rules thresholds",
         "explain": "explain",
         "report": "description",
-        # A layout becomes knobs, and values of the baseline, when a study is loaded.
-        "nothing": "dbms devices workloads budget layout",
+        # A layout becomes knobs, and values of the baseline, when a study is loaded; a client elsewhere is put beside
+        # where there is one.
+        "nothing": "dbms devices workloads budget layout client",
     },
+    # How one gets there changes nothing.
+    ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
     Screening: {"fit": "model threshold splits stop stable_rounds", "fit prior": "top", "prior": "prior"},
     Sweep: {"sweep": "always", "sweep repeat": "repeats", "repeat": "most effect power"},

@@ -22,8 +22,10 @@ from knobscope.specs.check import (
     check_thresholds,
     check_versions,
 )
+from knobscope.specs.client_host import check_client_host
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
+from knobscope.specs.exclusions import Exclusions
 from knobscope.specs.generator import BUILT_IN, Generator
 from knobscope.specs.inherit import load_extended
 from knobscope.specs.layout import check_layout, check_layout_devices, name_devices, spread_layout
@@ -35,6 +37,7 @@ from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, 
 from knobscope.specs.startable import check_startable, narrow_knobs, read_records
 from knobscope.specs.study import Study
 from knobscope.specs.validate import examine_document
+from knobscope.specs.whole import spread_all, spread_levels
 from knobscope.specs.workload import Workload
 
 __all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]
@@ -47,6 +50,7 @@ KINDS: dict[str, type[SpecModel]] = {
     "generators": Generator,
     "studies": Study,
     "models": Prior,
+    "exclusions": Exclusions,
 }
 
 #: How kinds that are defined by other specs are read.
@@ -80,6 +84,7 @@ class StudySpecs:
     prior: Prior | None = None  # what the study starts from instead of screening
     generators: dict[str, Generator] = field(default_factory=dict)  # those of the workloads, beside YCSB
     rules: dict[str, Rule] = field(default_factory=dict)  # in the order of the study
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)  # DBMS -> knob that `all` leaves out -> reason
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -253,8 +258,9 @@ def load_study(
     reader.problems += check_layout_devices(document, study, devices)
     workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
+    left_out: dict[str, dict[str, str]] = {}
     for name in dbms:
-        dbms[name], problems = _complete(document, study, dbms[name])
+        study, dbms[name], left_out[name], problems = _complete(document, study, dbms[name], changed.values())
         if not problems:
             study, dbms[name] = spread_layout(study, dbms[name])
         one = dbms[name]
@@ -263,28 +269,43 @@ def load_study(
                 problems += check_baseline(document, study, one, workload)
                 problems += check_load(document, study, one, workload, reader.generators)
                 problems += check_memory(document, study, one, workload)
+                problems += check_client_host(document, study.client, one, workload)
             if ask_versions and reader.needs(name) and not reader.problems:
                 problems += check_versions(document, study, one)
         reader.problems += problems
+    if not reader.problems:
+        reader.problems += [document.problem(one.location, one.found, one.expected) for one in study.find_unvaried()]
     rules = reader.read_rules(document, study)
     prior = reader.read_prior(document, study)
     if prior is not None:
         reader.problems += check_prior(document, study, prior, dbms, changed)
     if reader.problems:
         raise SpecErrors(reader.problems)
-    return StudySpecs(study, dbms, devices, changed, prior, reader.generators, rules)
+    return StudySpecs(study, dbms, devices, changed, prior, reader.generators, rules, left_out)
 
 
-def _complete(document: Document, study: Study, dbms: Dbms) -> tuple[Dbms, list[SpecProblem]]:
-    """Return the DBMS with the knobs that the study takes from its catalogue, cut to values that are known to start."""
+def _complete(
+    document: Document, study: Study, dbms: Dbms, workloads: Collection[Workload]
+) -> tuple[Study, Dbms, dict[str, str], list[SpecProblem]]:
+    """Return the study with what `all` stands for, and the DBMS with the knobs that it takes from its catalogue.
+
+    Their values are cut to those that are known to start. The dictionary holds what `all` leaves out, with the reason.
+    """
     folder = document.path.absolute().parent.parent
+    by_name = list(study.knobs.get(dbms.name, {}))
+    spread = spread_all(document, study, dbms, folder, workloads)
+    study = spread.study
     named = [*study.knobs.get(dbms.name, {}), *study.baseline.get(dbms.name, {})]
     whole, choice = add_named_knobs(dbms, folder / "dbms" / f"{dbms.name}.yaml", named)
-    problems = [*check_study_knobs(document, study, whole, choice), *check_layout(document, study, dbms)]
+    problems = [*spread.problems, *check_study_knobs(document, study, whole, choice)]
+    problems += check_layout(document, study, dbms)
     records = read_records(folder / "startable", whole)
     if not problems:
         problems += check_startable(document, study, whole, records)
-    return narrow_knobs(whole, records), problems
+    narrow = narrow_knobs(whole, records)
+    if not problems:
+        narrow = spread_levels(study, narrow, by_name, dbms.knobs)
+    return study, narrow, spread.left_out, problems
 
 
 def _change(workload: Workload, study: Study) -> Workload:
@@ -317,8 +338,8 @@ def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> 
             reader.read(path, Workload, reader.check_workload)
         elif kind == "generators":
             reader.read(path, Generator, reader.check_generator)
-        elif kind == "models":
-            reader.read(path, Prior, None)
+        elif kind in ("models", "exclusions"):
+            reader.read(path, KINDS[kind], None)
         elif kind == "studies":
             try:
                 load_study(path, root, runnable=runnable, ask_versions=runnable)

@@ -17,6 +17,7 @@ _FILES = {
     "generator": "specs/generators/NAME.yaml",
     "study": "specs/studies/NAME.yaml",
     "rule": "rules/mismatch/NAME/rule.yaml",
+    "exclusions": "specs/exclusions/NAME.yaml",
 }
 _HEAD = """\
 # Reference of the specs

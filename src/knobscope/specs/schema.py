@@ -7,6 +7,7 @@ from typing import Any
 from knobscope.specs.base import SpecModel
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
+from knobscope.specs.exclusions import Exclusions
 from knobscope.specs.generator import Generator
 from knobscope.specs.rule import RuleSpec
 from knobscope.specs.study import Study
@@ -21,6 +22,7 @@ _MODELS: dict[str, type[SpecModel]] = {
     "generator": Generator,
     "study": Study,
     "rule": RuleSpec,
+    "exclusions": Exclusions,
 }
 #: A DBMS that `extends` another one leaves out what it takes over: below its top, editors require nothing of these.
 _EXTENDED = ("Connection", "Files", "Knob", "Lifecycle", "Loading")

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
-from knobscope.specs.knob import check_range, find_repeated
+from knobscope.specs.choice import AllKnobs, KnobGroup
+from knobscope.specs.client_host import ClientHost
 from knobscope.specs.part import WITH_DATA, part_knob
 from knobscope.specs.workload import WorkloadChange
 
 __all__ = [
     "Budget",
     "Explain",
-    "KnobChoice",
     "LayoutPart",
     "Sampling",
     "Screening",
@@ -26,28 +26,6 @@ __all__ = [
 
 #: A part of a DBMS as a layout names it: `log`, or `table.stock` where a part is one of many.
 LayoutPart = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
-
-
-class KnobChoice(SpecModel):
-    """Which values of a knob the study looks at; all, or a spread over its range, when nothing is said."""
-
-    values: Annotated[list[Value], Field(min_length=1)] | None = Field(
-        default=None, description="Just these values (the one of the default configuration is always one more)."
-    )
-    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="A part of the knob's range."
-    )
-
-    @field_validator("range")
-    @classmethod
-    def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
-        return ends if ends is None else check_range(ends)
-
-    def find_misfits(self) -> Iterator[Misfit]:
-        """Yield both ways at once, and values that are listed twice."""
-        if self.values is not None and self.range is not None:
-            yield Misfit(("range",), "both `values` and `range`", "one of them")
-        yield from find_repeated(("values",), self.values or [])
 
 
 class Sampling(SpecModel):
@@ -204,7 +182,9 @@ class Study(SpecModel):
     workloads: dict[Name, WorkloadChange | None] = Field(
         min_length=1, description="Workloads, with what to change in each."
     )
-    knobs: dict[Name, dict[str, KnobChoice | None]] = Field(description="Per DBMS, the knobs to vary.")
+    knobs: dict[Name, KnobGroup] = Field(
+        description="Per DBMS, the knobs to vary; `all`: those of its whole catalogue (docs/introspect.md)."
+    )
     baseline: dict[Name, dict[str, Value]] = Field(
         default_factory=dict, description="Per DBMS, values that replace its defaults; the sentinel."
     )
@@ -213,6 +193,11 @@ class Study(SpecModel):
         description="Per DBMS, parts of its data (`parts` of its spec) and their devices. One device: the part lies "
         "there in all runs. A list: the study varies it like a knob, named `device.PART`, whose default is `data`, the "
         "device of the data.",
+    )
+    client: ClientHost | None = Field(
+        default=None,
+        description="Another machine that YCSB's client runs on, so that it takes no processor time from the DBMS "
+        "(docs/client-host.md); absent: this one.",
     )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="Seed of everything that is drawn.")
     sampling: Sampling = Field(default=Sampling(), description="How configurations are drawn.")
@@ -253,6 +238,16 @@ class Study(SpecModel):
         yield from _find_repeated_names(("tune", "spaces"), self.tune.spaces if self.tune else [])
         yield from _find_repeated_names(("sweep", "always"), self.sweep.always)
         yield from self._find_wrong_devices()
+        if not any(self.whole_of(dbms) for dbms in self.knobs):
+            yield from self.find_unvaried()
+
+    def whole_of(self, dbms: str) -> AllKnobs | None:
+        """Return what the study asks for with `all` of a DBMS; None where it names its knobs."""
+        group = self.knobs.get(dbms)
+        return group.whole if isinstance(group, KnobGroup) else None
+
+    def find_unvaried(self) -> Iterator[Misfit]:
+        """Yield knobs under `always` that the study does not vary; with `all`, ask when they have become knobs."""
         varied = sorted({*(knob for group in self.knobs.values() for knob in group), *self._layout_knobs()})
         for index, knob in enumerate(self.sweep.always):
             if knob not in varied:

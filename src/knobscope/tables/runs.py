@@ -41,7 +41,22 @@ class MonitorFacts(TypedDict, total=False):
     ]
 
 
-class RunRow(RunColumns, CaseColumns, MonitorFacts, total=False):
+class ClientFacts(TypedDict, total=False):
+    """The machine that the load came from, when it was another one than the DBMS's; else NULL."""
+
+    client_host: Annotated[Text | None, "Machine that the load came from, as `client` of the study names it."]
+    client_machine: Annotated[Text | None, "Kernel, processor and memory of that machine."]
+    client_round_trip_us: Annotated[
+        Real | None,
+        "Time of a byte from that machine through the tunnel to this one and back, before the run (median): every "
+        "latency has at least that much in it that is not the DBMS's.",
+    ]
+    client_clock_offset_us: Annotated[Real | None, "By how much its clock was ahead of this one's before the run."]
+    client_clock_error_us: Annotated[Real | None, "By how much that may be wrong at most: half of a round trip."]
+    client_clock_change_us: Annotated[Real | None, "By how much more it was ahead after the run."]
+
+
+class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     """All runs of the study, also those that failed: what ran, how it ended, and its figures."""
 
     study: Annotated[Text, "Name of the study."]

@@ -15,6 +15,7 @@ from knobscope.formats import (
     join_words,
     plural,
 )
+from knobscope.report.sections.client import tell_client
 from knobscope.report.sections.findings import FindingsSection
 from knobscope.report.sections.guards import (
     Controls,
@@ -311,3 +312,4 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
         row["machine"] for row in data.rows("SELECT DISTINCT machine FROM runs WHERE machine IS NOT NULL ORDER BY 1")
     ]
     yield "Machine", "; ".join(machines) or UNKNOWN
+    yield from tell_client(data)

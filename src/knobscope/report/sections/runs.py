@@ -54,6 +54,7 @@ class RunsSection:
     statuses: list[tuple[str, str, int]]
     failures: list[Failure]
     left_out: list[Row]
+    knobs_left_out: list[Row]
     empty: str = ""
 
 
@@ -64,14 +65,24 @@ def build_runs(data: StudyData) -> RunsSection:
         (row["status"] or UNKNOWN, STATUS_WORDS.get(row["status"], "of unknown status"), row["n"]) for row in counts
     ]
     if not statuses:
-        return RunsSection([], [], [], [], "Nothing has been measured yet.")
+        return RunsSection([], [], [], [], [], "Nothing has been measured yet.")
     cases = [_case_runs(data, case) for case in data.measured_cases]
-    return RunsSection(cases, statuses, list_failures(data), _left_out(data))
+    return RunsSection(cases, statuses, list_failures(data), _left_out(data), _knobs_left_out(data))
 
 
 def _left_out(data: StudyData) -> list[Row]:
     """Return the values that the sweep left out, each once for a DBMS and a reason."""
-    return data.rows("SELECT DISTINCT dbms, knob, value, reason FROM left_out_values ORDER BY ALL")
+    return data.rows(
+        "SELECT DISTINCT dbms, knob, value, reason FROM left_out_values WHERE value IS NOT NULL ORDER BY ALL"
+    )
+
+
+def _knobs_left_out(data: StudyData) -> list[Row]:
+    """Return the knobs that `all` left out, by DBMS and reason, the most frequent reason first."""
+    return data.rows(
+        "SELECT dbms, reason, list(DISTINCT knob ORDER BY knob) AS knobs, count(DISTINCT knob) AS count "
+        "FROM left_out_values WHERE value IS NULL GROUP BY dbms, reason ORDER BY dbms, count DESC, reason"
+    )
 
 
 def run_noise(data: StudyData, case: Case) -> float | None:

@@ -1,0 +1,223 @@
+"""`all` in a study: the shipped catalogues become knobs, dangerous ones are left out with a reason, names win."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from knobscope.identity import run_identity
+from knobscope.specs import (
+    Dbms,
+    KnobCatalogue,
+    KnobChoice,
+    SpecErrors,
+    StudySpecs,
+    catalogue_file,
+    load_study,
+    read_knob_catalogue,
+    read_spec,
+)
+from knobscope.specs.exclusions import find_reason, read_exclusions
+
+ROOT = Path(__file__).parents[2]
+CATALOGUES = sorted(path.stem for path in (ROOT / "specs/dbms/catalogue").glob("*.json"))
+
+STUDY = """\
+name: mine
+description: all knobs
+dbms: [redis]
+devices: [memory]
+workloads: {ycsb-a: }
+knobs:
+  redis:
+"""
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    for kind in ("dbms", "devices", "workloads", "generators", "exclusions", "startable"):
+        shutil.copytree(ROOT / "specs" / kind, tmp_path / kind)
+    (tmp_path / "studies").mkdir()
+    return tmp_path
+
+
+def load(shelf: Path, knobs: str, more: str = "", study: str = STUDY) -> StudySpecs:
+    path = shelf / "studies/mine.yaml"
+    path.write_text(f"{study.rstrip()} {knobs}\n{more}")
+    return load_study(path, shelf, runnable=False)
+
+
+def read_dbms(name: str) -> tuple[Dbms, KnobCatalogue]:
+    spec = ROOT / f"specs/dbms/{name}.yaml"
+    catalogue = read_knob_catalogue(catalogue_file(spec))
+    assert catalogue is not None
+    return read_spec(spec, Dbms, None)[1], catalogue
+
+
+def problems_of(shelf: Path, knobs: str, more: str = "") -> list[str]:
+    with pytest.raises(SpecErrors) as caught:
+        load(shelf, knobs, more)
+    return [f"{one.line}: {one.key}: found {one.found}; expected {one.expected}" for one in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_every_knob_is_varied_or_left_out_with_a_reason(shelf: Path, name: str) -> None:
+    described, catalogue = read_dbms(name)
+    specs = load(shelf, "all", study=STUDY.replace("redis", name))
+    varied, left_out = set(specs.study.knobs[name]), specs.left_out[name]
+    assert varied | set(left_out) == set(described.knobs) | set(catalogue.knobs)
+    assert not varied & set(left_out)
+    assert varied <= set(specs.dbms[name].knobs)
+    assert all(reason.strip() for reason in left_out.values())
+    assert len(varied) > len(left_out)
+
+
+def test_described_knobs_stay_as_they_are_and_others_come_from_the_catalogue(shelf: Path) -> None:
+    described, catalogue = read_dbms("redis")
+    knobs = load(shelf, "all").dbms["redis"].knobs
+    assert {name: knobs[name] for name in described.knobs} == described.knobs
+    tail = knobs["zset-max-listpack-value"]
+    assert tail == catalogue.knobs["zset-max-listpack-value"], "a range that is not wide is that of the catalogue"
+    assert knobs["databases"].apply == "restart"
+
+
+def test_the_word_is_the_key_without_a_filter(shelf: Path) -> None:
+    word = load(shelf, "all")
+    key = load(shelf, "\n    all:")
+    assert (word.study.knobs, word.left_out) == (key.study.knobs, key.left_out)
+    assert load(shelf, "{all: {}}").study.knobs == word.study.knobs
+
+
+def test_what_is_said_by_name_wins_also_over_exclusions(shelf: Path) -> None:
+    specs = load(shelf, "{all: , timeout: {values: [0, 300]}, hz: {range: [1, 20]}, slowlog-max-len: }")
+    chosen = specs.study.knobs["redis"]
+    assert "timeout" in load(shelf, "all").left_out["redis"]
+    assert "timeout" not in specs.left_out["redis"]
+    assert chosen["timeout"] == KnobChoice(values=[0, 300])
+    assert chosen["hz"] == KnobChoice(range=[1, 20])
+    assert specs.dbms["redis"].knobs["slowlog-max-len"].range == [0, 2**63 - 1]
+
+
+def test_filters_choose_by_name_and_by_when_a_change_takes_effect(shelf: Path) -> None:
+    by_name = load(shelf, '{all: {names: ["lazyfree-*", hz], except: [lazyfree-lazy-user-*]}}')
+    chosen = set(by_name.study.knobs["redis"])
+    assert chosen == {"hz", "lazyfree-lazy-eviction", "lazyfree-lazy-expire", "lazyfree-lazy-server-del"}
+    assert by_name.left_out["redis"] == {}, "what a filter does not ask for is not left out"
+    restart = load(shelf, "{all: {apply: [restart]}}")
+    knobs = restart.dbms["redis"].knobs
+    assert {knobs[name].apply for name in restart.study.knobs["redis"]} == {"restart"}
+
+
+def test_wide_ranges_come_near_the_default_and_small_ones_stay(shelf: Path) -> None:
+    knobs = load(shelf, "all").dbms["redis"].knobs
+    told = read_dbms("redis")[1].knobs
+    assert told["slowlog-max-len"].range == [0, 2**63 - 1]
+    assert (knobs["slowlog-max-len"].range, knobs["slowlog-max-len"].scale) == ([13, 1280], "log")
+    assert knobs["active-expire-effort"].range == told["active-expire-effort"].range == [1, 10]
+    assert knobs["repl-diskless-sync-max-replicas"].range == [1, 1000], "its default is 0, of no order of magnitude"
+    assert knobs["repl-diskless-sync-max-replicas"].problem_with(0) is None
+
+
+def test_a_baseline_is_what_a_wide_range_lies_around(shelf: Path) -> None:
+    specs = load(shelf, "all", "baseline: {redis: {slowlog-max-len: 5000}}")
+    assert specs.dbms["redis"].knobs["slowlog-max-len"].range == [500, 50000]
+
+
+def test_values_stay_within_what_is_known_to_start(shelf: Path) -> None:
+    refused = {"value": 500, "words": "no"}
+    knob = {"asked": [1, 10**6], "startable": [100, 400], "below": {"value": 90, "words": "no"}, "above": refused}
+    record = {"dbms": "redis", "version": "9", "tried": "2026-01-01", "knobs": {"slowlog-max-len": knob}}
+    (shelf / "startable/redis-9.json").write_text(json.dumps(record))
+    assert load(shelf, "all").dbms["redis"].knobs["slowlog-max-len"].range == [100, 400]
+
+
+def test_a_knob_without_readback_is_left_out(shelf: Path) -> None:
+    text = (shelf / "dbms/redis.yaml").read_text()
+    (shelf / "dbms/redis.yaml").write_text(text.replace("  dynamic-hz:\n", "  dynamic-hz:\n    readable: false\n"))
+    assert load(shelf, "all").left_out["redis"]["dynamic-hz"] == "the DBMS cannot be asked for its value in force"
+
+
+def test_wrong_filters_are_told_at_once(shelf: Path) -> None:
+    found = problems_of(shelf, "\n    all: {names: [hz, lazzyfree-*], except: [hertz]}", "sweep: {always: [hz, hzz]}")
+    assert [line.split(";")[0] for line in found] == [
+        "8: knobs.redis.all.except.0: found 'hertz'",
+        "8: knobs.redis.all.names.1: found 'lazzyfree-*'",
+    ]
+    found = problems_of(shelf, "\n    all: {apply: [now], mechanism: [flush]}\n    hz: {values: [0.5]}")
+    assert [line.split(";")[0] for line in found] == [
+        "8: knobs.redis.all.apply.0: found 'now'",
+        "8: knobs.redis.all.mechanism: found an unknown key",
+        "9: knobs.redis.hz.values.0: found 0.5",
+    ]
+
+
+def test_filters_that_leave_nothing_are_a_problem(shelf: Path) -> None:
+    assert problems_of(shelf, "{all: {names: [timeout]}}") == [
+        "7: knobs.redis: found no knob that is left; expected filters that some knob passes"
+    ]
+
+
+def test_a_knob_that_is_always_swept_may_come_from_the_catalogue_but_must_be_varied(shelf: Path) -> None:
+    always = "sweep: {always: [lfu-log-factor, timeout]}"
+    found = problems_of(shelf, "all", always)
+    assert len(found) == 1
+    assert found[0].startswith("8: sweep.always.1: found 'timeout'; expected a knob that the study varies: ")
+    assert load(shelf, "all", always.replace(", timeout", "")).study.sweep.always == ["lfu-log-factor"]
+
+
+def test_a_folder_without_exclusions_is_a_problem(shelf: Path) -> None:
+    shutil.rmtree(shelf / "exclusions")
+    assert [line.split(";")[0] for line in problems_of(shelf, "all")] == [
+        "7: knobs.redis: found all knobs of redis without exclusions"
+    ]
+
+
+def test_a_broken_file_of_exclusions_names_its_line(shelf: Path) -> None:
+    (shelf / "exclusions/mine.yaml").write_text("description: x\nexclusions:\n  - {reason: x, knobs: []}\n")
+    with pytest.raises(SpecErrors, match=r"exclusions/mine.yaml:3: exclusions.0.knobs: found \[\]"):
+        load(shelf, "all")
+
+
+def test_exclusions_of_a_users_own_count_too(shelf: Path) -> None:
+    mine = "description: x\nexclusions:\n  - {reason: mine, knobs: [lfu-*, hz], dbms: [redis]}\n"
+    (shelf / "exclusions/mine.yaml").write_text(mine)
+    left_out = load(shelf, "all").left_out["redis"]
+    assert (left_out["lfu-log-factor"], left_out["lfu-decay-time"]) == ("mine", "mine")
+    assert "hz" not in left_out, "the spec describes it"
+
+
+def test_every_shipped_exclusion_fits_a_shipped_catalogue() -> None:
+    pairs = [read_dbms(name) for name in CATALOGUES]
+    for exclusion in read_exclusions(ROOT / "specs/exclusions"):
+        assert any(exclusion.concerns(dbms, knob) for dbms, catalogue in pairs for knob in catalogue.knobs), exclusion
+
+
+@pytest.mark.parametrize(
+    ("name", "dangerous"),
+    [
+        ("redis", ["acl-pubsub-default", "timeout", "tcp-backlog", "shutdown-on-sigterm", "min-replicas-to-write"]),
+        ("postgresql", ["max_connections", "statement_timeout", "password_encryption", "syslog_facility"]),
+        ("mariadb", ["max_connections", "wait_timeout", "skip_name_resolve", "completion_type", "max_allowed_packet"]),
+        ("mysql", ["max_connections", "auto_generate_certs", "autocommit", "log_raw", "net_read_timeout"]),
+        ("cassandra", ["read_request_timeout", "write_request_timeout", "auto_snapshot"]),
+    ],
+)
+def test_what_endangers_a_run_is_left_out(name: str, dangerous: list[str]) -> None:
+    dbms, catalogue = read_dbms(name)
+    exclusions = read_exclusions(ROOT / "specs/exclusions")
+    assert set(dangerous) <= set(catalogue.knobs)
+    assert [knob for knob in dangerous if find_reason(exclusions, dbms, knob) is None] == []
+
+
+def test_a_rule_for_a_dbms_holds_for_those_that_extend_it() -> None:
+    exclusions = read_exclusions(ROOT / "specs/exclusions")
+    assert find_reason(exclusions, read_dbms("postgresql18")[0], "log_parser_stats") is not None
+    assert find_reason(exclusions, read_dbms("mariadb")[0], "log_parser_stats") is None
+
+
+def test_a_run_is_the_same_whether_its_knobs_were_named_or_all_were_asked_for(shelf: Path) -> None:
+    asked = load(shelf, "{all: {names: [hz, slowlog-max-len]}}")
+    named = load(shelf, "{hz: , slowlog-max-len: }")
+    identities = [run_identity(one, one.cases[0], "screen", one.study.knobs["redis"]) for one in (asked, named)]
+    assert identities[0] == identities[1]
