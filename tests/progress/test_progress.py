@@ -86,6 +86,15 @@ def test_a_log_tells_what_was_printed_into_it(
     assert read_progress(log.read_text().splitlines(keepends=True)) == state
 
 
+def test_a_line_names_few_of_many_knobs(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BlockProgress("a block", 2, dict.fromkeys("abcdefg", 0))
+    progress.report(OK, dict.fromkeys("abcdef", 1), 1)
+    progress.report(OK, dict.fromkeys("abcdefg", 1), 1)
+    six, seven = capsys.readouterr().err.splitlines()
+    assert "  a=1 b=1 c=1 d=1 e=1 f=1  1 s left" in six
+    assert "  a=1 b=1 c=1 d=1 e=1 and 2 knobs more  0 s left" in seven
+
+
 def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFixture[str]) -> None:
     assert "none planned yet" in (out := show(capsys)) and out.endswith("\nnothing has been done yet\n")
     size = write_plan(specs)

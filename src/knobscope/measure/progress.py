@@ -13,6 +13,8 @@ __all__ = ["BlockProgress", "BlockState", "format_seconds", "read_progress"]
 #: A line that `BlockProgress.report` prints.
 _LINE = re.compile(r".+?  run (?P<done>\d+)/(?P<planned>\d+)  (?P<result>.+)  (?P<changed>.+)  .+ left\n?")
 _OK = re.compile(r"[\d,]+ ops/s")
+#: A study of all knobs changes dozens in each configuration; a line names so many, or all but one of so many.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class BlockProgress:
         self.done += 1
         self.seconds.append(seconds)
         changed = [f"{name}={value}" for name, value in configuration.items() if value != self.default.get(name)]
+        if len(changed) > _NAMED:
+            changed = [*changed[: _NAMED - 1], f"and {len(changed) - _NAMED + 1} knobs more"]
         ok = run["status"] == "ok"
         result = f"{run['throughput_ops']:,.0f} ops/s" if ok else f"{run['status']}: {run['reason']}"
         left = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
