@@ -100,7 +100,8 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     size = write_plan(specs)
     write_log("sweep-0-0", [OK, FAILED], size, capsys)
     out = show(capsys)
-    assert f"2 of {2 * size}       1  sweep-0-0  failed_start" in out
+    assert f"2 of {2 * size}       1  sweep-0-0\n" in out
+    assert "\nlast run: failed_start: the server ended with exit code 1  cache_size=-500\n" in out
     assert "last heard of: measure-sweep-0-0 of sqlite/here/ycsb-a, " in out
     assert f"takes about {(2 * size - 2) * 3} s more" in out  # half a second, a second, and 1.5 around them
     assert "1 run failed; why is in the logs below results/small/logs" in out

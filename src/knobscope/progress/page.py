@@ -18,7 +18,7 @@ _SILENT_S = 120.0
 def format_progress(specs: StudySpecs, progress: StudyProgress, most: str) -> str:
     """Return the screen; `most` says what the whole study takes at most."""
     study = specs.study
-    table = [["case", "", "runs", "failed", "block", "last run"], *map(_describe_case, progress.cases)]
+    table = [["case", "", "runs", "failed", "block"], *map(_describe_case, progress.cases)]
     return "\n".join(
         [f"{study.name}: {study.description}", most, "", align(table), "", *_describe_end(study.name, progress)]
     )
@@ -26,15 +26,13 @@ def format_progress(specs: StudySpecs, progress: StudyProgress, most: str) -> st
 
 def _describe_case(case: CaseProgress) -> Sequence[str]:
     filled = round(_BAR * case.done / case.planned) if case.planned else 0
-    block, last = "-", "-"
+    block = "-"
     if case.running:
-        name, state = case.running
-        block = name
-        last = f"{state.result}  {state.changed}" if state else "-"
+        block = case.running[0]
     elif case.blocks:
         block = f"{case.blocks_done} of {case.blocks} done"
     runs = f"{case.done} of {case.planned}" if case.planned else "none planned yet"
-    return [str(case.case), "#" * filled + "." * (_BAR - filled), runs, str(case.failed), block, last]
+    return [str(case.case), "#" * filled + "." * (_BAR - filled), runs, str(case.failed), block]
 
 
 def _describe_end(name: str, progress: StudyProgress) -> list[str]:
@@ -42,9 +40,11 @@ def _describe_end(name: str, progress: StudyProgress) -> list[str]:
         return [f"finished; the report: {progress.report}"]
     if progress.job is None or progress.silence_s is None:
         return ["nothing has been done yet"]
-    heard = f"last heard of: {progress.job}, {format_seconds(progress.silence_s)} ago"
+    running = [case.running[1] for case in progress.cases if case.running and case.running[1]]
+    lines = [f"last run: {state.result}  {state.changed}" for state in running]
+    lines.append(f"last heard of: {progress.job}, {format_seconds(progress.silence_s)} ago")
     left = sum(case.left_s for case in progress.cases)
-    lines = [f"{heard}; what is planned so far takes about {format_seconds(left)} more"]
+    lines.append(f"what is planned so far takes about {format_seconds(left)} more")
     if progress.silence_s > _SILENT_S:
         lines.append("if no Snakemake runs any more: the same call of it goes on where this one ended")
     failed = sum(case.failed for case in progress.cases)
