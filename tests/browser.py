@@ -15,7 +15,8 @@ _SCRIPT = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
 #: Without the last ones it talks to hosts far away.
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1400,900", "--dump-dom"),
-    *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
 )
 #: A window is at least 500 pixels wide, a frame in it may be narrower.
 _AROUND = """<!DOCTYPE html>
