@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import studies
 
 from knobscope.cli import main
 from knobscope.measure.progress import BlockProgress, BlockState, read_progress
@@ -11,21 +12,6 @@ from knobscope.plan import plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.tables import RunRow, write_table
 
-STUDY = """
-name: small
-description: the smallest study there is
-dbms: [sqlite]
-devices: [here]
-workloads:
-  ycsb-a: {records: 300, threads: 1, warmup_s: 0.5, measure_s: 1}
-knobs:
-  sqlite:
-    synchronous: {values: [off, full]}
-    cache_size: {values: [-500, -2000]}
-sampling: {runs_per_round: 4, max_rounds: 1}
-screening: {top: 1}
-sweep: {repeats: 2, always: [synchronous, cache_size]}
-"""
 CASE = Case("sqlite", "here", "ycsb-a")
 OK: RunRow = {"status": "ok", "throughput_ops": 1234.4}
 FAILED: RunRow = {"status": "failed_start", "reason": "the server ended with exit code 1"}
@@ -33,11 +19,7 @@ FAILED: RunRow = {"status": "failed_start", "reason": "the server ended with exi
 
 @pytest.fixture
 def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudySpecs:
-    root = Path(__file__).parents[2]
-    (tmp_path / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(root / "specs" / kind)
-    (tmp_path / "specs/studies/small.yaml").write_text(STUDY)
+    studies.write_study(studies.make_folder(tmp_path), "small", studies.SMALL)
     monkeypatch.chdir(tmp_path)
     return load_study(Path("specs/studies/small.yaml"), tmp_path, runnable=False)
 
@@ -103,7 +85,7 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     assert f"2 of {2 * size}       1  sweep-0-0\n" in out
     assert "\nlast run: failed_start: the server ended with exit code 1  cache_size=-500\n" in out
     assert "last heard of: measure-sweep-0-0 of sqlite/here/ycsb-a, " in out
-    assert f"takes about {(2 * size - 2) * 3} s more" in out  # half a second, a second, and 1.5 around them
+    assert f"takes about {(2 * size - 2) * 2} s more" in out  # .1 and .4 s, and 1.5 around them
     assert "1 run failed; why is in the logs below results/small/logs" in out
     for block in ("sweep-0-0", "sweep-0-1"):
         write_log(block, [OK] * size, size, capsys)

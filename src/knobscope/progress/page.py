@@ -40,7 +40,7 @@ def _describe_end(name: str, progress: StudyProgress) -> list[str]:
         return [f"finished; the report: {progress.report}"]
     if progress.job is None or progress.silence_s is None:
         return ["nothing has been done yet"]
-    running = [case.running[1] for case in progress.cases if case.running and case.running[1]]
+    running = [case.running[1] for case in progress.cases if case.running]
     lines = [f"last run: {state.result}  {state.changed}" for state in running]
     lines.append(f"last heard of: {progress.job}, {format_seconds(progress.silence_s)} ago")
     left = sum(case.left_s for case in progress.cases)

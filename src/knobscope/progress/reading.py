@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +24,7 @@ class CaseProgress:
     failed: int
     blocks: int
     blocks_done: int
-    running: tuple[str, BlockState | None] | None  # block, and what its log tells
+    running: tuple[str, BlockState] | None  # block, and what its log tells
     left_s: float
 
 
@@ -45,8 +44,8 @@ class Results:
 
     specs: StudySpecs
     directory: Path
-    _plans: dict[tuple[Path, float], Counter[str]] = field(default_factory=dict)
-    _logs: dict[tuple[Path, float], BlockState | None] = field(default_factory=dict)
+    _plans: dict[Path, tuple[float, Counter[str]]] = field(default_factory=dict)
+    _logs: dict[Path, tuple[float, BlockState | None]] = field(default_factory=dict)
 
     def read(self) -> StudyProgress:
         """Return how far the study is now."""
@@ -65,54 +64,52 @@ class Results:
     def _read_case(self, case: Case) -> CaseProgress:
         folder, logs = self.directory / str(case), self.directory / "logs" / str(case)
         blocks: Counter[str] = Counter()
-        states: dict[str, BlockState | None] = {}
+        states: dict[str, BlockState] = {}
         for plan in sorted((folder / "plan").glob("*.parquet")):
             runs, since = self._count_runs(plan), _mtime(plan)
             blocks |= runs
-            states |= {block: self._read_log(logs / f"measure-{block}.log", since) for block in runs}
+            told = {block: self._read_log(logs / f"measure-{block}.log", since) for block in runs}
+            states |= {block: state for block, state in told.items() if state}
         finished = {block for block in blocks if (folder / "runs" / block / "runs.parquet").exists()}
-        begun = [block for block in blocks if block not in finished and states[block] is not None]
-        done = sum(blocks[block] for block in finished) + sum(_done(states, block) for block in begun)
+        begun = [(block, state) for block, state in states.items() if block not in finished]
+        done = sum(blocks[block] for block in finished) + sum(state.done for _, state in begun)
         planned = sum(blocks.values())
         return CaseProgress(
             case=case,
             planned=planned,
             done=done,
-            failed=sum(state.failed for state in states.values() if state),
+            failed=sum(state.failed for state in states.values()),
             blocks=len(blocks),
             blocks_done=len(finished),
-            running=(begun[-1], states[begun[-1]]) if begun else None,
+            running=begun[-1] if begun else None,
             left_s=effort_of(self.specs, [(case, planned - done)]).seconds,
         )
 
     def _count_runs(self, plan: Path) -> Counter[str]:
         """Return how many runs each block of a plan has; none of one that is being replaced."""
-        key = (plan, _mtime(plan))
-        if key not in self._plans:
-            try:
-                blocks = read_table([plan])["block_id"]
-            except (DamagedFileError, FileNotFoundError):
-                return Counter()
-            self._plans[key] = Counter(block.rsplit("/", 1)[1] for block in blocks)
-        return self._plans[key]
+        written, (seen, known) = _mtime(plan), self._plans.get(plan, (None, Counter()))
+        if seen == written:
+            return known
+        try:
+            blocks = read_table([plan])["block_id"]
+        except (DamagedFileError, FileNotFoundError):
+            return Counter()
+        self._plans[plan] = written, Counter(block.rsplit("/", 1)[1] for block in blocks)
+        return self._plans[plan][1]
 
     def _read_log(self, log: Path, since: float) -> BlockState | None:
         """Return what a log tells; nothing where it is of a block that an earlier plan had under this name."""
-        key = (log, _mtime(log))
-        if key[1] < since:
+        written, (seen, known) = _mtime(log), self._logs.get(log, (None, None))
+        if written < since:
             return None
-        if key not in self._logs:
-            try:
-                with log.open(encoding="utf-8", errors="replace") as lines:
-                    self._logs[key] = read_progress(lines)
-            except FileNotFoundError:
-                return None
-        return self._logs[key]
-
-
-def _done(states: Mapping[str, BlockState | None], block: str) -> int:
-    state = states[block]
-    return state.done if state else 0
+        if seen == written:
+            return known
+        try:
+            with log.open(encoding="utf-8", errors="replace") as lines:
+                self._logs[log] = written, read_progress(lines)
+        except FileNotFoundError:
+            return None
+        return self._logs[log][1]
 
 
 def _mtime(path: Path) -> float:

@@ -98,18 +98,13 @@ class Connection:
         *,
         stdout: IO[Any] | int | None = None,
         stderr: IO[Any] | int | None = None,
-        cwd: str | Path | None = "/",
-        env: dict[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a command on the other machine; its standard input ends when the returned process, or we, do.
-
-        Directory and environment are those of ssh here; over there they are what a login gives.
-        """
+        """Start a command on the other machine; its standard input ends when the returned process, or we, do."""
         # without the shared connection ssh would make one of its own, past all that was said about that one
         no_other = ["-o", "ProxyCommand=false", "-o", "ControlMaster=no", "-T", "-q"]
         process = supervise(
             [*self._shared, *no_other, self._host.host, _LAUNCHER],
-            stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, cwd=cwd, env=env,
+            stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, cwd="/",
         )  # fmt: skip
         assert process.stdin is not None  # noqa: S101
         with contextlib.suppress(BrokenPipeError):  # its exit code tells that it has ended

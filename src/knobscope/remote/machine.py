@@ -111,15 +111,14 @@ class RemoteMachine:
         *,
         stdout: IO[Any] | int | None = None,
         stderr: IO[Any] | int | None = None,
-        cwd: str | Path | None = "/",
-        env: dict[str, str] | None = None,
+        **_of_this_machine: object,
     ) -> "subprocess.Popen[bytes]":
         """Start a command under a keeper: it ends, with all that it starts, when the connection does.
 
-        Directory and environment are those of ssh here; over there they are what a login gives.
+        Directory and environment are what a login over there gives; those that are asked for are of this machine.
         """
         kept = [*_PYTHON, str(self._keeper), "--lifeline", "0", "--", *command]
-        return self._connection.start(kept, stdout=stdout, stderr=stderr, cwd=cwd, env=env)
+        return self._connection.start(kept, stdout=stdout, stderr=stderr)
 
     def open_tunnel(self, port: int) -> int:
         """Return a port of 127.0.0.1 over there that leads to a port of 127.0.0.1 here."""
