@@ -1,7 +1,8 @@
 /*
  * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
  *
- *   devmodel FILE BACKING [--early NS,NS,NS] [--early-page NS,NS,NS] [--spin NS] [KEY=VALUE...]
+ *   devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] [--page-work NS,NS,NS]
+ *            [--queue BUSY=OTHERS,...] [--spin NS] [KEY=VALUE...]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
  * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
@@ -17,6 +18,7 @@
 #include "memory.h"
 #include "model.h"
 #include "store.h"
+#include "way.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,9 +47,8 @@ struct device {
     int backing;
     uint64_t size;
     struct model *model;
-    uint64_t early[3];      /* ns that the way through the kernel costs, by operation */
-    uint64_t early_page[3]; /* ns more for each page beyond the first */
-    uint64_t spin;          /* ns before an answer in which not to sleep any more */
+    struct way way; /* what it costs to get here and back */
+    uint64_t spin;  /* ns before an answer in which not to sleep any more */
     void *answer_bytes;
     struct fuse_session *session;
 };
@@ -81,8 +82,8 @@ static void submit(fuse_req_t request, enum operation op, uint64_t offset, uint3
     else
         p = allocate(1, sizeof *p);
     *p = (struct pending){request, op, offset, length, NULL};
-    uint64_t pages = length > PAGE ? (length - 1) / PAGE : 0;
-    model_submit(device.model, clock_now() - device.early[op] - pages * device.early_page[op], op, offset, length, p);
+    uint64_t now = clock_now();
+    model_submit(device.model, now - way_cost(&device.way, now, op, length), op, offset, length, p);
 }
 
 static void answer(struct pending *p) {
@@ -262,34 +263,32 @@ static void open_backing(const char *path) {
     device.size = (uint64_t)status.st_size;
 }
 
-/* Read as many numbers as are wanted, with commas between them. */
-static void read_nanoseconds(const char *text, uint64_t *values, int wanted) {
-    const char *rest = text;
-    for (int i = 0; i < wanted; i++) {
-        char *end;
-        errno = 0;
-        values[i] = strtoull(rest, &end, 10);
-        if (end == rest || errno || *end != (i + 1 < wanted ? ',' : 0))
-            fail(text, wanted > 1 ? "expected nanoseconds of reads, writes and flushes" : "expected nanoseconds");
-        rest = end + 1;
-    }
+static void read_spin(const char *text) {
+    char *end;
+    errno = 0;
+    device.spin = strtoull(text, &end, 10);
+    if (end == text || errno || *end)
+        fail(text, "expected nanoseconds");
 }
 
 static void parse(int count, char **arguments, struct parameters *p) {
     static const struct option OPTIONS[] = {
-        {"early", 1, 0, 'e'}, {"early-page", 1, 0, 'p'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
-    for (int option; (option = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1;) {
-        if (option == 'e')
-            read_nanoseconds(optarg, device.early, 3);
-        else if (option == 'p')
-            read_nanoseconds(optarg, device.early_page, 3);
+        {"early", 1, 0, 'w'}, {"page", 1, 0, 'w'}, {"work", 1, 0, 'w'}, {"page-work", 1, 0, 'w'},
+        {"queue", 1, 0, 'w'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
+    for (int option, which; (option = getopt_long(count, arguments, "", OPTIONS, &which)) != -1;) {
+        const char *wrong = NULL;
+        if (option == 'w')
+            wrong = way_set(&device.way, OPTIONS[which].name, optarg);
         else if (option == 's')
-            read_nanoseconds(optarg, &device.spin, 1);
+            read_spin(optarg);
         else
             exit(2);
+        if (wrong)
+            fail(optarg, wrong);
     }
     if (count - optind < 2)
-        fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--early-page NS,NS,NS] [--spin NS] [KEY=VALUE...]");
+        fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] "
+                      "[--page-work NS,NS,NS] [--queue BUSY=OTHERS,...] [--spin NS] [KEY=VALUE...]");
     parameters_init(p);
     for (int i = optind + 2; i < count; i++) {
         const char *wrong = parameters_set(p, arguments[i]);

@@ -34,7 +34,7 @@ description: the smallest study that has every part
 dbms: [{self.dbms}]
 devices: [{self.device}]
 workloads:
-  ycsb-a: {{records: 300, threads: 1, warmup_s: 0.1, measure_s: 1{self.more}}}
+  ycsb-a: {{records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.5{self.more}}}
 knobs:
   {self.dbms}:
 {self.knobs}
@@ -44,9 +44,9 @@ sweep: {{repeats: 2, always: [{", ".join(line.split(":")[0].strip() for line in 
 """
 
 
-_SQLITE = "    synchronous: {values: [off, full]}\n    page_size: {values: [2048, 4096]}"
-_REDIS = "    appendfsync: {values: [always, no]}\n    hz: {values: [10, 100]}"
-_POSTGRESQL = "    fsync: {values: [on, off]}\n    wal_compression: {values: [on, off]}"
+_SQLITE = "    synchronous: {values: [off, full]}"
+_REDIS = "    appendfsync: {values: [always, no]}"
+_POSTGRESQL = "    fsync: {values: [true, false]}"
 #: Without this capability a server gets no network of its own, as if an ordinary user had called.
 _NO_NETWORKS = ("setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin")
 STUDIES = {

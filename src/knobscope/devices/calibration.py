@@ -7,7 +7,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,18 @@ def _make_device(latency: str) -> Device:
 
 INSTANT_DEVICE = _make_device("0us")
 _REPEATS = 3
+#: Numbers of reads under way at which waiting for others is measured, and the busiest way of which that says anything:
+#: beyond it a request waits for as many others as there are.
+_DEPTHS = (2, 4, 6, 8, 10, 12, 14, 16)
+_BUSIEST = 0.97
 #: Pages of 4 KiB that a sequential request has beyond its first.
 _MORE_PAGES = SEQUENTIAL // 4096 - 1
 #: An engine that waits for each write: libaio would call fdatasync while the write is still under way, and count both.
 FLUSHING = ("--fdatasync=1", "--ioengine=psync")
+
+
+#: Requests and bytes per second of a way that limits nothing.
+_UNLIMITED = (1e9, 1e9, 1e13, 1e13)
 
 
 def ensure_calibrated() -> Transport:
@@ -83,13 +91,25 @@ def _measure() -> Transport:
     waiting = _make_device(f"{WAIT_US:g}us")
     asleep, _ = _measure_rounds(waiting, _measure_latencies, lambda _: ())
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
-    write_transport(
-        Transport(0.0, 0.0, 0.0, wake_us, 0.0, 0.0, 0.0, 0.0, 0.0)
-    )  # the program knows how long it may sleep
-    awake, rates = _measure_rounds(waiting, _measure_latencies, _measure_rates)
+    write_transport(Transport(0.0, 0.0, 0.0, wake_us, 0.0, *_UNLIMITED))  # so the program knows how long it may sleep
+    loads, (read_iops, write_iops) = _measure_rounds(waiting, _measure_loads, _measure_rates)
+    awake, crowded = loads[: len(at_once)], loads[len(at_once) :]
     slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))
-    pages = max(0.0, read_page), max(0.0, write_page)
-    found = Transport(*[*at_once, wake_us, max(0.0, slept_us), *rates, *bandwidths, *pages])
+    read_us, write_us, flush_us = at_once
+    found = Transport(
+        read_us=read_us,
+        write_us=write_us,
+        flush_us=flush_us,
+        wake_us=wake_us,
+        slept_us=max(0.0, slept_us),
+        read_iops=read_iops,
+        write_iops=write_iops,
+        read_rate=bandwidths[0],
+        write_rate=bandwidths[1],
+        read_page_us=max(0.0, read_page),
+        write_page_us=max(0.0, write_page),
+        queue=_find_queue(awake[0], crowded, read_iops),
+    )
     write_transport(found)
     return found
 
@@ -116,6 +136,22 @@ def _measure_latencies(file: Path) -> tuple[float, ...]:
     write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"]
     flush = run_fio(file, "randwrite", 1, *FLUSHING)["sync"]["lat_ns"]["mean"]
     return read / 1000, write / 1000, flush / 1000
+
+
+def _measure_loads(file: Path) -> tuple[float, ...]:
+    """Return the same, then microseconds of a read at each of _DEPTHS."""
+    crowded = (run_fio(file, "randread", depth)["read"]["lat_ns"]["mean"] / 1000 for depth in _DEPTHS)
+    return *_measure_latencies(file), *crowded
+
+
+def _find_queue(alone_us: float, crowded_us: Sequence[float], most: float) -> tuple[tuple[float, float], ...]:
+    """Return for how many others a request waits, by the share of the highest rate at which requests come."""
+    found: list[tuple[float, float]] = []
+    for depth, latency in zip(_DEPTHS, crowded_us, strict=True):
+        busy, others = 1e6 * depth / latency / most, max(0.0, latency - alone_us) * most / 1e6
+        if (found[-1][0] if found else 0.0) < busy <= _BUSIEST:
+            found.append((busy, others))
+    return tuple(found)
 
 
 def _measure_sizes(file: Path) -> tuple[float, ...]:

@@ -1,13 +1,14 @@
 """The program that answers as a modelled device would (devmodel/), and a device model in its words."""
 
+import math
 import os
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.device_figures import latencies_alone
+from knobscope.specs.device_figures import PAGE, SEQUENTIAL, latencies_alone
 from knobscope.specs.device_model import DeviceModel
 from knobscope.specs.quantity import read_duration_ns, read_percentage, read_rate, read_size
-from knobscope.specs.transport import read_transport
+from knobscope.specs.transport import Transport, read_transport
 
 __all__ = ["early_arguments", "find_program", "model_arguments"]
 
@@ -48,11 +49,32 @@ def model_arguments(model: DeviceModel) -> list[str]:
 
 
 def early_arguments(model: DeviceModel) -> list[str]:
-    """Return by how much reads, writes and flushes are answered early, and when not to sleep, as arguments."""
+    """Return by how much requests are answered early, alone and under load, and when not to sleep, as arguments."""
     transport = read_transport()
     if transport is None:
         return []
-    early = transport.costs_us(latencies_alone(model))
-    of_pages = (transport.read_page_us, transport.write_page_us, 0.0)
-    options = {"--early": early, "--early-page": of_pages, "--spin": (transport.wake_us,)}
-    return [word for name, times in options.items() for word in (name, ",".join(str(round(1000 * us)) for us in times))]
+    options = {
+        "--early": transport.costs_us(latencies_alone(model)),
+        "--page": (transport.read_page_us, transport.write_page_us, 0.0),
+        "--work": _work_us(transport),
+        "--page-work": _page_work_us(transport),
+        "--spin": (transport.wake_us,),
+    }
+    words = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
+    queue = ",".join(f"{busy:.4f}={others:.4f}" for busy, others in transport.queue)
+    return [*words, f"--queue={queue}"]
+
+
+def _work_us(transport: Transport) -> tuple[float, float, float]:
+    """Return for how long a read, a write and a flush keep the way busy; a flush is taken for a write without bytes."""
+    write = 1e6 / transport.write_iops
+    return 1e6 / transport.read_iops, write, write
+
+
+def _page_work_us(transport: Transport) -> tuple[float, float, float]:
+    """Return for how much longer each further page of a read, a write and a flush does."""
+    rates = transport.read_rate, transport.write_rate, math.inf
+    pages = SEQUENTIAL // PAGE - 1
+    busy = zip(rates, _work_us(transport), strict=True)
+    read, write, _ = (max(0.0, (1e6 * SEQUENTIAL / rate - first) / pages) for rate, first in busy)
+    return read, write, 0.0

@@ -35,6 +35,7 @@ class Transport:
     `wake_us` is how much later than asked for a sleeping program goes on: the last part of a wait it must not sleep.
     `slept_us` is what else comes on top of a latency after a wait of WAIT_US and more.
     `read_page_us` and `write_page_us` come on top for each 4 KiB more of a larger request.
+    `queue` says what comes on top under load: at which share of the highest rate a request waits for how many others.
     """
 
     read_us: float
@@ -48,6 +49,7 @@ class Transport:
     write_rate: float
     read_page_us: float = 0.0
     write_page_us: float = 0.0
+    queue: tuple[tuple[float, float], ...] = ()
 
     def costs_us(self, alone: "Latencies") -> "Latencies":
         """Return what the way adds to the latencies of a device, which answers early by as much."""
@@ -85,7 +87,7 @@ def read_transport() -> Transport | None:
         return None  # measured anew
     known = content["transport"]
     holds = content["machine"] == _machine() and set(known) == {field.name for field in fields(Transport)}
-    return Transport(**known) if holds else None
+    return Transport(**known | {"queue": tuple(map(tuple, known["queue"]))}) if holds else None
 
 
 def write_transport(transport: Transport) -> None:

@@ -1,0 +1,77 @@
+#include "way.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+/* Long enough for tens of requests at the rates that matter, short enough to follow a load that changes. */
+#define MEMORY_NS 4e6
+
+/* Read a number that ends with `end`; returns what follows it, NULL when it is none. */
+static const char *read_number(const char *text, char end, double *number) {
+    char *rest;
+    errno = 0;
+    *number = strtod(text, &rest);
+    if (rest == text || errno || !isfinite(*number) || *number < 0 || (*rest && *rest != end))
+        return NULL;
+    return *rest ? rest + 1 : rest;
+}
+
+static const char *set_operations(double *values, const char *numbers) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        const char *rest = read_number(numbers, ',', &values[op]);
+        if (!rest || (*rest == 0) != (op == OP_COUNT - 1))
+            return "expected nanoseconds of reads, writes and flushes";
+        numbers = rest;
+    }
+    return NULL;
+}
+
+static const char *set_queue(struct way *w, const char *numbers) {
+    for (w->loads = 0; *numbers; w->loads++) {
+        if (w->loads == MOST_LOADS)
+            return "expected fewer loads";
+        numbers = read_number(numbers, '=', &w->busy[w->loads]);
+        if (numbers)
+            numbers = read_number(numbers, ',', &w->others[w->loads]);
+        if (!numbers || w->busy[w->loads] <= (w->loads ? w->busy[w->loads - 1] : 0))
+            return "expected BUSY=OTHERS,... with ascending shares of busy time";
+    }
+    return NULL;
+}
+
+const char *way_set(struct way *w, const char *name, const char *numbers) {
+    if (!strcmp(name, "queue"))
+        return set_queue(w, numbers);
+    if (!strcmp(name, "early"))
+        return set_operations(w->alone, numbers);
+    if (!strcmp(name, "page"))
+        return set_operations(w->page, numbers);
+    if (!strcmp(name, "work"))
+        return set_operations(w->work, numbers);
+    return set_operations(w->page_work, numbers);
+}
+
+/* Straight lines between what was measured, from nothing at an idle way on; beyond the last load nothing is known. */
+static double wait_for(const struct way *w, double busy) {
+    double left = 0, low = 0;
+    for (int i = 0; i < w->loads; i++) {
+        if (busy <= w->busy[i])
+            return low + (w->others[i] - low) * (busy - left) / (w->busy[i] - left);
+        left = w->busy[i];
+        low = w->others[i];
+    }
+    return low;
+}
+
+uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length) {
+    double pages = length > PAGE ? (double)((length - 1) / PAGE) : 0;
+    double fading = exp(-(double)(now - w->last) / MEMORY_NS);
+    w->last = now;
+    w->recent_work = w->recent_work * fading + w->work[op] + pages * w->page_work[op];
+    w->recent_requests = w->recent_requests * fading + 1;
+    double waited = wait_for(w, w->recent_work / MEMORY_NS) * w->recent_work / w->recent_requests;
+    return (uint64_t)(w->alone[op] + pages * w->page[op] + waited);
+}
