@@ -26,6 +26,7 @@ TINY = replace(
     window_ms=50,
     repeats=1,
     requests=1,
+    read_requests=1,
     replay_ms=300,
     finer_depths=1,
 )

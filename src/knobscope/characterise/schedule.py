@@ -20,6 +20,7 @@ class Schedule:
     window_ms: int
     repeats: int
     requests: int  # fewest of a window, so that the median means something
+    read_requests: int  # fewest random reads at a depth where a slow device gets one window: rates are compared there
     replay_ms: int  # longest time for the list of durable writes
     finer_depths: int  # depths that are measured between two others, to find the one that saturates
 
@@ -53,6 +54,7 @@ QUICK = Schedule(
     window_ms=200,
     repeats=2,
     requests=60,
+    read_requests=60,
     replay_ms=4000,
     finer_depths=2,
 )
@@ -68,6 +70,7 @@ FULL = Schedule(
     window_ms=200,
     repeats=3,
     requests=200,
+    read_requests=1000,
     replay_ms=10_000,
     finer_depths=4,
 )

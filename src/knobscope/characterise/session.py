@@ -23,6 +23,8 @@ __all__ = ["Session"]
 
 #: No window takes longer than this, however slow the device.
 _LONGEST_MS = 2500
+#: Nor does one of random reads at a depth, of which a slow device gets only one.
+_LONGEST_READS_MS = 10_000
 _ALONE = Point("queue_depth", "randread", PAGE, 1)
 #: Writes of the list: many for a fast device, which has done them before the time is over; few that fill no cache.
 _DURABLE_REPEATS, _PLAIN_REPEATS = 120, 10
@@ -37,6 +39,7 @@ class Session:
         self.durable: list[TimedWrite] = []
         self.plain: list[TimedWrite] = []
         self.window_ms, self.repeats = schedule.window_ms, schedule.repeats
+        self._reads_ms = schedule.window_ms
         self._file, self._schedule = file, schedule
         points = len(schedule.reads()) + schedule.finer_depths + 2 + len(schedule.writes()) + 1
         self._countdown = Countdown(f"characterise {opened.name}", points * schedule.repeats + 2)
@@ -62,15 +65,18 @@ class Session:
         return {point: merge(windows) for point, windows in self.windows.items()}
 
     def _window(self, point: Point) -> Measured:
-        return measure_window(point, self._file, self.window_ms)
+        is_random = point.curve == "queue_depth" and point.pattern == "randread"
+        return measure_window(point, self._file, self._reads_ms if is_random else self.window_ms)
 
     def _set_pace(self) -> None:
         """Choose how long windows are, and how many: the same time in all, in fewer windows on a slow device."""
         first = measure_window(_ALONE, self._file, self._schedule.window_ms)
         wanted = 1000 * self._schedule.requests / first.iops
-        self.window_ms = round(min(max(self._schedule.window_ms, wanted), _LONGEST_MS))
+        self.window_ms = self._reads_ms = round(min(max(self._schedule.window_ms, wanted), _LONGEST_MS))
         if self.window_ms > 2 * self._schedule.window_ms:
             self.repeats = 1
+            enough = 1000 * self._schedule.read_requests / first.iops
+            self._reads_ms = round(min(max(self.window_ms, enough), _LONGEST_READS_MS))
 
     def _measure(self, points: Sequence[Point], measure: Callable[[Point], Measured]) -> None:
         """Measure points round by round, every other round backwards: drift of the machine then meets all alike."""
