@@ -56,9 +56,10 @@ test-kernels: setup ## compare the probes with ftrace in kernels of Debian's sui
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)
 	$(BIN)/python tests/kernels/boot.py .kernels .kernels/results $(CHECKS)
 
-verdicts: setup ## score the rules on modelled devices against causes found by changing the device; needs root
+VERDICTS ?= --devices nvme-consumer
+verdicts: setup ## score the rules against causes found by changing a modelled device; VERDICTS='--devices A B' takes others; needs root
 	mkdir -p results/verdicts
-	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py --json cases.json
+	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --json cases.json
 
 lint: .venv/.installed ## check style, types, layers and rules, side by side
 	@$(MAKE) --no-print-directory -j --output-sync -k $(LINTS)

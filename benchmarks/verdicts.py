@@ -1,11 +1,12 @@
 """Are the verdicts true? A DBMS on modelled devices: what rules say, against the cause that changed devices show.
 
 Run `python benchmarks/verdicts.py [--devices nvme-consumer sata-ssd-plp ...] [--repeats 3]` as root, in an empty
-folder, on an idle machine. For each device the study in `benchmarks/verdicts/DBMS.yaml` is run, with its rules. Then
+folder, on an idle machine; `make verdicts` runs it for one device. What was measured stays in the folder: a second call
+measures what is missing. For each device the study in `benchmarks/verdicts/DBMS.yaml` is run, with its rules. Then
 every swept value, mismatch or not, is measured again on the device and on what-if devices without the cost of
 flushes, without a write unit, and without any cost: that is the truth of a case. A rule is right to find something
 where the property that it blames removes half of the effect or more. Beside it stand naive rules of fixed thresholds,
-on the same runs. Cases whose truth is not clear are counted apart.
+on the same runs. Cases whose truth is not clear are counted apart. The time that a device took goes to stderr.
 
 Naive rules: 10 % slower with 10 % more of what is blamed, without noise, device or time: flushes per operation; share
 of writes that are not whole multiples of the preferred size (Drishti flags a file from 10 % of misaligned requests on);
@@ -17,6 +18,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +131,7 @@ def main() -> None:
     known: dict[str, list[tuple[bool, bool, bool]]] = {rule: [] for rule in BLAMED}
     unclear, rows = Counter[str](), []
     for file in [write_study(dbms, device) for dbms in args.dbms for device in args.devices]:
+        began = time.monotonic()
         for answer, said, naive in judge(file, args.repeats):
             case, question = answer.question.case, answer.question
             print(f"{case.device} {question.knob}={question.value}: {answer.conclusion} {said}", answer.describe())
@@ -141,6 +144,7 @@ def main() -> None:
                     unclear[rule] += 1
                 else:
                     known[rule].append((said.get(rule) == "mismatch", naive[rule], truth))
+        print(f"{file.stem}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1))
     print(f"\n{'rule':17} cases  true unclear   precision recall   naive: precision recall")

@@ -147,6 +147,46 @@ def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
     assert evidence_of(row)["q_value"] < 0.001
 
 
+@pytest.mark.parametrize(
+    ("declared", "calls", "device", "verdict", "changed_at"),
+    [
+        ("sequential", 0.05, 0.05, "mismatch", "calls"),  # what IOscope saw: a scan whose calls are random
+        (None, 0.05, 0.05, "none", None),
+        ("random", 0.05, 0.05, "none", None),
+        ("sequential", 0.05, 0.5, "mismatch", "calls"),
+        ("sequential", 0.05, 0.95, "none", None),  # on the way it is put in the order that was asked for
+        (None, 0.05, 0.95, "mismatch", "device"),
+        ("sequential", 0.95, 0.05, "mismatch", "device"),
+        ("random", 0.95, 0.05, "none", None),
+        ("random", 0.95, 0.95, "mismatch", "calls"),
+        (None, 0.95, 0.95, "none", None),
+        ("random", 0.05, 0.95, "mismatch", "device"),
+        ("sequential", 0.5, 0.05, "mismatch", "device"),
+        ("sequential", 0.5, 0.5, "none", None),
+    ],
+)
+def test_a_declared_order_replaces_that_of_the_calls(
+    make_study: Make, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
+) -> None:
+    study = make_study(uses=with_orders("customers", logical=calls, device=device), read_order=declared)
+    findings = files_of(study.judge("access_pattern"))
+    row = the_row(findings, file="customers")
+    assert (row.verdict, evidence_of(row)["changed_at"]) == (verdict, changed_at)
+    assert evidence_of(row)["declared_order"] == declared
+    assert (findings["verdict"] == "mismatch").sum() == (verdict == "mismatch"), "orders are in between, logs no data"
+
+
+def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.05, device=0.05), read_order="sequential")
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.sentence.startswith(
+        "Reads of customers with ycsb-a on nvme are asked for in order, random in system calls ("
+    )
+    assert row.sentence.endswith(
+        "in order): the DBMS itself loses the order, as where an index is read and the table lies in another order."
+    )
+
+
 def test_order_cannot_be_judged_without_system_calls(make_study: Make) -> None:
     row = the_row(make_study(calls=False).judge("access_pattern"))
     assert row.verdict == "insufficient"
@@ -187,6 +227,20 @@ def test_a_guilty_mechanism_that_was_not_tested_elsewhere_is_named(make_study: M
         "otherdb has it too, and none of its knobs was tested here: try buffer."
     )
     assert the_row(findings, dbms="simdb").verdict == "none"
+
+
+def test_a_guilty_mechanism_that_screening_alone_varied_elsewhere_is_named(make_study: Make) -> None:
+    study = make_study(
+        dbms=TWO, unswept=("buffer",), screened=("buffer", "page"), truth={("simdb", "buffer", "32"): SLOW}
+    )
+    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
+    found = evidence_of(row)
+    assert (row.verdict, found["state"]) == ("mismatch", "screened")
+    assert (found["screened_here"], found["swept_here"], found["untested_here"]) == (["buffer"], None, None)
+    assert row.sentence.endswith(
+        "otherdb has it too, and screening varied buffer here, and did not select it for the sweep, which alone would "
+        "tell."
+    )
 
 
 def test_a_guilty_mechanism_that_is_innocent_elsewhere_is_named(make_study: Make) -> None:

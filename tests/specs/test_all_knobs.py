@@ -109,6 +109,29 @@ def test_filters_choose_by_name_and_by_when_a_change_takes_effect(shelf: Path) -
     assert {knobs[name].apply for name in restart.study.knobs["redis"]} == {"restart"}
 
 
+def test_knobs_of_several_dbms_are_chosen_by_mechanism(shelf: Path) -> None:
+    study = STUDY.replace("[redis]", "[redis, postgresql]")
+    specs = load(
+        shelf, "{all: {mechanism: [flush]}}\n  postgresql: {all: {mechanism: [flush, double_write]}}", "", study
+    )
+    for name, mechanisms in (("redis", {"flush"}), ("postgresql", {"flush", "double_write"})):
+        described = read_dbms(name)[0].knobs
+        wanted = {knob for knob, spec in described.items() if spec.mechanism in mechanisms}
+        assert set(specs.study.knobs[name]) == wanted
+        assert specs.left_out[name] == {}
+    narrower = load(shelf, "{all: {mechanism: [flush], except: [rdb-*], apply: [dynamic]}}").study.knobs["redis"]
+    assert "appendfsync" in narrower
+    assert not {"appendonly", "rdb-save-incremental-fsync"} & set(narrower)
+
+
+def test_a_mechanism_that_a_dbms_does_not_have_is_a_problem(shelf: Path) -> None:
+    found = problems_of(shelf, "{all: {mechanism: [flush, double_write]}}")
+    assert len(found) == 1
+    assert found[0].startswith(
+        "7: knobs.redis.all.mechanism.1: found 'double_write', which no knob of redis has; expected one that its knobs"
+    )
+
+
 def test_wide_ranges_come_near_the_default_and_small_ones_stay(shelf: Path) -> None:
     knobs = load(shelf, "all").dbms["redis"].knobs
     told = read_dbms("redis")[1].knobs
@@ -144,10 +167,13 @@ def test_wrong_filters_are_told_at_once(shelf: Path) -> None:
         "8: knobs.redis.all.except.0: found 'hertz'",
         "8: knobs.redis.all.names.1: found 'lazzyfree-*'",
     ]
-    found = problems_of(shelf, "\n    all: {apply: [now], mechanism: [flush]}\n    hz: {values: [0.5]}")
+    found = problems_of(
+        shelf, "\n    all: {apply: [now], mechanism: [sync], mechanisms: [flush]}\n    hz: {values: [0.5]}"
+    )
     assert [line.split(";")[0] for line in found] == [
         "8: knobs.redis.all.apply.0: found 'now'",
-        "8: knobs.redis.all.mechanism: found an unknown key",
+        "8: knobs.redis.all.mechanism.0: found 'sync'",
+        "8: knobs.redis.all.mechanisms: found an unknown key",
         "9: knobs.redis.hz.values.0: found 0.5",
     ]
 

@@ -1,12 +1,14 @@
--- access_pattern: a file that is asked for in order is read or written at random on the device, or the reverse.
+-- access_pattern: what is asked for in order is read or written at random on the device or by the DBMS, or the reverse.
 -- Source: He et al. (PVLDB 16(7), 2023) watches system calls; IOscope (Saif, Nussbaum and Song, 2018)
 --        found that their order and that of the device differ by file. Fragmentation, many writers, and writing back by
 --        the kernel turn sequential into random; caching and merging turn random into sequential.
--- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility.
+-- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility (which tells the order
+--        that the workload declares, `read_order`; it counts for reads of data files).
 -- Mismatch: one side is sequential, the other random (labels of all such runs together), and the shares of what is
 --        sequential differ significantly (false discovery rate over all files). One row per file and direction.
 --        Calls that reach the device in requests at least merge_factor times as large have kept their order inside
---        these: no loss.
+--        these: no loss. Where the workload declares an order, it replaces that of the calls: calls in the other order are
+--        a mismatch as well, unless the device sees the declared one. The label decides there: a declared order has no noise.
 -- None: the order of a file is kept, or changed to neither extreme.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin; the system calls were not watched; no file is known with enough calls and requests in three runs of the
@@ -17,8 +19,16 @@ WITH judged AS (
     SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, a.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio,
         request_bytes >= getvariable('merge_factor') * call_bytes AS merged,
-        logical_pattern = 'sequential' AND device_pattern = 'random' AND NOT merged AS loses_order,
-        logical_pattern = 'random' AND device_pattern = 'sequential' AS gains_order
+        CASE WHEN op = 'read' AND role = 'data' THEN read_order END AS declared_order,
+        coalesce(declared_order, logical_pattern) AS asked_order,
+        asked_order = 'sequential' AND device_pattern <> 'sequential'
+            AND (logical_pattern = 'random' OR (device_pattern = 'random' AND NOT merged)) AS loses_order,
+        asked_order = 'random' AND device_pattern <> 'random'
+            AND 'sequential' IN (logical_pattern, device_pattern) AS gains_order,
+        CASE
+            WHEN (loses_order AND logical_pattern = 'random') OR (gains_order AND logical_pattern = 'sequential') THEN 'calls'
+            WHEN loses_order OR gains_order THEN 'device'
+        END AS changed_at
     FROM visibility v
     LEFT JOIN (
         FROM access_contrasts WHERE q_value IS NOT NULL AND 'few' NOT IN (logical_pattern, device_pattern)
@@ -44,7 +54,7 @@ SELECT
     dbms, device, workload,
     CASE
         WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN (loses_order OR gains_order) AND is_significant_share(estimate, q_value) THEN 'mismatch'
+        WHEN changed_at = 'calls' OR (changed_at = 'device' AND is_significant_share(estimate, q_value)) THEN 'mismatch'
         ELSE 'none'
     END AS verdict,
     CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(random_sequential_ratio, 0), 1) END AS penalty,
@@ -52,7 +62,7 @@ SELECT
         file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,
         logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
         device: {pattern: device_pattern, sequential_share: device_share, bytes: request_bytes},
-        difference: estimate, difference_low: low, difference_high: high, q_value: q_value, merged: merged,
+        declared_order: declared_order, changed_at: changed_at, difference: estimate, difference_low: low, difference_high: high, q_value: q_value, merged: merged,
         loses_order: loses_order, random_sequential_ratio: random_sequential_ratio, obstacle: obstacle, watched: watched
     } AS evidence
 FROM lacking

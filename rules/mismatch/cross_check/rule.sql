@@ -2,14 +2,16 @@
 --        tested or not flagged there.
 -- Source: the mechanisms of the specs; He et al. (PVLDB 16(7), 2023) found the same mechanism
 --        (double writes, page sizes, flushing) at fault in several DBMSs.
--- Needs: earlier_findings (what the other rules of the study returned), knobs (all that the specs name), effects, cases.
--- Mismatch: on the same device and workload, none of its knobs here was swept (not tested), or some were, and none was
---        flagged by a rule that blames the mechanism elsewhere (not flagged). It says where to look: it is no proof.
+-- Needs: earlier_findings (what the other rules of the study returned), knobs (all that the specs name), effects,
+--        importance (what screening varied), cases.
+-- Mismatch: on the same device and workload, none of its knobs here was varied (not tested), or screening varied some and
+--        selected none for the sweep (screened), or some were swept, and none was flagged by a rule that blames the
+--        mechanism elsewhere (not flagged). It says where to look: it is no proof.
 -- None: no mechanism was found guilty elsewhere, or it was flagged here as well.
 -- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
 --        any of its knobs here.
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
--- Cannot see: mechanisms that no spec names (`mechanism: other`).
+-- Cannot see: mechanisms that no spec names (`mechanism: other`); what `confirm`, which comes later, withdraws.
 WITH judged AS (
     SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.verdict, f.penalty, k.mechanism
     FROM earlier_findings f
@@ -36,31 +38,40 @@ suspected AS (
     GROUP BY ALL
 ),
 
+-- How far every knob of a case was looked at. A prior's ranking (without a round) is of another study.
+tried AS (
+    SELECT c.dbms, c.device, c.workload, k.mechanism, k.knob,
+        CASE
+            WHEN EXISTS (
+                FROM effects e WHERE (e.dbms, e.device, e.workload, e.knob) = (c.dbms, c.device, c.workload, k.knob)
+            ) THEN 'swept'
+            WHEN EXISTS (
+                FROM importance i
+                WHERE (i.dbms, i.device, i.workload, i.knob) = (c.dbms, c.device, c.workload, k.knob)
+                    AND i.round IS NOT NULL
+            ) THEN 'screened'
+            ELSE 'untested'
+        END AS how
+    FROM cases c
+    JOIN knobs k USING (dbms)
+),
+
 here AS (
-    SELECT s.*, k.knobs, swept, unswept, verdicts_here
+    SELECT s.*, knobs, swept, screened, untested, verdicts_here
     FROM suspected s
     JOIN (
-        SELECT dbms, mechanism, list(knob ORDER BY knob) AS knobs FROM knobs GROUP BY ALL
-    ) k USING (dbms, mechanism)
-    LEFT JOIN (
-        SELECT dbms, device, workload, mechanism, list(DISTINCT knob ORDER BY knob) AS swept
-        FROM effects GROUP BY ALL
-    ) e USING (dbms, device, workload, mechanism)
+        SELECT dbms, device, workload, mechanism, list(knob ORDER BY knob) AS knobs,
+            list(knob ORDER BY knob) FILTER (how = 'swept') AS swept,
+            list(knob ORDER BY knob) FILTER (how = 'screened') AS screened,
+            list(knob ORDER BY knob) FILTER (how = 'untested') AS untested
+        FROM tried GROUP BY ALL
+    ) USING (dbms, device, workload, mechanism)
     LEFT JOIN (
         SELECT s.dbms, s.device, s.workload, s.mechanism, list(DISTINCT j.verdict) AS verdicts_here
         FROM suspected s
         JOIN judged j
             ON (j.dbms, j.device, j.workload, j.mechanism) = (s.dbms, s.device, s.workload, s.mechanism)
             AND list_contains(s.rules, j.rule)
-        GROUP BY ALL
-    ) USING (dbms, device, workload, mechanism)
-    LEFT JOIN (
-        SELECT k.dbms, k.mechanism, c.device, c.workload, list(knob ORDER BY knob) AS unswept
-        FROM knobs k
-        JOIN cases c USING (dbms)
-        WHERE NOT EXISTS (
-            FROM effects e WHERE (e.dbms, e.device, e.workload, e.knob) = (k.dbms, c.device, c.workload, k.knob)
-        )
         GROUP BY ALL
     ) USING (dbms, device, workload, mechanism)
 ),
@@ -70,7 +81,8 @@ verdicts AS (
         CASE
             WHEN (SELECT count(DISTINCT dbms) FROM cases) = 1 THEN 'alone'
             WHEN h.mechanism IS NULL THEN 'nothing_guilty'
-            WHEN swept IS NULL THEN 'not_tested'
+            WHEN swept IS NULL AND screened IS NULL THEN 'not_tested'
+            WHEN swept IS NULL THEN 'screened'
             WHEN list_contains(verdicts_here, 'mismatch') THEN 'flagged'
             WHEN list_contains(verdicts_here, 'none') THEN 'not_flagged'
             ELSE 'not_judged'
@@ -83,12 +95,13 @@ SELECT
     dbms, device, workload,
     CASE
         WHEN state IN ('alone', 'not_judged') THEN 'insufficient'
-        WHEN state IN ('not_tested', 'not_flagged') THEN 'mismatch'
+        WHEN state IN ('not_tested', 'screened', 'not_flagged') THEN 'mismatch'
         ELSE 'none'
     END AS verdict,
     {
         state: state, mechanism: mechanism, guilty_elsewhere: elsewhere, by_rules: rules,
-        penalty_elsewhere: elsewhere_penalty, knobs_here: knobs, swept_here: swept, unswept_here: unswept
+        penalty_elsewhere: elsewhere_penalty, knobs_here: knobs, swept_here: swept, screened_here: screened,
+        untested_here: untested
     } AS evidence
 FROM verdicts
 ORDER BY ALL

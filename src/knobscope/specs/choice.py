@@ -1,6 +1,6 @@
 """Which knobs of a DBMS a study looks at, and which of their values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, GetCoreSchemaH
 from pydantic_core import CoreSchema, core_schema
 
 from knobscope.specs.base import Misfit, SpecModel, Value
-from knobscope.specs.knob import check_range, find_repeated
+from knobscope.specs.knob import Knob, Mechanism, check_range, find_repeated
 from knobscope.specs.writing import Apply
 
 __all__ = ["AllKnobs", "KnobChoice", "KnobGroup", "KnobSelection"]
@@ -45,6 +45,11 @@ class AllKnobs(SpecModel):
     apply: Annotated[list[Apply], Field(min_length=1)] | None = Field(
         default=None, description="Only knobs whose changes take effect then: `[dynamic]` leaves out what needs more."
     )
+    mechanism: Annotated[list[Mechanism], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Only knobs with one of these I/O mechanisms: the same list for several DBMSs compares what each "
+        "does about it. Knobs that a catalogue alone describes have the mechanism `other`.",
+    )
     names: Annotated[list[KnobPattern], Field(min_length=1)] | None = Field(
         default=None, description="Only knobs with one of these names, in which * stands for any text."
     )
@@ -54,13 +59,17 @@ class AllKnobs(SpecModel):
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield what is listed twice."""
-        for key, listed in (("apply", self.apply), ("names", self.names), ("except", self.except_)):
+        for key, listed in self._filters().items():
             yield from find_repeated((key,), listed or [])
 
-    def wants(self, name: str, apply: Apply) -> bool:
+    def _filters(self) -> dict[str, Sequence[str] | None]:
+        return {"apply": self.apply, "mechanism": self.mechanism, "names": self.names, "except": self.except_}
+
+    def wants(self, name: str, knob: Knob) -> bool:
         """Whether a knob passes the filters."""
         return (
-            (self.apply is None or apply in self.apply)
+            (self.apply is None or knob.apply in self.apply)
+            and (self.mechanism is None or knob.mechanism in self.mechanism)
             and (self.names is None or _matches(name, self.names))
             and not _matches(name, self.except_)
         )

@@ -54,7 +54,7 @@ def spread_all(document: Document, study: Study, dbms: Dbms, specs: Path, worklo
     full = add_named_knobs(dbms, spec, catalogue.knobs)[0]
     every = {**catalogue.knobs, **full.knobs}
     named = study.knobs[dbms.name]
-    wanted = [name for name in (*full.knobs, *catalogue.knobs) if whole.wants(name, every[name].apply)]
+    wanted = [name for name in (*full.knobs, *catalogue.knobs) if whole.wants(name, every[name])]
     asked = [name for name in dict.fromkeys(wanted) if name not in named]
     reasons = {name: _explain_absence(name, dbms, full, catalogue, exclusions, workloads) for name in asked}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -104,7 +104,12 @@ def _explain_absence(
 
 
 def _check_filters(document: Document, dbms: Dbms, whole: AllKnobs, every: Mapping[str, Knob]) -> Iterator[SpecProblem]:
-    """Yield names in filters that fit no knob: they are misspelt, and would leave out or let in what nobody meant."""
+    """Yield mechanisms and names in filters that fit no knob: they would leave out or let in what nobody meant."""
+    known = sorted({knob.mechanism for knob in every.values()})
+    for index, mechanism in enumerate(whole.mechanism or []):
+        if mechanism not in known:
+            location, expected = ("knobs", dbms.name, "all", "mechanism", index), f"one that its knobs have: {known}"
+            yield document.problem(location, f"{mechanism!r}, which no knob of {dbms.name} has", expected)
     for key, patterns in (("names", whole.names or []), ("except", whole.except_)):
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(name, pattern) for name in every):

@@ -54,6 +54,12 @@ class Workload(SpecModel):
         "operations (a deadlock, a lock that could not be taken) is repeated up to nine times first, and counted.",
     )
     cold: bool = Field(default=False, description="Whether a run begins with nothing of its data in the page cache.")
+    read_order: Literal["sequential", "random"] | None = Field(
+        default=None,
+        description="The order in which it asks for the data that it reads: sequential for whole tables or for records "
+        "in the order of their key, random for single records. Rule access_pattern holds the system calls and the "
+        "device against it. Absent: neither, or a mixture.",
+    )
     parameters: dict[str, Value] = Field(default_factory=dict, description="Properties of the generator.")
     source: str | None = Field(default=None, pattern=r"^https?://", description="Where the workload was defined first.")
 
