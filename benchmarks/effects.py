@@ -92,6 +92,10 @@ def draw_blocks(
         dbms="d",
         device=device,
         workload="w",
+        run_id=[f"{device}-{number}" for number in runs.index],
+        config_id=runs["setting"].astype(str),
+        reference_id="0",
+        beside=None,
     ).assign(throughput_ops=np.exp(level + truth + noise(runs, rng)))
 
 

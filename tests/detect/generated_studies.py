@@ -47,8 +47,18 @@ KNOBS: dict[str, dict[str, Any]] = {
     },
     "limit": {"type": "integer", "range": [1, 100], "default": 50, "expect": "faster", "mechanism": "throttle"},
     "workers": {"type": "integer", "range": [1, 64], "default": 2, "expect": "faster", "mechanism": "io_workers"},
+    "window": {
+        "type": "integer",
+        "range": [1, 64],
+        "unit": "kB",
+        "default": 8,
+        "expect": "faster",
+        "mechanism": "prefetch",
+        "when": "ahead",
+    },
+    "flusher": {"type": "boolean", "default": False, "mechanism": "flush", "when": "sync == 'none'"},
 }
-SPECIAL = ("limit", "workers")  # only in studies that name them
+SPECIAL = ("limit", "workers", "window", "flusher")  # only in studies that name them
 CHOICES: dict[str, dict[str, Any] | None] = {
     "page": {"values": [1, 4, 16]},
     "buffer": {"values": [2, 8, 32]},
@@ -57,6 +67,8 @@ CHOICES: dict[str, dict[str, Any] | None] = {
     "pause": {"values": [0, 10, 100]},
     "limit": {"values": [5, 100]},
     "workers": {"values": [8]},
+    "window": {"values": [2, 32]},
+    "flusher": None,
 }
 
 
@@ -125,11 +137,14 @@ class StudyMaker:
     knobs: Sequence[str] = tuple(name for name in KNOBS if name not in SPECIAL)
     dbms: Sequence[str] = ("simdb",)
     unswept: Sequence[str] = ()  # knobs that all DBMSs but the first have, and the study does not vary there
+    screened: Sequence[str] = ()  # knobs that screening varied in all DBMSs, and selected none of
+    read_order: str | None = None  # that the workload declares
     uses: Sequence[Use] = USES
     calls: bool = True  # whether system calls were watched
     interference: float = 0.0  # natural-log ratio of read latency, while writing against not
     read_us: float = 200.0
     pauses: bool = True  # whether there are moments without writes
+    threads: int = 2  # of the client
 
     def knobs_of(self, dbms: str) -> list[str]:
         """Return the knobs that the study varies in a DBMS."""
@@ -156,7 +171,8 @@ class StudyMaker:
             spec = {"name": device, "description": device, "tier": TIERS[device][0], "path": "results"}
             self._write(f"devices/{device}", {**spec, "dedicated": self.dedicated})
         workload = {"name": "ycsb-a", "generator": "ycsb", "class": "write", "records": 100, "parameters": {}}
-        self._write("workloads/ycsb-a", workload)
+        workload["threads"] = self.threads
+        self._write("workloads/ycsb-a", workload | ({"read_order": self.read_order} if self.read_order else {}))
         self._write(
             "studies/sim",
             {
@@ -193,7 +209,19 @@ class StudyMaker:
             devices.append(results / "devices" / f"{device}.json")
             devices[-1].parent.mkdir(exist_ok=True)
             write_sealed(devices[-1], self._profile(device))
-        return StudyFiles([results], [results / "plan.parquet"], [], devices)
+        fits = [self._write_fit(results / str(case) / "fit/0.json") for case in specs.cases if self.screened]
+        return StudyFiles([results], [results / "plan.parquet"], fits, devices)
+
+    def _write_fit(self, path: Path) -> Path:
+        """Write what a round of screening would have said, had it found nothing above noise."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        knob = {"rank_low": 1, "rank_high": len(self.screened), "importance": 0.0, "permutation": 0.0}
+        knob |= {"above_noise": False, "selected": False}
+        fit = {"stopped": True, "reason": "", "runs": 20, "model": "anova", "terms": [], "r2_splits": [0.1]}
+        fit |= {"points": [], "holdout_r2": 0.1, "trustworthy": False, "reason_trust": "", "fitted": None}
+        ranked = [{"knob": name, "rank": rank, **knob} for rank, name in enumerate(self.screened, 1)]
+        write_sealed(path, {**fit, "importance": ranked, "stable_rounds": 0})
+        return path
 
     def _profile(self, device: str) -> dict[str, Any]:
         tier, rank = TIERS[device]

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from generated_studies import Study
 
-from knobscope.detect import VIEWS, StudyFiles, build_database, write_findings
+from knobscope.detect import VIEWS, StudyFiles, build_database, create_schema, write_findings
 from knobscope.errors import UserError
 from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_table
@@ -59,15 +59,18 @@ def test_knob_values_are_words_of_the_specs(make_study: Make) -> None:
     assert set(changes.loc[changes["knob"] == "page", "baseline"]) == {"4"}
 
 
-def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_none(
-    make_study: Make, tmp_path: Path
-) -> None:
-    study = in_own_file(make_study(), tmp_path)
-    with duckdb.connect(str(study.database)) as connection:
+def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_none(make_study: Make) -> None:
+    database = make_study().database
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        connection.execute(f"ATTACH '{database}' AS study (READ_ONLY)")
+        for table in ("runs", "io_profile"):
+            connection.execute(f"INSERT INTO {table} FROM study.{table}")
         first, second = (row[0] for row in connection.execute("SELECT run_id FROM runs LIMIT 2").fetchall())
         connection.execute("UPDATE io_profile SET aligned_requests = NULL WHERE run_id = ?", [first])
         connection.execute("DELETE FROM io_profile WHERE run_id = ?", [second])
-    rows = study.query("SELECT run_id, writes_per_op, unaligned_writes_per_op FROM run_metrics").set_index("run_id")
+        rows = connection.execute("SELECT run_id, writes_per_op, unaligned_writes_per_op FROM run_metrics").df()
+    rows = rows.set_index("run_id")
     assert rows.loc[first, "writes_per_op"] > 1
     assert math.isnan(rows.loc[first, "unaligned_writes_per_op"])
     assert rows.loc[second].tolist() == [0.0, 0.0]

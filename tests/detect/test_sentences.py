@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable
 
-import duckdb
 import pandas as pd
 import pytest
 from generated_studies import Study, Truth, Use
@@ -53,15 +52,8 @@ def test_no_sentence_leaves_the_range_of_a_share_or_repeats_a_number(make_study:
                     assert all(value[name] is None or value[name] >= 0 for name in ("before", "after"))
 
 
-def leave_one_client(study: Study) -> None:
-    with duckdb.connect(str(study.database)) as connection:
-        connection.execute("UPDATE cases SET threads = 1")
-
-
 def test_one_client_thread_tells_nothing_of_parallelism(make_study: Make) -> None:
-    study = make_study(depth_one=0.87, seed=11)
-    leave_one_client(study)
-    (row,) = study.judge("io_parallelism").itertuples()
+    (row,) = make_study(depth_one=0.87, seed=11, threads=1).judge("io_parallelism").itertuples()
     assert row.verdict == "insufficient"
     assert "its one client thread waits for each of its operations" in row.sentence
     assert "in flight for 87 % of the busy time" in row.sentence
@@ -71,10 +63,9 @@ def test_one_client_thread_tells_nothing_of_parallelism(make_study: Make) -> Non
 def test_one_client_thread_is_no_fault_of_a_default_configuration(
     make_study: Make, flushes: float, verdict: str
 ) -> None:
-    study = make_study(write_iops=40000.0, flushes=flushes)
-    assert set(study.judge("default_profile")["verdict"]) == {"mismatch"}
-    leave_one_client(study)
-    (row,) = study.judge("default_profile").itertuples()
+    made = {"write_iops": 40000.0, "flushes": flushes}
+    assert set(make_study(**made).judge("default_profile")["verdict"]) == {"mismatch"}
+    (row,) = make_study(**made, threads=1).judge("default_profile").itertuples()
     assert row.verdict == verdict, row.sentence
     assert ("one client thread asks for no more" in row.sentence) == (verdict == "insufficient")
 

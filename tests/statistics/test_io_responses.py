@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import f, norm, rankdata
 
 from knobscope.statistics.io_responses import compare_with_marks, find_io_related
 
@@ -83,3 +84,29 @@ def test_precision_and_recall_against_marks() -> None:
     assert (compared.missed, compared.unexpected) == (["c"], ["b"])
     nothing = compare_with_marks({"a": False}, {"a": False})
     assert (nothing.precision, nothing.recall) == (None, None)
+
+
+def test_beside_a_knob_that_explains_everything_no_other_is_related() -> None:
+    runs = draw(1)
+    runs["writes"] = runs["k0"].astype(float)
+    assert related(find_io_related(runs, KNOBS, ["writes"], 0.05)) == {("k0", "writes")}
+
+
+def test_tests_are_those_of_least_squares_beside_the_knobs_that_were_found() -> None:
+    runs = draw(2, 90)
+    runs["writes"] *= np.exp(2 * (runs["k0"] == "1") + 2 * (runs["k1"] == "2"))
+    found = find_io_related(runs, KNOBS, ["writes"], 0.05).set_index("knob")
+    assert related(found.reset_index()) == {("k0", "writes"), ("k1", "writes")}
+    scores = norm.ppf((rankdata(runs["writes"]) - 0.375) / (len(runs) + 0.25))
+
+    def left(*knobs: str) -> float:
+        dummies = pd.get_dummies(runs[list(knobs)], drop_first=True).to_numpy(float)
+        matrix = np.column_stack([np.ones(len(runs)), dummies])
+        return float(np.sum((scores - matrix @ np.linalg.lstsq(matrix, scores)[0]) ** 2))
+
+    for knob, beside in (("k0", ["k1"]), ("k7", ["k0", "k1"])):
+        full = left(*beside, knob)
+        gain = left(*beside) - full
+        p = f.sf(gain / 2 / (full / (len(runs) - 1 - 2 * len(beside) - 2)), 2, len(runs) - 1 - 2 * len(beside) - 2)
+        assert found.loc[knob, "explained_share"] == pytest.approx(gain / np.sum((scores - scores.mean()) ** 2))
+        assert found.loc[knob, "p_value"] == pytest.approx(p)

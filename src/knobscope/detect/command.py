@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from knobscope.detect.database import StudyFiles, build_database, describe_database, whole_database, write_findings
+from knobscope.detect.database import StudyFiles, build_database, whole_database, write_findings
 from knobscope.detect.rules import run_rules
 from knobscope.specs import VERDICTS, load_study
 from knobscope.specs.arguments import add_study_arguments
@@ -23,8 +23,7 @@ def _run(args: argparse.Namespace) -> int:
         build_database(StudyFiles(args.runs, args.plans, args.fits, args.devices), specs, part)
         with duckdb.connect(str(part), read_only=True) as connection:
             findings = run_rules(connection, specs)
-        write_findings(part, findings)
-        describe_database(part)
+        write_findings(part, findings, describe=True)
     print("\n".join(describe_findings(findings)), file=sys.stderr)
     return 0
 

@@ -17,13 +17,13 @@ from knobscope.detect.io_related import add_io_related
 from knobscope.detect.order import level_text
 from knobscope.detect.setup import setup_rows
 from knobscope.detect.tuning import add_tuned
-from knobscope.detect.views import MACROS, TABLE_MACROS, VIEWS
+from knobscope.detect.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 from knobscope.errors import UserError
 from knobscope.plan import list_left_out
 from knobscope.specs import StudySpecs
 from knobscope.statistics.drift import rank_drift
 from knobscope.storage import read_sealed, whole_file
-from knobscope.tables import TABLES
+from knobscope.tables import TABLES, insert_rows
 from knobscope.tables.reference import define_tables, describe_tables
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ __all__ = [
     "StudyFiles",
     "build_database",
     "create_schema",
-    "describe_database",
-    "insert_rows",
     "read_findings",
     "whole_database",
     "withdraw",
@@ -69,7 +67,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
 
     with whole_database(out) as part, duckdb.connect(str(part)) as connection:
         connection.begin()  # one transaction: else each of the hundreds of statements waits for the disk
-        create_schema(connection)
+        connection.execute(";".join(_define_schema()))
         _add_runs(connection, files.runs)
         _add_plans(connection, files.plans)
         set_aside_runs(connection)
@@ -80,7 +78,9 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         insert_rows(connection, "setup", setup_rows(specs))
         for case in specs.cases:
             insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
+        _store_views(connection, RUN_VIEWS)
         add_effects(connection, specs)
+        _store_views(connection, BLOCK_VIEWS)
         add_frame(connection, "level_contrasts", contrast_levels(connection))
         add_io_related(connection, specs.study.thresholds.fdr)
         add_tuned(connection)
@@ -100,33 +100,36 @@ def whole_database(out: Path) -> Iterator[Path]:
 
 def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create all tables, macros and views of a study's database, empty."""
-    statements = [
-        *define_tables(),
-        *(f"CREATE MACRO {signature} AS ({body})" for signature, body in MACROS.items()),
-        *(f"CREATE MACRO {signature} AS TABLE {body}" for signature, body in TABLE_MACROS.items()),
-        *(f"CREATE VIEW {name} AS {query}" for name, query in VIEWS.items()),
-    ]
-    connection.execute(";".join(statements))  # one call takes half the time of many
+    views = (f"CREATE VIEW {name} AS {query}" for name, query in VIEWS.items())
+    connection.execute(";".join([*_define_schema(), *views]))  # one call takes half the time of many
 
 
-def describe_database(database: Path) -> None:
-    """Write the meaning of all tables and columns into a study's database, for those who open it themselves."""
-    import duckdb
-
-    with duckdb.connect(str(database)) as connection:
-        connection.begin()
-        connection.execute(";".join(describe_tables()))
-        connection.commit()
+def _define_schema() -> Iterator[str]:
+    """Yield the statements that make the tables and macros."""
+    yield from define_tables()
+    yield from (f"CREATE MACRO {signature} AS ({body})" for signature, body in MACROS.items())
+    yield from (f"CREATE MACRO {signature} AS TABLE {body}" for signature, body in TABLE_MACROS.items())
 
 
-def write_findings(database: Path, findings: Iterable[dict[str, Any]]) -> None:
-    """Replace the findings of a study's database, all or none; rows have the columns of the table."""
+def _store_views(connection: "duckdb.DuckDBPyConnection", views: Mapping[str, str]) -> None:
+    """Make views of the study's database, most of them as tables: what they ask must be there, and change no more."""
+    for name, query in views.items():
+        connection.execute(f"CREATE {'VIEW' if name in OPEN_VIEWS else 'TABLE'} {name} AS {query}")
+
+
+def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, describe: bool = False) -> None:
+    """Replace the findings of a study's database, all or none; rows have the columns of the table.
+
+    `describe` writes also the meaning of all tables and columns, for those who open the database themselves.
+    """
     import duckdb
 
     with duckdb.connect(str(database)) as connection:
         connection.begin()
         connection.execute("DELETE FROM findings")
         insert_rows(connection, "findings", findings)
+        if describe:
+            connection.execute(";".join(describe_tables()))
         connection.commit()
 
 
@@ -229,6 +232,7 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
             "workload": case.workload,
             "workload_class": specs.workloads[case.workload].class_,
             "threads": specs.workloads[case.workload].threads,
+            "read_order": specs.workloads[case.workload].read_order,
             "dedicated": specs.devices[case.device].is_dedicated,
         }
         for case in specs.cases
@@ -247,12 +251,3 @@ def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
         for name, dbms in specs.dbms.items()
         for knob, spec in dbms.knobs.items()
     ]
-
-
-def insert_rows(connection: "duckdb.DuckDBPyConnection", table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert the columns that the table has; what else a JSON file holds is not for the database."""
-    columns = TABLES[table]
-    values = [[row.get(column) for column in columns] for row in rows]
-    if values:
-        marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608

@@ -52,11 +52,7 @@ def set_aside_runs(connection: "duckdb.DuckDBPyConnection") -> None:
     import pandas as pd
 
     runs = connection.execute(_RUNS).df()
-    intervals = connection.execute(_INTERVALS).df()
-    series = {
-        run: Series(rows["t_s"].to_numpy(float), rows[["ops", "latency_p95_us", "latency_p99_us"]].to_numpy(float))
-        for run, rows in intervals.groupby("run_id", sort=False)
-    }
+    series = _read_series(connection)
     found: dict[str, tuple[str, str | None, str]] = {
         run: ("copied", twin, reason) for run, twin, reason in find_copied_runs(runs, series)
     }
@@ -72,6 +68,16 @@ def set_aside_runs(connection: "duckdb.DuckDBPyConnection") -> None:
         "UPDATE runs SET status = 'invalid', reason = found.reason FROM found WHERE found.run_id = runs.run_id"
     )
     connection.unregister("found")
+
+
+def _read_series(connection: "duckdb.DuckDBPyConnection") -> dict[str, Series]:
+    """Return the intervals of all runs that have some; slices of two arrays, as there may be tens of thousands."""
+    intervals = connection.execute(_INTERVALS).df()
+    names = intervals["run_id"].to_numpy(object)
+    begins = np.flatnonzero(np.r_[True, names[1:] != names[:-1]]) if len(names) else np.zeros(0, np.int64)
+    times = np.split(intervals["t_s"].to_numpy(float), begins[1:])
+    figures = np.split(intervals[["ops", "latency_p95_us", "latency_p99_us"]].to_numpy(float), begins[1:])
+    return {name: Series(*of_run) for name, *of_run in zip(names[begins], times, figures, strict=len(begins) > 0)}
 
 
 def find_copied_runs(runs: "pd.DataFrame", series: dict[str, Series]) -> Iterator[tuple[str, str, str]]:

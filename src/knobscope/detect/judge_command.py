@@ -5,12 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from knobscope.detect.database import create_schema, insert_rows
+from knobscope.detect.database import create_schema
 from knobscope.detect.rules import run_rules
 from knobscope.errors import UserError
 from knobscope.specs import Rule, StudySpecs, read_shipped_rule
 from knobscope.specs.study import Study
 from knobscope.storage import read_sealed
+from knobscope.tables import insert_rows
 
 __all__ = ["add_parser", "judge_profile"]
 

@@ -14,7 +14,7 @@ from knobscope.errors import UserError
 from knobscope.sentences import Sentences
 from knobscope.specs import VERDICTS, Rule, StudySpecs
 from knobscope.specs.source import show_path
-from knobscope.tables import TABLES
+from knobscope.tables import TABLES, insert_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +30,8 @@ RULE_COLUMNS = {
     if name not in ("rule", "cause", "sentence", "confirmed", "confirmation")
 }
 _REQUIRED = ("dbms", "device", "workload", "verdict")
+#: What tells a swept value.
+_SWEPT = ("dbms", "device", "workload", "knob", "value")
 #: What a finding has before anybody tests its cause.
 _UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
 
@@ -39,6 +41,8 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> lis
 
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose.
 
+    Where a value was compared beside a change of other knobs, evidence `beside` says which (knob -> value).
+
     Rules that judge what others found run after those, whatever their order. The connection can reach no files
     afterwards. Raises UserError for a rule that needs a table that is not there, is no valid query, or returns
     something else than findings.
@@ -46,13 +50,15 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> lis
     connection.execute("SET enable_external_access = false")
     for name, value in specs.thresholds.items():
         connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
-    columns = ", ".join(f'"{name}" {kind}' for name, kind in TABLES["findings"].items())
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE earlier_findings ({columns})")
-    sentences = Sentences(specs.dbms)
+    connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings LIMIT 0")
+    tables = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    sentences, besides = Sentences(specs.dbms), _read_besides(connection)
     findings: dict[str, list[Row]] = {}
     for rule in sorted(specs.rules.values(), key=lambda rule: rule.about.reads_findings):
-        findings[rule.name] = rows = sorted(_run_rule(connection, rule), key=_order)
+        findings[rule.name] = rows = sorted(_run_rule(connection, rule, tables), key=_order)
         for row in rows:
+            if (beside := besides.get(tuple(row[name] for name in _SWEPT))) is not None:
+                row["evidence"]["beside"] = beside
             sentence = sentences.say(rule, row)
             if _is_throttle(specs, row) and row["verdict"] == "mismatch":
                 row.update(verdict="none", penalty=None)
@@ -60,11 +66,15 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> lis
             cause = rule.about.cause.factor if rule.about.cause else None
             row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
             row.update(_UNCONFIRMED)
-        for row in rows:
-            marks = ", ".join("?" * len(TABLES["findings"]))
-            values = [row[name] for name in TABLES["findings"]]
-            connection.execute(f"INSERT INTO earlier_findings VALUES ({marks})", values)  # noqa: S608
+        insert_rows(connection, "findings", rows, into="earlier_findings")
     return [row for name in specs.rules for row in findings[name]]
+
+
+def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], dict[str, str]]:
+    """Return what other knobs are changed to where a value was measured, for values of which that is so."""
+    names = ", ".join(_SWEPT)
+    rows = connection.execute(f"SELECT DISTINCT {names}, beside FROM effects WHERE beside IS NOT NULL")  # noqa: S608
+    return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
 
 
 def _is_throttle(specs: StudySpecs, row: Row) -> bool:
@@ -81,11 +91,11 @@ def _order(row: Row) -> tuple[Any, ...]:
     return (VERDICTS.index(row["verdict"]), penalty, *names)
 
 
-def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule) -> list[Row]:
+def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[str]) -> list[Row]:
     """Return what the query of a rule returns, with all columns and the evidence decoded."""
     import duckdb
 
-    _check_needs(connection, rule)
+    _check_needs(rule, tables)
     path = show_path(rule.query_file)
     try:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {rule.query_file.read_text(encoding='utf-8')}")
@@ -117,9 +127,8 @@ def _known(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _check_needs(connection: "duckdb.DuckDBPyConnection", rule: Rule) -> None:
-    have = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+def _check_needs(rule: Rule, tables: set[str]) -> None:
     for name in rule.about.needs:
-        if name not in have:
-            expected = ", ".join(sorted(have - {"returned"}))
+        if name not in tables:
+            expected = ", ".join(sorted(tables))
             raise UserError(f"{show_path(rule.about_file)}: needs: found {name!r}; expected one of {expected}")

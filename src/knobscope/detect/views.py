@@ -1,9 +1,14 @@
-"""Views and macros of a study's database, for mismatch rules and for people who query it."""
+"""Views and macros of a study's database, for mismatch rules and for people who query it.
 
-__all__ = ["MACROS", "TABLE_MACROS", "VIEWS"]
+A study's file holds the rows of most views as tables, calculated once: each rule, section of the report and query would
+else go through all views below the one that it names. `OPEN_VIEWS` stay views: they show rows of `runs` as they are.
+"""
 
-#: Created in this order. Facts of the block layer come only from runs that BPF watched without losing events.
-VIEWS: dict[str, str] = {
+__all__ = ["BLOCK_VIEWS", "MACROS", "OPEN_VIEWS", "RUN_VIEWS", "TABLE_MACROS", "VIEWS"]
+
+#: Of what was measured; created in this order. Facts of the block layer come only from runs that BPF watched without
+#: losing events.
+RUN_VIEWS: dict[str, str] = {
     "ok_runs": "SELECT * FROM runs WHERE status = 'ok'",
     # Where a device has no profile, its tier is the one its runs name, and it has no rank.
     "device_tiers": """
@@ -11,42 +16,59 @@ VIEWS: dict[str, str] = {
         FROM (SELECT DISTINCT device, tier FROM runs) r FULL JOIN device_profile p USING (device)
         GROUP BY device
     """,
-    # Configurations that differ from the sentinel of their block in exactly one knob.
+    # Configurations that differ in exactly one knob from what they are compared with (`reference_id`): the sentinel of
+    # their block or, where they change more knobs (`beside`), another configuration of the sweep in which that knob has
+    # its default. A value of a knob is compared once in a case: with the sentinel, if that was measured.
     "single_changes": """
         WITH sentinels AS (SELECT DISTINCT block_id, config_id AS sentinel_id FROM runs WHERE is_sentinel),
         pairs AS (
-            SELECT DISTINCT config_id, sentinel_id
+            SELECT DISTINCT dbms, device, workload, config_id, sentinel_id
             FROM runs JOIN sentinels USING (block_id)
             WHERE phase = 'sweep' AND NOT is_sentinel
+        ), changes AS (
+            SELECT p.*, v.knob, v.value, b.value AS baseline
+            FROM pairs p
+            JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) v USING (config_id)
+            LEFT JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) b
+                ON b.config_id = sentinel_id AND b.knob = v.knob
+            WHERE v.value IS DISTINCT FROM b.value
+        ), configurations AS (
+            SELECT dbms, device, workload, config_id, sentinel_id,
+                list({knob: knob, value: value} ORDER BY knob) AS changed
+            FROM changes GROUP BY ALL
+        ), others AS (
+            SELECT c.*, [one FOR one IN changed IF one.knob <> c.knob] AS rest
+            FROM changes c JOIN configurations USING (dbms, device, workload, config_id, sentinel_id)
         )
-        SELECT config_id, sentinel_id, any_value(v.knob) AS knob, any_value(v.value) AS value,
-            any_value(b.value) AS baseline
-        FROM pairs
-        JOIN knob_values v USING (config_id)
-        LEFT JOIN knob_values b ON b.config_id = sentinel_id AND b.knob = v.knob
-        WHERE v.value IS DISTINCT FROM b.value
-        GROUP BY config_id, sentinel_id
-        HAVING count(*) = 1
+        SELECT o.* EXCLUDE (rest),
+            coalesce(r.config_id, o.sentinel_id) AS reference_id,
+            CASE WHEN len(rest) > 0 THEN to_json(map_from_entries(rest))::VARCHAR END AS beside
+        FROM others o
+        LEFT JOIN configurations r
+            ON (r.dbms, r.device, r.workload, r.sentinel_id) = (o.dbms, o.device, o.workload, o.sentinel_id)
+            AND r.changed = rest
+        WHERE len(rest) = 0 OR r.config_id IS NOT NULL
+        QUALIFY row_number() OVER (
+            PARTITION BY o.dbms, o.device, o.workload, o.sentinel_id, knob, value ORDER BY len(rest), o.config_id
+        ) = 1
     """,
-    # All runs of the one-at-a-time round, of any status; knob, value and baseline are NULL for the sentinel.
+    # All runs of the one-at-a-time round, of any status; knob, value and baseline are NULL for the sentinel, and for
+    # what is there only to be compared with.
     "sweep_runs": """
         WITH sentinels AS (SELECT DISTINCT block_id, config_id AS sentinel_id FROM runs WHERE is_sentinel)
-        SELECT r.*, knob, value, baseline
+        SELECT r.*, knob, value, baseline, reference_id, beside
         FROM runs r
         LEFT JOIN sentinels s USING (block_id)
-        LEFT JOIN single_changes c ON c.config_id = r.config_id AND c.sentinel_id = s.sentinel_id
-        WHERE phase = 'sweep' AND (is_sentinel OR knob IS NOT NULL)
-    """,
-    # Sessions on another level than most of their case; none where nobody can say which level is the usual one.
-    "unusual_groups": """
-        SELECT block_id, session FROM blocks b
-        WHERE other_level AND EXISTS (
-            FROM blocks o
-            WHERE (o.dbms, o.device, o.workload) = (b.dbms, b.device, b.workload)
-                AND NOT o.other_level AND o.level IS NOT NULL
+        LEFT JOIN single_changes c
+            ON (c.dbms, c.device, c.workload, c.config_id, c.sentinel_id)
+                = (r.dbms, r.device, r.workload, r.config_id, s.sentinel_id)
+        WHERE phase = 'sweep' AND (
+            is_sentinel OR knob IS NOT NULL OR r.config_id IN (SELECT reference_id FROM single_changes)
         )
     """,
-    "watched_runs": "SELECT * FROM ok_runs WHERE monitor = 'bpf' AND coalesce(lost_events, 0) = 0",
+    "watched_runs": """
+        SELECT * FROM runs WHERE status = 'ok' AND monitor = 'bpf' AND coalesce(lost_events, 0) = 0
+    """,
     "run_depths": """
         SELECT run_id,
             coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0), 0)
@@ -104,7 +126,7 @@ VIEWS: dict[str, str] = {
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,
-            s.knob, s.value, s.baseline, m.* EXCLUDE (run_id)
+            s.config_id, s.knob, s.value, s.baseline, s.reference_id, s.beside, m.* EXCLUDE (run_id)
         FROM sweep_runs s LEFT JOIN run_metrics m USING (run_id)
     """,
     # Requests by file, of runs whose events were not lost; `judged` are those whose order is known.
@@ -126,31 +148,6 @@ VIEWS: dict[str, str] = {
         SELECT *, greatest(1, coalesce(max(ratio) OVER (
             PARTITION BY dbms, device, workload, space, seed ORDER BY trial), 1)) AS best_ratio
         FROM judged
-    """,
-    # The runs behind a finding, successful ones of the sweep: those with the value of a knob (side `value`) and those
-    # of the default configuration in the same blocks (side `default`). A finding without a knob is about all of the
-    # latter, but for those of sessions on another level. What is left out of the effects is left out here, too.
-    "runs_behind": """
-        WITH compared AS (
-            SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
-            FROM sweep_runs r
-            WHERE status = 'ok' AND NOT EXISTS (
-                FROM blocks b
-                WHERE b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session AND treatment = 'dropped'
-            )
-        ), changed AS (
-            SELECT DISTINCT dbms, device, workload, knob, value, block_id, session FROM compared WHERE NOT is_sentinel
-        )
-        SELECT dbms, device, workload, knob, value, 'value' AS side, run_id, watched FROM compared WHERE NOT is_sentinel
-        UNION ALL
-        SELECT c.dbms, c.device, c.workload, c.knob, c.value, 'default', r.run_id, r.watched
-        FROM changed c JOIN compared r ON r.block_id = c.block_id AND r.session IS NOT DISTINCT FROM c.session
-        WHERE r.is_sentinel
-        UNION ALL
-        SELECT dbms, device, workload, NULL, NULL, 'default', run_id, watched FROM compared c
-        WHERE is_sentinel AND NOT EXISTS (
-            FROM unusual_groups u WHERE u.block_id = c.block_id AND u.session IS NOT DISTINCT FROM c.session
-        )
     """,
     # What the block layer can tell of a case. `obstacle`: a code for why nothing can be concluded from it, else NULL;
     # `watched`: how many runs there are, were watched, lost events, and which share of a shared device's I/O is of
@@ -178,6 +175,53 @@ VIEWS: dict[str, str] = {
         FROM counted
     """,
 }
+
+#: Those that ask table `blocks`, too, which comes with the effects.
+BLOCK_VIEWS: dict[str, str] = {
+    # Sessions on another level than most of their case; none where nobody can say which level is the usual one.
+    "unusual_groups": """
+        SELECT block_id, session FROM blocks b
+        WHERE other_level AND EXISTS (
+            FROM blocks o
+            WHERE (o.dbms, o.device, o.workload) = (b.dbms, b.device, b.workload)
+                AND NOT o.other_level AND o.level IS NOT NULL
+        )
+    """,
+    # The runs behind a finding, successful ones of the sweep: those with the value of a knob (side `value`) and those
+    # of what it is compared with in the same blocks (side `default`: the knob has its default there). A finding without
+    # a knob is about all runs of the default configuration, but for those of sessions on another level. What is left
+    # out of the effects is left out here, too.
+    "runs_behind": """
+        WITH compared AS (
+            SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
+            FROM sweep_runs r
+            WHERE status = 'ok' AND NOT EXISTS (
+                FROM blocks b
+                WHERE b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session AND treatment = 'dropped'
+            )
+        ), changed AS (
+            SELECT DISTINCT dbms, device, workload, knob, value, reference_id, block_id, session
+            FROM compared WHERE knob IS NOT NULL
+        ), measured AS (
+            SELECT DISTINCT run_id, block_id, session, config_id, watched FROM compared
+        )
+        SELECT dbms, device, workload, knob, value, 'value' AS side, run_id, watched
+        FROM compared WHERE knob IS NOT NULL
+        UNION ALL
+        SELECT c.dbms, c.device, c.workload, c.knob, c.value, 'default', r.run_id, r.watched
+        FROM changed c
+        JOIN measured r
+            ON r.block_id = c.block_id AND r.session IS NOT DISTINCT FROM c.session AND r.config_id = c.reference_id
+        UNION ALL
+        SELECT dbms, device, workload, NULL, NULL, 'default', run_id, watched FROM compared c
+        WHERE is_sentinel AND NOT EXISTS (
+            FROM unusual_groups u WHERE u.block_id = c.block_id AND u.session IS NOT DISTINCT FROM c.session
+        )
+    """,
+}
+
+VIEWS = {**RUN_VIEWS, **BLOCK_VIEWS}
+OPEN_VIEWS = frozenset({"ok_runs", "watched_runs", "sweep_runs"})
 
 #: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
 MACROS: dict[str, str] = {

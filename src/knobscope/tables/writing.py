@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["finite", "read_table", "require_readable", "write_table", "write_tables"]
+__all__ = ["finite", "insert_rows", "read_table", "require_readable", "write_table", "write_tables"]
 
 _SELECT = "SELECT * FROM read_parquet(?, union_by_name = true)"
 
@@ -37,17 +37,40 @@ def _write_all(files: Iterable[tuple[Path, str, Iterable[Mapping[str, Any]]]]) -
 
 def _write(connection: "duckdb.DuckDBPyConnection", path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     columns = TABLES[table]
-    values: list[list[Any]] = [[] for _ in columns]
-    for row in rows:
-        if unknown := set(row) - set(columns):
+    known = list(rows)
+    for row in known:
+        if unknown := row.keys() - columns.keys():
             raise KeyError(f"table {table} has no columns {sorted(unknown)}")
-        for cells, (column, kind) in zip(values, columns.items(), strict=True):
-            cells.append(_as_text(row.get(column)) if kind == "VARCHAR" else row.get(column))
-    # A list per column is up to sixteen times as fast as rows of parameters (10,000 rows: 0.04 s and 0.6 s).
-    selected = ", ".join(f'unnest(CAST(? AS {kind}[])) AS "{name}"' for name, kind in columns.items())
+    selected, values = _select_rows(table, known)
     with whole_file(path) as part:
-        connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT {selected}", values)
+        connection.execute(f"CREATE OR REPLACE TABLE t AS {selected}", values)
         connection.execute("COPY t TO ? (FORMAT parquet)", [str(part)])
+
+
+def insert_rows(
+    connection: "duckdb.DuckDBPyConnection", table: str, rows: Iterable[Mapping[str, Any]], into: str | None = None
+) -> None:
+    """Insert rows into a table of a database, or into another one that has its columns.
+
+    Only the columns of the table are looked at: what else a JSON file holds is not for the database.
+    """
+    if known := list(rows):
+        selected, values = _select_rows(table, known)
+        connection.execute(f"INSERT INTO {into or table} {selected}", values)
+
+
+def _select_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[list[Any]]]:
+    """Return a query whose result is the rows, and its parameters: a list per column.
+
+    That is up to sixteen times as fast as rows of parameters (10,000 rows: 0.04 s and 0.6 s).
+    """
+    columns = TABLES[table]
+    selected = ", ".join(f'unnest(CAST(? AS {kind}[])) AS "{name}"' for name, kind in columns.items())
+    values = [
+        [_as_text(row.get(name)) if kind == "VARCHAR" else row.get(name) for row in rows]
+        for name, kind in columns.items()
+    ]
+    return f"SELECT {selected}", values
 
 
 def _as_text(value: Any) -> str | None:
