@@ -78,13 +78,15 @@ class SearchSpace:
         return {name: text for name, text in knobs.items() if text is not None}
 
     def complete(self, chosen: Mapping[str, Value]) -> Configuration:
-        """Return the whole configuration: chosen values, in their canonical form, beside the fixed ones."""
-        values = {name: self.dbms.knobs[name].canonical(value) for name, value in chosen.items()}
+        """Return the whole configuration: chosen values, as the DBMS takes them, beside the fixed ones."""
+        knobs = self.dbms.knobs
+        values = {name: knobs[name].settle(knobs[name].canonical(value)) for name, value in chosen.items()}
         return {**self.default, **values}
 
     def allows(self, configuration: Mapping[str, Value]) -> bool:
-        """Whether every `requires` holds."""
-        return self.space.allows(configuration)
+        """Whether every `requires` holds, and the DBMS refuses none of the values, alone or together."""
+        refused = (value in self.dbms.knobs[name].refused for name, value in configuration.items())
+        return not any(refused) and self.space.allows(configuration)
 
 
 def search_space(
@@ -105,7 +107,8 @@ def _parameter(name: str, knob: Knob, choice: KnobChoice | None, default: Value)
     if knob.range is None:
         known = list(knob.values or [False, True])
         listed = choice.values if choice is not None and choice.values is not None else known
-        return Parameter(name, knob, default, choices=tuple(value for value in known if value in [*listed, default]))
+        asked = (value for value in known if value in [*listed, default] and value not in knob.refused)
+        return Parameter(name, knob, default, choices=tuple(asked))
     if choice is not None and choice.values is not None:
         values = [knob.canonical(value) for value in [*choice.values, default]]
     else:

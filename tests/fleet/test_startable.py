@@ -83,3 +83,36 @@ def test_nothing_is_left_behind() -> None:
         assert "argument must be between" in str(trials.refuse("io-threads", 1000))
         assert {path.name for path in trials.folder.iterdir()} == {"empty", "init.log"}
     assert not trials.folder.exists()
+
+
+MARIADB_STUDY = """\
+name: mine
+description: One value that MariaDB refuses and one knob that it rounds, among others.
+dbms: [mariadb]
+devices: [memory]
+workloads: {ycsb-a: {threads: 2}}
+knobs:
+  mariadb:
+    ignore_builtin_innodb:
+    innodb_doublewrite:
+    innodb_flush_neighbors:
+    innodb_prefix_index_cluster_optimization:
+    join_buffer_size: {range: [262147, 1000003]}
+    sort_buffer_size:
+sampling: {runs_per_round: 4, max_rounds: 1, levels: 2}
+"""
+
+
+def test_a_study_with_a_deadly_value_is_bisected(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("devices", "workloads", "generators"):
+        shutil.copytree(ROOT / "specs" / kind, shelf / "specs" / kind)
+    (shelf / "specs/studies").mkdir()
+    study = shelf / "specs/studies/mine.yaml"
+    study.write_text(MARIADB_STUDY)
+    assert main(["startable", "mariadb", "--study", str(study), "--root", str(shelf), "--trials", "60"]) == 0
+    (file,) = (shelf / "specs/startable").glob("mariadb-*.json")
+    found = {json.dumps(one["values"]): one for one in json.loads(file.read_text())["refused"]}
+    assert "unknown variable" in found.pop('{"ignore_builtin_innodb": true}')["words"]
+    assert found
+    assert all(one["becomes"] == one["values"]["join_buffer_size"] // 128 * 128 for one in found.values())
+    assert "that the study now draws were tried and start" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.choice import KnobChoice
 from knobscope.specs.client_host import ClientHost
-from knobscope.specs.dbms import Dbms
+from knobscope.specs.dbms import Clash, Dbms
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
@@ -43,7 +43,14 @@ from knobscope.specs.rule import (
 from knobscope.specs.rule_page import render_rules
 from knobscope.specs.schema import render_schemas, write_schemas
 from knobscope.specs.source import SpecErrors, SpecProblem
-from knobscope.specs.startable import Refusal, StartableKnob, StartableRecord, read_record
+from knobscope.specs.startable import (
+    Refusal,
+    RefusedSetting,
+    StartableKnob,
+    StartableRecord,
+    read_record,
+    refuse_settings,
+)
 from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 from knobscope.specs.writing import Moment, Writing
@@ -60,6 +67,7 @@ __all__ = [
     "WITH_DATA",
     "YCSB",
     "Case",
+    "Clash",
     "ClientHost",
     "Dbms",
     "Device",
@@ -83,6 +91,7 @@ __all__ = [
     "Program",
     "RankedKnob",
     "Refusal",
+    "RefusedSetting",
     "Rule",
     "RuleCause",
     "RuleEffect",
@@ -119,6 +128,7 @@ __all__ = [
     "read_rule",
     "read_shipped_rule",
     "read_spec",
+    "refuse_settings",
     "render_reference",
     "render_rules",
     "render_schemas",

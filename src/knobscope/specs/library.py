@@ -34,7 +34,7 @@ from knobscope.specs.prior import Prior, check_prior
 from knobscope.specs.rule import SHIPPED_RULES, Rule, read_rule, read_shipped_rule, shipped_rules
 from knobscope.specs.salvage import examine_study
 from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, load_document, show_path
-from knobscope.specs.startable import check_startable, narrow_knobs, read_records
+from knobscope.specs.startable import check_startable, narrow_knobs, read_records, refuse_settings
 from knobscope.specs.study import Study
 from knobscope.specs.validate import examine_document
 from knobscope.specs.whole import spread_all, spread_levels
@@ -305,6 +305,8 @@ def _complete(
     narrow = narrow_knobs(whole, records)
     if not problems:
         narrow = spread_levels(study, narrow, by_name, dbms.knobs)
+        found = [one for record in records.values() for one in record.refused]
+        narrow = refuse_settings(narrow, found, study.baseline.get(dbms.name, {}))
     return study, narrow, spread.left_out, problems
 
 

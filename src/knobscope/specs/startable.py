@@ -1,18 +1,18 @@
-"""Which values of numbers a server starts with, as `knobscope startable` found out; plans keep to them.
+"""Which values a server starts with, as `knobscope startable` found out; plans keep to them.
 
 A record is a file `specs/startable/DBMS-MAJOR.json`, or `DBMS-VERSION.json` for a second version with the same major
 number. All records of a DBMS count, whatever version is installed: a
 study is the same wherever it is planned.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from knobscope.specs.base import Name, SpecModel, Value
-from knobscope.specs.dbms import Dbms
+from knobscope.specs.dbms import Clash, Dbms
 from knobscope.specs.knob import Knob
 from knobscope.specs.source import Document, Location, SpecProblem, load_document, show_path
 from knobscope.specs.study import Study
@@ -20,12 +20,14 @@ from knobscope.specs.validate import validate_document
 
 __all__ = [
     "Refusal",
+    "RefusedSetting",
     "StartableKnob",
     "StartableRecord",
     "check_startable",
     "narrow_knobs",
     "read_record",
     "read_records",
+    "refuse_settings",
 ]
 
 Ends = Annotated[list[int | float], Field(min_length=2, max_length=2)]
@@ -60,6 +62,28 @@ class StartableKnob(SpecModel):
         )
 
 
+class RefusedSetting(SpecModel):
+    """The fewest values that, set together, a server refused or changed; without any one of them it did not."""
+
+    values: Annotated[dict[str, Value], Field(min_length=1)] = Field(description="The values, by knob.")
+    words: str = Field(description="What the server said, or what it made of a value.")
+    becomes: Value | None = Field(
+        default=None, description="What the server takes the value for, where it is one value that the knob can have."
+    )
+    beside: dict[str, Value] = Field(
+        default_factory=dict, description="What the study replaced in the defaults (`baseline`) when it was found."
+    )
+
+    def concerns(self, dbms: Dbms, usual: Mapping[str, Value]) -> bool:
+        """Whether it was found beside the defaults that a study has; `usual` is its `baseline`."""
+        known = self.values.keys() <= dbms.knobs.keys()
+        return known and all(_usual_value(dbms, name, usual) == value for name, value in self.beside.items())
+
+
+def _usual_value(dbms: Dbms, name: str, usual: Mapping[str, Value]) -> Value | None:
+    return usual.get(name, dbms.knobs[name].default if name in dbms.knobs else None)
+
+
 class StartableRecord(SpecModel):
     """What one version of a DBMS starts with."""
 
@@ -67,6 +91,9 @@ class StartableRecord(SpecModel):
     version: str = Field(description="Version that was started.")
     tried: str = Field(description="Day of the last start.")
     knobs: dict[str, StartableKnob] = Field(description="By the names of the spec.")
+    refused: list[RefusedSetting] = Field(
+        default_factory=list, description="What was refused of configurations that studies draw, in order of discovery."
+    )
 
 
 def read_record(path: Path) -> StartableRecord:
@@ -98,6 +125,12 @@ def check_startable(
                 why = f" ({refusal.words})" if refusal else ""
                 found = f"{value!r}, with which {dbms.name} {record.version} does not start{why}"
                 yield document.problem(location, found, f"a value in [{low}, {high}], as {file} has it")
+            for one in record.refused:
+                is_named = location[3:4] != ("range",)  # an end of a range stands for what is between them, too
+                is_refused = is_named and one.values == {name: value} and one.becomes is None
+                if is_refused and one.concerns(dbms, study.baseline.get(dbms.name, {})):
+                    found = f"{value!r}, which {dbms.name} {record.version} refuses ({one.words})"
+                    yield document.problem(location, found, f"another value, as {file} has it")
 
 
 def _values_asked(study: Study, dbms: str) -> Iterator[tuple[Location, Value]]:
@@ -136,3 +169,24 @@ def _narrow(knob: Knob, found: StartableKnob) -> Knob:
     ends = [knob.range[0] if low is None else max(low, knob.range[0])]
     ends.append(knob.range[1] if high is None else min(high, knob.range[1]))
     return knob.model_copy(update={"range": ends}) if ends[0] < ends[1] else knob
+
+
+def refuse_settings(dbms: Dbms, refused: Iterable[RefusedSetting], usual: Mapping[str, Value]) -> Dbms:
+    """Return the DBMS that knows which values it refuses, alone and together, and which it takes for others.
+
+    `usual` is the `baseline` of the study: what was found beside other defaults does not count.
+    """
+    knobs, clashes = dict(dbms.knobs), list(dbms.clashes)
+    for one in refused:
+        if not one.concerns(dbms, usual):
+            continue
+        if len(one.values) > 1:
+            clashes.append(Clash(values=one.values, words=one.words))
+            continue
+        ((name, value),) = one.values.items()
+        knob = knobs[name]
+        if one.becomes is None:
+            knobs[name] = knob.model_copy(update={"refused": {**knob.refused, value: one.words}})
+        else:
+            knobs[name] = knob.model_copy(update={"becomes": {**knob.becomes, value: one.becomes}})
+    return dbms.model_copy(update={"knobs": knobs, "clashes": clashes})

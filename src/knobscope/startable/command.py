@@ -1,4 +1,4 @@
-"""`knobscope startable`: finds and records the values with which a DBMS starts."""
+"""`knobscope startable`: finds and records the values with which a DBMS starts, of knobs or of a whole study."""
 
 import argparse
 import sys
@@ -11,10 +11,12 @@ from knobscope.specs import (
     Dbms,
     KnobCatalogue,
     Refusal,
+    RefusedSetting,
     StartableKnob,
     StartableRecord,
     add_named_knobs,
     catalogue_file,
+    load_study,
     major_version,
     read_knob_catalogue,
     read_record,
@@ -23,6 +25,7 @@ from knobscope.specs import (
 )
 from knobscope.specs.arguments import find_dbms
 from knobscope.startable.asked import asked_range, is_numeric, numeric_knobs
+from knobscope.startable.drawn import try_study
 from knobscope.startable.search import NothingStartsError, Refused, search_range
 from knobscope.startable.trials import Trials, open_trials
 from knobscope.storage import write_json
@@ -35,6 +38,8 @@ _WIDE = 10
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
+    if args.study is not None:
+        return _run_study(args)
     path = find_dbms(args.dbms, args.root)
     dbms, choice = add_named_knobs(read_spec(path, Dbms, None)[1], path, args.knob or [])
     _check_names(dbms, args.knob or [], choice)
@@ -56,6 +61,45 @@ def _run(args: argparse.Namespace) -> int:
             print(f"{head}: {_describe(found)}", file=sys.stderr)
     print(file)
     return 0
+
+
+def _run_study(args: argparse.Namespace) -> int:
+    """Try the configurations of a study; what is found is in the record before the next trial."""
+    specs = load_study(args.study, args.root, runnable={args.dbms})
+    if args.knob:
+        raise UserError("--knob and --study at once; expected one of them: a study tells which values are tried")
+    if args.dbms not in specs.dbms:
+        raise UserError(
+            f"{specs.study.name} has no DBMS {args.dbms!r}; expected {suggest(args.dbms, list(specs.dbms))}"
+        )
+    threads = max(workload.threads for workload in specs.workloads.values())
+    with open_trials(specs.dbms[args.dbms], threads) as trials:
+        file, record = open_record(
+            args.study.absolute().parent.parent / "startable", specs.dbms[args.dbms], trials.version
+        )
+
+        def keep(found: RefusedSetting) -> None:
+            record.refused.append(found)
+            today = datetime.now(UTC).date().isoformat()
+            changed = record.model_copy(update={"tried": today})
+            write_json(file, changed.model_dump(mode="json", exclude_defaults=True))
+            print(f"[trial {trials.starts}] {_describe_setting(found)}", file=sys.stderr)
+
+        tally = try_study(specs, args.dbms, trials.attempt, args.trials, keep)
+    print(
+        f"{tally.trials} trials: {tally.tried} configurations were tried, {tally.failed} of them failed and were "
+        f"bisected; {tally.running} of {tally.drawn} that the study now draws were tried and start",
+        file=sys.stderr,
+    )
+    if not tally.is_complete:
+        print("the trials are used up; call again with more of them (--trials)", file=sys.stderr)
+    print(file)
+    return 0
+
+
+def _describe_setting(found: RefusedSetting) -> str:
+    values = ", ".join(f"{knob} = {value}" for knob, value in found.values.items())
+    return f"{values}: {found.words}"
 
 
 def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
@@ -141,16 +185,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "startable",
-        help="find the values of numeric knobs with which a DBMS starts",
+        help="find the values with which a DBMS starts",
         description="Start a DBMS on an empty data directory with the smallest and the largest value of each numeric "
         "knob, all others at their defaults, and bisect where it refuses. What was found is recorded for this version "
         "in specs/startable/DBMS-MAJOR.json after every knob, or in DBMS-VERSION.json where that file is of another "
         "version; knobs that are recorded are not tried again. Plans keep to the records, and a study that names a "
-        "value with which the server does not start is refused.",
+        "value with which the server does not start is refused. With --study the configurations that a study draws are "
+        "tried instead, and those that fail are bisected for the fewest values with which they fail.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
     parser.add_argument(
         "--knob", action="append", metavar="K", help="just this one (again for more); also one of the catalogue"
+    )
+    parser.add_argument(
+        "--study",
+        type=Path,
+        metavar="FILE",
+        help="try the configurations that this study draws instead of single knobs, and bisect those that fail",
+    )
+    parser.add_argument(
+        "--trials", type=int, default=500, metavar="N", help="starts at most, with --study (default: 500)"
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

@@ -24,6 +24,7 @@ from knobscope.servers import (
     read_version,
 )
 from knobscope.specs import Dbms, Lifecycle, Value, Workload
+from knobscope.startable.bisecting import Outcome
 
 __all__ = ["Trials", "open_trials"]
 
@@ -44,7 +45,18 @@ class Trials:
     folder: Path
     password: str
     version: str
+    threads: int = 1  # connections that ask for the values in force
     starts: int = field(default=0)
+
+    def attempt(self, configuration: Mapping[str, Value]) -> Outcome:
+        """Start the server with a configuration, connect the load client, and ask for the values in force."""
+        try:
+            with self._started(configuration) as instance:
+                effective = self._ask(instance, configuration) | ask_instance(instance)
+        except (ServerFailedError, GeneratorError) as error:
+            return Outcome(_telling_words(error))
+        rows, differing = compare_effective(self.dbms, configuration, effective)
+        return Outcome(changed={row["knob"]: str(row["effective"]) for row in rows if row["knob"] in differing})
 
     def refuse(self, name: str, value: Value) -> str | None:
         """Return what the server says when it does not start with this value, None when it starts."""
@@ -74,7 +86,7 @@ class Trials:
         if self.dbms.connection is None:
             return {}
         statements = instance.session_statements(configuration, "start")
-        session = load_session(instance, _NO_LOAD, statements, list(configuration), threads=1)
+        session = load_session(instance, _NO_LOAD, statements, list(configuration), self.threads)
         session = session.with_connection(instance.knob_properties(configuration, "start"))
         return dict(read_back(session, instance.start).effective)
 
@@ -99,9 +111,10 @@ class Trials:
 
 
 @contextmanager
-def open_trials(dbms: Dbms) -> Iterator[Trials]:
+def open_trials(dbms: Dbms, threads: int = 1) -> Iterator[Trials]:
     """Yield trials of a DBMS that is known to start with its defaults; nothing is left behind.
 
+    With `threads` the load client opens as many connections: a server may start and serve one of them only.
     UserError: it has no server, a program is missing, or it does not start.
     """
     if dbms.lifecycle is None:
@@ -112,7 +125,7 @@ def open_trials(dbms: Dbms) -> Iterator[Trials]:
             with open_instance(dbms, folder / "empty") as instance:
                 _make_data(instance, dbms.lifecycle, {}, folder / "init.log")
                 version = read_version(instance) or "unknown"
-                yield Trials(dbms, dbms.lifecycle, folder, instance.password, version)
+                yield Trials(dbms, dbms.lifecycle, folder, instance.password, version, threads)
         except ServerFailedError as error:
             raise UserError(f"{dbms.name} does not start with its defaults: {error}\n{error.log_tail}") from error
 
@@ -127,7 +140,7 @@ def _make_data(instance: Instance, life: Lifecycle, at_init: Mapping[str, Value]
         server.stop()
 
 
-def _telling_words(error: ServerFailedError) -> str:
+def _telling_words(error: ServerFailedError | GeneratorError) -> str:
     stripped = (_STAMP.sub("", line.strip()) for line in error.log_tail.splitlines())
     lines = [line for line in stripped if line]
     first = next((at for at, line in enumerate(lines) if any(word in line.lower() for word in _TELLING)), -_LINES)
