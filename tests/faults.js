@@ -98,13 +98,27 @@ function findGround(element) {
   return layers.reduceRight((under, over) => mix(over, under), { red: 255, green: 255, blue: 255, alpha: 1 });
 }
 
+/** What lies directly below a text of a picture that has no halo around its letters: a filled rectangle, as a colour. */
+function findTile(element) {
+  if (!element.ownerSVGElement || getComputedStyle(element).stroke !== "none") return null;
+  const box = element.getBoundingClientRect(), x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+  for (let before = element.previousElementSibling; before; before = before.previousElementSibling) {
+    const style = getComputedStyle(before), tile = before.getBoundingClientRect();
+    const isBelow = tile.left <= x && x <= tile.right && tile.top <= y && y <= tile.bottom;
+    if (before.tagName === "rect" && style.fill !== "none" && isBelow) {
+      return { ...readColour(style.fill), alpha: readColour(style.fill).alpha * style.fillOpacity };
+    }
+  }
+  return null;
+}
+
 /** Contrast below what WCAG 2.2 asks for at level AA (1.4.3). */
 function findPale(texts) {
   return texts.map((element) => {
     const style = getComputedStyle(element);
     const size = parseFloat(style.fontSize), isLarge = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
     const paint = element.ownerSVGElement ? style.fill : style.color;
-    const ground = findGround(element);
+    const tile = findTile(element), paper = findGround(element), ground = tile ? mix(tile, paper) : paper;
     const [light, dark] = [luminance(mix(readColour(paint), ground)), luminance(ground)].sort((a, b) => b - a);
     const contrast = (light + 0.05) / (dark + 0.05);
     return contrast < (isLarge ? 3 : 4.5) ? `too pale (${contrast.toFixed(1)}): ${words(element)}` : "";

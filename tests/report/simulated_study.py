@@ -124,7 +124,7 @@ def _measure(
     return clock + timedelta(minutes=4)
 
 
-_IO = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files")
+_IO = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files", "file_access", "submitters")
 _MEASURED = ("window_s", "operations", "throughput_ops", "latency_mean_us", "latency_p50_us", "latency_p95_us",
              "latency_p99_us", "cpu_s", "cpu_share")  # fmt: skip
 
@@ -211,6 +211,13 @@ def _io_of(case: Case, run: Row, configuration: Row, rng: np.random.Generator) -
         + [{"op": "read", "bytes": 4096, "requests": 880}, {"op": "read", "bytes": 16384, "requests": 20}],
         "queue_depth": depths + idle,
         "files": _files_of(run, total, written),
+        "file_access": _calls_of(run, total, written),
+        "submitters": [
+            {"submitter": name, "op": op, "requests": round(requests * share), "bytes": round(size * share)}
+            for op, requests, size in (("write", total, written), ("read", 900, 900 * 4096))
+            for name, share in (("sqlite-1", 0.5), ("sqlite-2", 0.2), ("jbd2/sdb-8", 0.3 if op == "write" else 0))
+            if share
+        ],
         "io_latency": [
             {"op": op, "low_us": edge, "high_us": edge * 2**0.25,
              "requests": round(800 * math.exp(-((k - 8) ** 2) / shape))}
@@ -251,8 +258,21 @@ def _files_of(run: Row, writes: int, written: int) -> list[Row]:
                     "address_requests": 900}] if run["is_sentinel"] else rows  # fmt: skip
 
 
+def _calls_of(run: Row, writes: int, written: int) -> list[Row]:
+    """Return rows of `file_access`: the database is written in order, though the device sees no order."""
+    rows = [
+        {"file": file, "role": role, "op": "write", "calls": writes, "bytes": written, "sequential_share": order,
+         "pattern": "sequential" if order > 0.8 else "random"}
+        for file, role, order in (("ycsb.db", "data", 0.95), ("ycsb.db-wal", "log", 0.97))
+    ]  # fmt: skip
+    return rows if run["is_sentinel"] else []
+
+
 def write_trace(folder: Path, run_id: str, requests: int = 2000) -> Path:
-    """Write a trace of a run: one file is read at random and written in order, another one has no offsets."""
+    """Write a trace of a run: one file is read at random and written in order, another one has no offsets.
+
+    A request is issued every 2.5 ms, to two queues in turn; those of the second take 12.5 ms: 2.5 are in flight.
+    """
     path = folder / run_id / "events.parquet"
     path.parent.mkdir(parents=True)
     query = """
@@ -262,7 +282,8 @@ def write_trace(folder: Path, run_id: str, requests: int = 2000) -> Path:
             CASE WHEN i % 10 < 8 THEN 'ycsb.db' END AS file,
             CASE WHEN i % 10 < 8 THEN CASE WHEN i % 3 = 0 THEN (hash(i) % 20_000) * 4096 ELSE i * 8192 END END::BIGINT
                 AS "offset",
-            90_000::BIGINT AS lat_ns
+            CASE WHEN i % 4 = 0 THEN 'sqlite-1' ELSE 'kworker/u8:' || (i % 3) END AS comm,
+            (i % 2)::INTEGER AS queue, CASE WHEN i % 2 = 0 THEN 90_000 ELSE 12_500_000 END::BIGINT AS lat_ns
         FROM range(?) t(i)
     """
     with duckdb.connect() as connection:

@@ -15,6 +15,7 @@ from knobscope.report.figures import (
     Figure,
     ForestRow,
     MetricPanel,
+    SizeMark,
     Sizes,
     TimelineBlock,
     TimelineRun,
@@ -80,16 +81,33 @@ def test_absurd_intervals_do_not_squeeze_the_picture() -> None:
 
 
 def test_sizes_split_multiples_of_the_preferred_size() -> None:
-    bins = size_bins({4096: 50, 8192: 30, 12288: 10, 16384: 10}, preferred=8192)
-    assert bins[12] == (0.0, 0.5)
-    assert bins[13] == pytest.approx((0.3, 0.1))
-    assert bins[14] == pytest.approx((0.1, 0.0))
+    # 4 KiB x 50, 8 KiB x 30, 12 KiB x 10, 16 KiB x 10: 50, 60, 30 and 40 of 180 units of 4 KiB.
+    bins = size_bins({4096: 50, 8192: 30, 12288: 10, 16384: 10}, unit=8192)
+    assert (bins[12].whole, bins[12].broken, bins[12].requests) == pytest.approx((0, 50 / 180, 0.5))
+    assert (bins[13].whole, bins[13].broken, bins[13].requests) == pytest.approx((60 / 180, 30 / 180, 0.4))
+    assert (bins[14].whole, bins[14].broken, bins[14].requests) == pytest.approx((40 / 180, 0, 0.1))
 
 
 def test_preferred_size_is_marked_even_where_nothing_was_written() -> None:
-    canvas = draw_sizes(400, [Sizes("default", {4096: 10}), Sizes("64 KiB", {65536: 10})], preferred=1 << 20)
-    assert len(marks(canvas, "line", "preferred")) == 2
-    assert "1 M" in [text.text for text in parse(canvas).iter(SVG + "text")]
+    panels = [Sizes("default", {4096: 10}), Sizes("64 KiB", {65536: 10})]
+    both = [SizeMark("write unit", 16384), SizeMark("preferred size", 1 << 20)]
+    canvas = draw_sizes(400, panels, both)
+    words = [str(text.text).replace("\u00a0", " ") for text in parse(canvas).iter(SVG + "text")]
+    assert {"1 M", "write unit: 16 KiB", "preferred size: 1 MiB"} <= set(words)
+    positions = {line.get("x1") for line in marks(canvas, "line", "preferred") if line.get("x1") == line.get("x2")}
+    assert len(positions) == 2
+    same = draw_sizes(400, panels, [SizeMark("write unit", 16384), SizeMark("preferred size", 16384)])
+    assert "write unit and preferred size: 16 KiB" in "".join(parse(same).itertext()).replace("\u00a0", " ")
+
+
+def test_bytes_and_requests_by_size_are_apart() -> None:
+    canvas = draw_sizes(400, [Sizes("default", {4096: 90, 1 << 20: 10})], [])
+    with_tips = [mark for look in ("rect", "circle") for mark in parse(canvas).iter(SVG + look) if len(mark)]
+    heights = [float(mark.get("height", "")) for mark in with_tips if mark.tag == SVG + "rect"]
+    tops = [float(mark.get("cy", "")) for mark in with_tips if mark.tag == SVG + "circle"]
+    # 90 % of the requests have 4 KiB, and 3.4 % of the bytes.
+    assert heights[0] / heights[1] == pytest.approx(90 * 4096 / (10 << 20), rel=0.05)
+    assert tops[0] < tops[1]
 
 
 def test_depth_bins_are_shares_of_busy_time() -> None:

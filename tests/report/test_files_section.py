@@ -10,7 +10,7 @@ import pytest
 from pages import SVG, Page, render
 from simulated_study import write_trace
 
-from knobscope.report.figures.files import FileSizes, draw_file_sizes, draw_scatter
+from knobscope.report.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_scatter
 from knobscope.specs import StudySpecs
 
 
@@ -40,15 +40,47 @@ def test_files_come_with_role_and_order(traced_page: Page) -> None:
     assert "ycsb.dbdataread9003.52 MiB100 %–" in text  # their addresses told no order
 
 
+def _pictures(page: Page, words: str) -> list[ElementTree.Element]:
+    """Return the pictures whose description has these words."""
+    return [svg for svg in page.root.iter(SVG + "svg") if words in (svg.get("aria-label") or "").replace("\u00a0", " ")]
+
+
 def test_a_trace_becomes_points_over_time(traced_page: Page) -> None:
-    pictures = [svg for svg in traced_page.root.iter(SVG + "svg") if svg.find(f"{SVG}path[@class='points line-a']")
-                is not None]  # fmt: skip
-    assert len(pictures) == 2  # ycsb.db by its offsets, and what has no file by its addresses
-    assert "1,600 requests of ycsb.db" in (pictures[0].get("aria-label") or "").replace("\u00a0", " ")
-    assert "by address on the device" in (pictures[1].get("aria-label") or "")
-    for picture in pictures:
-        for path in picture.iter(SVG + "path"):
-            assert (path.get("d") or "").count("M") <= 3000
+    (with_file,) = _pictures(
+        traced_page, "1,600 requests of ycsb.db over the seconds of a run, by offset in the file: "
+    )
+    (without,) = _pictures(traced_page, "over the seconds of a run, by address on the device, above the lowest: ")
+    for picture in (with_file, without):
+        paths = [path for path in picture.iter(SVG + "path") if "points" in str(path.get("class"))]
+        assert [path.get("class") for path in paths] == ["points line-a", "points line-b"]
+        assert all(0 < (path.get("d") or "").count("M") <= 3000 for path in paths)
+
+
+def test_threads_of_a_trace_are_told_apart(traced_page: Page) -> None:
+    (picture,) = _pictures(traced_page, "by offset in the file, by thread: kworker/uN:N, sqlite-N.")
+    # Every fourth request is the DBMS's: the busier thread comes first.
+    drawn = {path.get("class"): (path.get("d") or "").count("M") for path in picture.iter(SVG + "path")}
+    assert drawn["points line-a"] > drawn["points line-b"] > 0
+
+
+def test_depth_of_hardware_queues_is_time_in_flight(traced_page: Page) -> None:
+    # 2,000 requests in 5 s to two queues in turn: 200 a second of 90 us, and 200 a second of 12.5 ms.
+    (picture,) = _pictures(traced_page, "queue 0: 0.018 in the mean; queue 1: 2.5 in the mean")
+    cells = [mark for mark in picture.iter(SVG + "rect") if str(mark.get("class")).startswith("depth") and len(mark)]
+    assert len(cells) == 160
+    assert {mark.get("class") for mark in cells} == {"depth s1", "depth s4"}
+
+
+def test_submitters_are_named_without_their_numbers(traced_page: Page) -> None:
+    pictures = _pictures(traced_page, "by submitting thread: sqlite-N ")
+    assert len(pictures) == 2
+    assert "2 names" in "".join(pictures[0].itertext())
+
+
+def test_order_of_calls_stands_beside_that_of_the_device(traced_page: Page) -> None:
+    (picture, _) = _pictures(traced_page, "ycsb.db writes: system calls 95 %, device 4 %")
+    widths = [float(bar.get("width", "")) for bar in picture.iter(SVG + "rect") if len(bar)]
+    assert widths[0] / widths[1] == pytest.approx(0.95 / 0.04, rel=0.05)
 
 
 def test_without_a_trace_there_are_no_points(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
@@ -76,4 +108,6 @@ def test_bars_of_files_keep_inside_the_picture() -> None:
 
 
 def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:
-    assert "M" in draw_scatter(400, {"read": [(0.0, 0.0)]}, 0.0, 0.0, "offset").svg("One request, for a test.")
+    assert "M" in draw_scatter(400, [PointGroup("reads", "line-a", [(0.0, 0.0)])], 0.0, 0.0, "offset").svg(
+        "One request, for a test."
+    )

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from browser import CHROMIUM, look_at
 from pages import render
+from simulated_study import write_trace
 
 from knobscope.specs import StudySpecs
 
@@ -16,7 +18,8 @@ BROKEN = """<!DOCTYPE html><html><head>
 <p style="width: 40px; overflow: hidden; white-space: nowrap">words that are cut</p>
 <details><summary>more</summary><p style="opacity: 1; color: #00000040">folded words</p></details>
 <svg width="200" height="60"><text x="10" y="20">below</text><text x="14" y="24">above</text>
-<text x="180" y="50">beyond the edge</text></svg>
+<text x="180" y="50">beyond the edge</text>
+<rect x="100" width="60" height="20" fill="#000" fill-opacity="0.6"/><text x="110" y="14">on a tile</text></svg>
 <p style="width: 900px">wide</p></body></html>
 """
 
@@ -30,12 +33,16 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     assert 'one over the other: text "below", text "above"' in faults
     assert 'too pale (1.9): p "pale words"' in faults
     assert 'p "folded words"' in faults
+    assert 'too pale (3.7): text "on a tile"' in faults
 
 
 @pytest.mark.parametrize("width", [390, 760, 1280])
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_of_a_report_is_broken(study: Path, specs: StudySpecs, tmp_path: Path, width: int, dark: bool) -> None:
-    page = render(study, specs, tmp_path)
+    with duckdb.connect(str(study), read_only=True) as connection:
+        found = connection.execute("SELECT min(run_id) FROM runs WHERE is_sentinel AND status = 'ok'").fetchone()
+    write_trace(tmp_path / "traces", str(found and found[0]))
+    page = render(study, specs, tmp_path, traces=tmp_path / "traces")
     seen = look_at(page.source, tmp_path, width, dark=dark)
     assert (seen.width, seen.dark) == (width, dark)
     assert seen.texts > 1000

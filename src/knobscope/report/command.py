@@ -36,6 +36,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--out", type=Path, required=True, help="HTML file to write")
     parser.add_argument(
-        "--figures", type=Path, metavar="DIR", help="write each figure as SVG too, its data as CSV beside it"
+        "--figures",
+        type=Path,
+        metavar="DIR",
+        help="write each figure as SVG too, its data as CSV and the query behind it as SQL beside it",
     )
     parser.set_defaults(run=_run)

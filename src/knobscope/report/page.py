@@ -1,5 +1,6 @@
 """Renders a study as one HTML page that loads nothing from elsewhere."""
 
+import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -24,6 +25,8 @@ from knobscope.report.sections import (
     build_ranking,
     build_runs,
     build_tuning,
+    effects_by_case,
+    order_figures,
 )
 from knobscope.report.study_data import StudyData
 from knobscope.specs import StudySpecs
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     import jinja2
 
 __all__ = ["Rendered", "make_environment", "page_style", "render_report"]
+
+#: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
+_MOST_CSV = 32_000
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def render_report(
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
         files = build_files(data, traces or database.parent / "traces")
-        tuning = build_tuning(data)
+        tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *order_figures(data)]
         html = (
             make_environment("knobscope.report")
             .get_template("template.html.j2")
@@ -71,6 +77,7 @@ def render_report(
                 head=build_head(data, found),
                 findings=found,
                 effects=effects,
+                side_by_side=side_by_side,
                 ranking=ranking,
                 io_related=build_io_related(data),
                 tuning=tuning,
@@ -85,7 +92,7 @@ def render_report(
             )
         )
     write_text(out, html)
-    shown = [case.figure for case in tuning.cases]
+    shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
     shown += list(_all_figures(found, effects, ranking, files, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
@@ -93,7 +100,9 @@ def render_report(
 
 
 def make_environment(package: str) -> "jinja2.Environment":
-    """Return what renders the templates of a package; filter `figure_svg` draws a figure."""
+    """Return what renders the templates of a package; filter `figure_svg` draws a figure,
+    `csv_link` gives the address of its data.
+    """
     import jinja2
 
     environment = jinja2.Environment(
@@ -104,6 +113,7 @@ def make_environment(package: str) -> "jinja2.Environment":
         lstrip_blocks=True,
     )
     environment.filters["figure_svg"] = _figure_svg
+    environment.filters["csv_link"] = _csv_link
     return environment
 
 
@@ -112,6 +122,12 @@ def _figure_svg(figure: Figure) -> Any:
     from markupsafe import Markup
 
     return Markup("\n".join(figure.svgs()))  # noqa: S704
+
+
+def _csv_link(figure: Figure) -> str:
+    """Return the data of a figure as an address that holds it; empty where it is too large for the page."""
+    content = figure.csv().encode()
+    return "" if len(content) > _MOST_CSV else f"data:text/csv;base64,{base64.b64encode(content).decode()}"
 
 
 def page_style() -> Any:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
+from knobscope.report.rows import Row, Rows, write_query
 from knobscope.specs import Case, Knob, StudySpecs
 from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Row", "StudyData", "name_case"]
-
-Row = dict[str, Any]
+__all__ = ["Row", "Rows", "StudyData", "name_case"]
 
 
 class StudyData:
@@ -44,11 +43,12 @@ class StudyData:
             _complete_tables(connection, database)
             yield cls(connection, specs)
 
-    def rows(self, query: str, *parameters: object) -> list[Row]:
-        """Return the rows of a query, each as column -> value."""
+    def rows(self, query: str, *parameters: object) -> Rows:
+        """Return the rows of a query, each as column -> value, with that query."""
         cursor = self._connection.execute(query, list(parameters))
         names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, map(_without_nan, values), strict=True)) for values in cursor.fetchall()]
+        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in cursor.fetchall())
+        return Rows(rows, write_query(query, parameters))
 
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""

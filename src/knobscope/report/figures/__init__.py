@@ -1,18 +1,23 @@
 """All pictures of the report, drawn as SVG."""
 
+from knobscope.report.figures.bends import BendPoint, Side, draw_bend
 from knobscope.report.figures.canvas import Point
 from knobscope.report.figures.curves import Curve, Mark, draw_latencies, draw_loglog, draw_series
 from knobscope.report.figures.figure import Figure, figure_style, slug, write_figures
-from knobscope.report.figures.files import FileSizes, draw_file_sizes, draw_scatter
+from knobscope.report.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.report.figures.forest import Effect, ForestRow, MetricPanel, draw_forest, draw_spans
-from knobscope.report.figures.histograms import Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
+from knobscope.report.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
+from knobscope.report.figures.order import OrderPoint, draw_order
 from knobscope.report.figures.pairs import PairRow, draw_pairs
 from knobscope.report.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
+from knobscope.report.figures.ranks import RankLine, draw_ranks
 from knobscope.report.figures.strips import Strip, draw_strips
+from knobscope.report.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.report.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
 from knobscope.report.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [
+    "BendPoint",
     "Curve",
     "Effect",
     "Figure",
@@ -20,23 +25,34 @@ __all__ = [
     "ForestRow",
     "Mark",
     "MetricPanel",
+    "OrderPoint",
     "PairRow",
     "Point",
+    "PointGroup",
+    "RankLine",
     "RankedKnob",
     "RoundFit",
+    "Side",
+    "SizeMark",
     "Sizes",
     "Strip",
+    "Tile",
+    "TileRow",
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",
     "depth_bins",
+    "draw_bend",
     "draw_depths",
     "draw_file_sizes",
     "draw_forest",
     "draw_latencies",
     "draw_loglog",
+    "draw_order",
     "draw_pairs",
+    "draw_queues",
     "draw_ranking",
+    "draw_ranks",
     "draw_rounds",
     "draw_scatter",
     "draw_series",
@@ -44,6 +60,7 @@ __all__ = [
     "draw_sizes",
     "draw_spans",
     "draw_strips",
+    "draw_tiles",
     "draw_timeline",
     "draw_tuning",
     "figure_style",

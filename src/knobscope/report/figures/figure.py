@@ -1,6 +1,7 @@
-"""A figure: how it is drawn at a width, what it says in words, and the numbers behind it."""
+"""A figure: how it is drawn at a width, what it says in words, the numbers behind it, and the query that gave them."""
 
 import csv
+import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.report.figures.canvas import Canvas
+from knobscope.report.rows import Rows
 
 __all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
 
@@ -19,7 +21,10 @@ NARROW, WIDE = 400, 880
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture. `data` is what it shows, a row per mark; `wide` figures take the width of the page."""
+    """One picture. `data` is what it shows, a row per mark; `wide` figures take the width of the page.
+
+    `query` is the SQL behind the data where that is not simply the one of its rows.
+    """
 
     name: str
     title: str
@@ -28,6 +33,21 @@ class Figure:
     data: Sequence[dict[str, Any]]
     caption: str = ""
     wide: bool = False
+    query: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The queries that give the numbers again from the study's database; empty where none is known."""
+        return self.query or (self.data.query if isinstance(self.data, Rows) else "")
+
+    def csv(self) -> str:
+        """Return the data as a CSV table with a head."""
+        columns = list(dict.fromkeys(name for row in self.data for name in row))
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, columns)
+        writer.writeheader()
+        writer.writerows(self.data)
+        return text.getvalue()
 
     def svgs(self) -> list[str]:
         """Return the <svg> elements for the page: of a wide figure one for screens and one for phones."""
@@ -57,16 +77,14 @@ def slug(*words: object) -> str:
 
 
 def write_figures(figures: Sequence[Figure], directory: Path) -> list[Path]:
-    """Write each figure as SVG with the CSV of its data beside it; returns the SVG files."""
+    """Write each figure as SVG, beside it the CSV of its data and the SQL behind that; returns the SVG files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
         path = directory / f"{figure.name}.svg"
         path.write_text(figure.standalone(), encoding="utf-8")
-        columns = list(dict.fromkeys(name for row in figure.data for name in row))
-        with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(figure.data)
+        path.with_suffix(".csv").write_text(figure.csv(), encoding="utf-8", newline="")
+        if figure.sql:
+            path.with_suffix(".sql").write_text(figure.sql + "\n", encoding="utf-8")
         written.append(path)
     return written

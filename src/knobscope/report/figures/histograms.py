@@ -9,7 +9,7 @@ from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_
 from knobscope.report.figures.canvas import Canvas
 from knobscope.report.figures.scales import Scale, linear_ticks
 
-__all__ = ["Sizes", "depth_bins", "draw_depths", "draw_shares", "draw_sizes", "size_bins"]
+__all__ = ["SizeBin", "SizeMark", "Sizes", "depth_bins", "draw_depths", "draw_shares", "draw_sizes", "size_bins"]
 
 
 @dataclass(frozen=True)
@@ -20,65 +20,105 @@ class Sizes:
     requests: Mapping[int, int]
 
 
-def size_bins(requests: Mapping[int, int], preferred: int) -> dict[int, tuple[float, float]]:
-    """Return per power of two (exponent) the shares of requests that are, and are not, a multiple of `preferred`."""
-    total = sum(requests.values()) or 1
-    bins: dict[int, tuple[float, float]] = {}
-    for size, count in requests.items():
+@dataclass(frozen=True)
+class SizeBin:
+    """Requests between two powers of two, as shares of all: of the bytes in multiples of the unit, of the other bytes,
+    and of the requests.
+    """
+
+    whole: float
+    broken: float
+    requests: float
+
+
+def size_bins(requests: Mapping[int, int], unit: int) -> dict[int, SizeBin]:
+    """Return what lies in each power of two (exponent); without a unit (0) all bytes are `broken`."""
+    count = sum(requests.values()) or 1
+    volume = sum(size * number for size, number in requests.items()) or 1
+    bins: dict[int, SizeBin] = {}
+    for size, number in requests.items():
         exponent = int(math.log2(size)) if size > 0 else 0
-        whole, broken = bins.get(exponent, (0.0, 0.0))
-        if preferred and size % preferred == 0:
-            bins[exponent] = (whole + count / total, broken)
-        else:
-            bins[exponent] = (whole, broken + count / total)
+        before = bins.get(exponent, SizeBin(0.0, 0.0, 0.0))
+        is_whole = bool(unit) and size % unit == 0
+        share = size * number / volume
+        bins[exponent] = SizeBin(
+            before.whole + share * is_whole, before.broken + share * (not is_whole), before.requests + number / count
+        )
     return bins
 
 
-def draw_sizes(width: float, panels: Sequence[Sizes], preferred: int | None, what: str = "writes") -> Canvas:
-    """Draw size histograms below each other on one axis; the preferred size is marked in all."""
-    binned = [size_bins(panel.requests, preferred or 0) for panel in panels]
-    used = {exponent for bins in binned for exponent in bins} | ({int(math.log2(preferred))} if preferred else set())
+@dataclass(frozen=True)
+class SizeMark:
+    """A size in bytes to point out, such as the device's write unit."""
+
+    name: str
+    size: int
+
+
+def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] = (), what: str = "writes") -> Canvas:
+    """Draw shares of bytes (bars) and of requests (dots) by size, panels below each other on one axis.
+
+    Bytes in multiples of the first mark's size are filled; all marks are lines in all panels.
+    """
+    unit = marks[0].size if marks else 0
+    binned = [size_bins(panel.requests, unit) for panel in panels]
+    used = {exponent for bins in binned for exponent in bins} | {int(math.log2(mark.size)) for mark in marks}
     first, last = min(used, default=12), max(used, default=12)
     first, last = first - (last == first), last + 1
-    each = 124
-    canvas = Canvas(width, each * len(panels) + 62)
-    draw_legend(canvas, 40, each * len(panels) + 56, _size_legend(preferred))
+    each, names = 124, _name_marks(marks)
+    canvas = Canvas(width, each * len(panels) + 62 + 17 * len(names))
+    for row, (dash, text) in enumerate(names):
+        y = each * len(panels) + 73 + 17 * row
+        canvas.line((0, y - 4), (24, y - 4), f"preferred{dash}")
+        canvas.text(30, y, text, "tick")
+    _draw_size_legend(canvas, each * len(panels) + 56, unit)
     step = (width - 48) / (last - first + 1)
-    top_share = max([share for bins in binned for pair in bins.values() for share in [sum(pair)]], default=1.0)
+    shares = [max(one.whole + one.broken, one.requests) for bins in binned for one in bins.values()]
     for index, (panel, bins) in enumerate(zip(panels, binned, strict=True)):
         frame = Frame(40, each * index + 26, width - 8, each * (index + 1) - 12)
-        scale = Scale(0, max(top_share, 0.01), frame.bottom, frame.top)
+        scale = Scale(0, max([0.01, *shares]), frame.bottom, frame.top)
         draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in linear_ticks(0, scale.high, 2)])
         canvas.text(0, frame.top - 9, panel.heading, "strong")
-        if preferred:
-            position = frame.left + step * (math.log2(preferred) - first + 0.5)
-            canvas.line((position, frame.top), (position, frame.bottom), "preferred")
-        for exponent, (whole, broken) in bins.items():
-            _draw_bin(canvas, frame.left + step * (exponent - first), step, scale, exponent, whole, broken, what)
+        for (dash, _), size in zip(names, sorted({mark.size for mark in marks}), strict=True):
+            position = frame.left + step * (math.log2(size) - first + 0.5)
+            canvas.line((position, frame.top), (position, frame.bottom), f"preferred{dash}")
+        for exponent, one in bins.items():
+            _draw_bin(canvas, frame.left + step * (exponent - first), step, scale, exponent, one, what)
         last_one = index == len(panels) - 1
         ticks = [(frame.left + step * (e - first + 0.5), _size_tick(e)) for e in _thinned(first, last, step)]
         draw_x_axis(canvas, frame, ticks if last_one else [], f"size of {what}" if last_one else "")
     return canvas
 
 
-def _draw_bin(
-    canvas: Canvas, x: float, step: float, scale: Scale, exponent: int, whole: float, broken: float, what: str
-) -> None:
+def _name_marks(marks: Sequence[SizeMark]) -> list[tuple[str, str]]:
+    """Return (look, words) per size, the smallest first: marks of one size are one line."""
+    sizes = sorted({mark.size for mark in marks})
+    names = [f"{' and '.join(mark.name for mark in marks if mark.size == size)}: {format_size(size)}" for size in sizes]
+    return [("" if row == 0 else " long", name) for row, name in enumerate(names)]
+
+
+def _draw_bin(canvas: Canvas, x: float, step: float, scale: Scale, exponent: int, one: SizeBin, what: str) -> None:
     size, bar = format_size(2**exponent), min(step - 3, 34)
     left = x + (step - bar) / 2
-    if whole:
-        tip = f"{format_share(whole)} of {what} from {size} on, multiples of the preferred size"
-        canvas.rect(left, scale(whole), bar, scale(0) - scale(whole), "bar whole", tip)
-    if broken:
-        tip = f"{format_share(broken)} of {what} from {size} on, no multiples of the preferred size"
-        top = scale(whole + broken)
-        canvas.rect(left, top, bar, scale(whole) - top, "bar broken", tip)
+    if one.whole:
+        tip = f"{format_share(one.whole)} of the bytes in {what} from {size} on, multiples of the device's size"
+        canvas.rect(left, scale(one.whole), bar, scale(0) - scale(one.whole), "bar whole", tip)
+    if one.broken:
+        tip = f"{format_share(one.broken)} of the bytes in {what} from {size} on, no multiples of the device's size"
+        top = scale(one.whole + one.broken)
+        canvas.rect(left, top, bar, scale(one.whole) - top, "bar broken", tip)
+    tip = f"{format_share(one.requests)} of the {what}, from {size} on"
+    canvas.dot(left + bar / 2, scale(one.requests), 3.2, "mark ink", tip)
 
 
-def _size_legend(preferred: int | None) -> list[tuple[str, str]]:
-    if not preferred:
-        return [("bar broken", "requests by size")]
-    return [("bar whole", f"multiple of {format_size(preferred)} (preferred, dotted)"), ("bar broken", "not")]
+def _draw_size_legend(canvas: Canvas, y: float, unit: int) -> None:
+    entries = [("bar broken", "bytes")]
+    if unit:
+        entries = [("bar whole", f"bytes in multiples of {format_size(unit)}"), ("bar broken", "other bytes")]
+    draw_legend(canvas, 0, y, entries)
+    x = 5 + sum(29 + len(text) * 6.6 for _, text in entries)
+    canvas.dot(x, y - 4, 3.2, "mark ink")
+    canvas.text(x + 8, y, "requests", "tick")
 
 
 def _size_tick(exponent: int) -> str:

@@ -12,7 +12,7 @@ from knobscope.formats import (
     format_time,
 )
 from knobscope.report.figures import Curve, Figure, Mark, draw_loglog, slug
-from knobscope.report.study_data import Row, StudyData
+from knobscope.report.study_data import Row, Rows, StudyData
 from knobscope.specs import Device
 from knobscope.specs.emulation_limits import describe_limits
 
@@ -129,7 +129,7 @@ def _limits(device: Device) -> list[tuple[str, str, str]]:
     return [("Not as modelled", text, "on the machine of this report") for text in describe_limits(device)]
 
 
-def _write_sizes(profile: Row, rows: list[Row]) -> Figure | None:
+def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for curve, name, look in (("write_size", "sustained", "line-a"), ("write_size_durable", "durable", "line-b")):
         found = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
@@ -147,10 +147,11 @@ def _write_sizes(profile: Row, rows: list[Row]) -> Figure | None:
         "the next; " + (f"preferred size {format_size(preferred)}." if preferred else "no size is preferred."),
         draw=lambda width: draw_loglog(width, curves, "size of a write", "MB/s", sizes=True, mark=mark),
         data=table,
+        query=rows.query,
     )
 
 
-def _write_units(profile: Row, rows: list[Row]) -> Figure | None:
+def _write_units(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for curve, shifted, name, look in (
         ("write_size_durable", False, "durable", "line-a"),
@@ -179,10 +180,11 @@ def _write_units(profile: Row, rows: list[Row]) -> Figure | None:
             mark=Mark(float(unit), f"unit: {format_size(unit)}") if unit else None,
         ),
         data=table,
+        query=rows.query,
     )
 
 
-def _queue_depths(profile: Row, rows: list[Row]) -> Figure | None:
+def _queue_depths(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for pattern, (name, look) in _PATTERN_LOOKS.items():
         found = [row for row in rows if row["curve"] == "queue_depth" and row["pattern"] == pattern and row["iops"]]
@@ -198,4 +200,5 @@ def _queue_depths(profile: Row, rows: list[Row]) -> Figure | None:
         f"{format_count(profile['best_queue_depth'])} on.",
         draw=lambda width: draw_loglog(width, curves, "requests in flight", "IOPS, 4 KiB"),
         data=table,
+        query=rows.query,
     )

@@ -1,15 +1,25 @@
 """Section "Knob effects": what every swept value does to throughput and latency."""
 
+import json
 import math
 from dataclasses import dataclass
 from statistics import median
 
-from knobscope.formats import describe_change, format_value
+from knobscope.formats import describe_beside, describe_change, format_value
 from knobscope.report.figures import Effect, Figure, ForestRow, MetricPanel, draw_forest, draw_spans, slug
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
 
-__all__ = ["CaseEffects", "EffectsSection", "build_effects", "forest_figure", "load_effects", "read_effect"]
+__all__ = [
+    "CaseEffects",
+    "EffectsSection",
+    "build_effects",
+    "forest_figure",
+    "load_effects",
+    "name_beside",
+    "name_reference",
+    "read_effect",
+]
 
 _PANELS = {
     "throughput_ops": MetricPanel("Throughput", "slower", "faster", 1),
@@ -60,7 +70,7 @@ def load_effects(data: StudyData, case: Case) -> list[Row]:
         SELECT * FROM effects
         WHERE dbms = ? AND device = ? AND workload = ? AND estimate IS NOT NULL
             AND metric IN ('throughput_ops', 'latency_p95_us')
-        ORDER BY knob, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
+        ORDER BY knob, beside NULLS FIRST, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
         """,
         case.dbms,
         case.device,
@@ -105,29 +115,42 @@ def _panel(metric: str, rows: list[Row]) -> MetricPanel:
 
 def _forest_rows(data: StudyData, case: Case, rows: list[Row], metrics: list[str], label: str) -> list[ForestRow]:
     dbms = data.specs.dbms.get(case.dbms)
-    by_setting: dict[tuple[str, str], dict[str, Row]] = {}
+    by_setting: dict[tuple[str, str, str], dict[str, Row]] = {}
     strength: dict[str, float] = {}
     for row in rows:
-        by_setting.setdefault((row["knob"], row[label]), {})[row["metric"]] = row
+        by_setting.setdefault((row["knob"], row["beside"] or "", row[label]), {})[row["metric"]] = row
         if row["metric"] == metrics[0]:
             strength[row["knob"]] = max(strength.get(row["knob"], 0.0), abs(row["estimate"]))
-    ordered = sorted(by_setting.items(), key=lambda item: (-strength.get(item[0][0], 0.0), item[0][0]))
+    ordered = sorted(by_setting.items(), key=lambda item: (-strength.get(item[0][0], 0.0), *item[0][:2]))
     return [
         ForestRow(
             group=knob,
-            note=f"default {format_value(dbms, knob, next(iter(found.values()))['baseline'])}",
+            note=name_reference(data, next(iter(found.values()))),
             label=name if label == "device" else format_value(dbms, knob, name),
             effects=tuple(read_effect(data, found[metric]) if metric in found else None for metric in metrics),
             durability=any(bool(row["durability"]) for row in found.values()),
         )
-        for (knob, name), found in ordered
+        for (knob, _, name), found in ordered
     ]
+
+
+def name_reference(data: StudyData, row: Row) -> str:
+    """Say what an effect is measured against: default 25 %, beside appendonly = yes."""
+    baseline = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["baseline"])
+    return f"default {baseline}{name_beside(data, row)}"
+
+
+def name_beside(data: StudyData, row: Row) -> str:
+    """Say what other knobs are set to where an effect was measured; nothing where they have their defaults."""
+    others = None if row["beside"] is None else json.loads(row["beside"])
+    return describe_beside(data.specs.dbms.get(row["dbms"]), others)
 
 
 def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
     dbms = data.specs.dbms.get(case.dbms)
     words = [
-        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])}: {describe_change(row['estimate'])}"
+        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])}{name_beside(data, row)}: "
+        f"{describe_change(row['estimate'])}"
         for row in sorted(rows, key=lambda row: -abs(row["estimate"]))
         if row["metric"] == "throughput_ops"
     ]
@@ -139,11 +162,11 @@ def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
     by_knob: dict[str, list[Row]] = {}
     for row in rows:
         if row["metric"] == "throughput_ops":
-            by_knob.setdefault(row["knob"], []).append(row)
+            by_knob.setdefault(f"{row['knob']}{name_beside(data, row)}", []).append(row)
     spans, table = [], []
     for knob, found in by_knob.items():
         slow, fast = min(found, key=lambda row: row["estimate"]), max(found, key=lambda row: row["estimate"])
-        names = [format_value(dbms, knob, row["value"]) for row in (slow, fast)]
+        names = [format_value(dbms, row["knob"], row["value"]) for row in (slow, fast)]
         spans.append((knob, read_effect(data, slow), names[0], read_effect(data, fast), names[1], fast["durability"]))
         table += [{"knob": knob, "value": row["value"], "estimate": row["estimate"]} for row in (slow, fast)]
     spans.sort(key=lambda span: -(max(span[3].estimate, 0) - min(span[1].estimate, 0)))

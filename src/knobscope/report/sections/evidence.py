@@ -1,13 +1,23 @@
 """Pictures behind a finding: default and changed value side by side, as runs and as the block layer saw them."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from knobscope.detect import find_runs_behind
-from knobscope.formats import describe_change, format_number, format_rate, format_share, format_value
+from knobscope.formats import (
+    describe_beside,
+    describe_change,
+    format_number,
+    format_rate,
+    format_share,
+    format_size,
+    format_value,
+)
 from knobscope.report.figures import (
     Figure,
+    SizeMark,
     Sizes,
     Strip,
     depth_bins,
@@ -29,7 +39,6 @@ __all__ = [
     "picture_shares",
     "picture_sizes",
     "picture_throughput",
-    "preferred_size",
 ]
 
 
@@ -91,9 +100,11 @@ def compare_runs(data: StudyData, finding: Row, name: str) -> Comparison:
     )  # fmt: skip
     baseline = effect[0]["baseline"] if effect else None
     usual = f"default {format_value(dbms, knob, baseline)}" if baseline is not None else "default"
+    beside = effect[0]["beside"] if effect else None
+    others = describe_beside(dbms, None if beside is None else json.loads(beside))
     settings = [
-        Setting(usual, "base-bar", sentinels),
-        Setting(format_value(dbms, knob, value), "value-bar", changed),
+        Setting(f"{usual}{others}", "base-bar", sentinels),
+        Setting(f"{format_value(dbms, knob, value)}{others}", "value-bar", changed),
     ]
     return Comparison(case, name, settings, effect[0] if effect else None)
 
@@ -111,10 +122,11 @@ def default_only(data: StudyData, case: Case, name: str) -> Comparison:
     return Comparison(case, name, [Setting("default configuration", "base-bar", sentinels)])
 
 
-def preferred_size(data: StudyData, device: str) -> int | None:
-    """Return the write size in bytes that the device prefers, None where it prefers none, or has no profile."""
-    size = data.value("SELECT preferred_write_bytes FROM device_profile WHERE device = ?", device)
-    return None if size is None else int(size)
+def _size_marks(data: StudyData, device: str) -> list[SizeMark]:
+    """Return the write unit of a device and the size it prefers, as far as they are known; the unit comes first."""
+    rows = data.rows("SELECT write_unit_bytes, preferred_write_bytes FROM device_profile WHERE device = ?", device)
+    names = {"write_unit_bytes": "write unit", "preferred_write_bytes": "preferred size"}
+    return [SizeMark(name, int(row[column])) for row in rows for column, name in names.items() if row[column]]
 
 
 def picture_throughput(comparison: Comparison) -> Figure:
@@ -149,8 +161,8 @@ def picture_throughput(comparison: Comparison) -> Figure:
 
 
 def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") -> Figure | None:
-    """Show request sizes against the preferred size; None when no request of the kind was seen."""
-    panels, table, words = [], [], []
+    """Show bytes and requests by size against the device's sizes; None when no request of the kind was seen."""
+    panels, table, words, queries = [], [], [], []
     for setting in comparison.settings:
         rows = data.rows(
             "SELECT bytes, sum(requests)::BIGINT AS requests FROM io_sizes "
@@ -160,16 +172,19 @@ def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") ->
         summary = _summarise_op(data, setting, op)
         panels.append(Sizes(f"{setting.name}: {summary}", {row["bytes"]: row["requests"] for row in rows}))
         table += [{"setting": setting.name, "op": op, **row} for row in rows]
+        queries.append(rows.query)
         words.append(f"{setting.name}: {summary}")
     if not table:
         return None
-    preferred = preferred_size(data, comparison.case.device) if op == "write" else None
+    marks = _size_marks(data, comparison.case.device) if op == "write" else []
     return Figure(
         name=slug(comparison.name, op, "sizes"),
         title=f"Sizes of {op}s at the device",
-        description=f"Histogram of the sizes of {op}s. {'; '.join(words)}.",
-        draw=lambda width: draw_sizes(width, panels, preferred, f"{op}s"),
+        description=f"Share of bytes by the size of {op}s. {'; '.join(words)}."
+        + "".join(f" {mark.name.capitalize()}: {format_size(mark.size)}." for mark in marks),
+        draw=lambda width: draw_sizes(width, panels, marks, f"{op}s"),
         data=table,
+        query="\n\n".join(queries),
     )
 
 
@@ -189,7 +204,7 @@ def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
 
 def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show the time-weighted depth of the whole device; None when it was never seen busy."""
-    series, table, words = [], [], []
+    series, table, words, queries = [], [], [], []
     for setting in comparison.settings:
         rows = data.rows(
             "SELECT depth, sum(time_ns)::BIGINT AS time_ns FROM queue_depth "
@@ -205,12 +220,14 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
         words.append(f"{setting.name}: busy {share} of the time, one request in flight for "
                      f"{format_share(times.get(1, 0) / busy)} of that")  # fmt: skip
         table += [{"setting": setting.name, **row} for row in rows]
+        queries.append(rows.query)
     return Figure(
         name=slug(comparison.name, "depth"),
         title="Requests in flight, by share of busy time",
         description=f"Time-weighted queue depth of the device. {'; '.join(words)}.",
         draw=lambda width: draw_depths(width, series, "requests in flight"),
         data=table,
+        query="\n\n".join(queries),
     )
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from knobscope.formats import UNKNOWN, format_count, format_number, format_share, format_size, join_words
 from knobscope.report.figures import Figure, FileSizes, draw_file_sizes, slug
 from knobscope.report.sections.evidence import default_only
-from knobscope.report.sections.traces import scatter_figures
-from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.sections.sources import access_figure, submitters_figure
+from knobscope.report.sections.traces import trace_figures
+from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
 __all__ = ["CaseFiles", "FileLine", "FilesSection", "build_files"]
@@ -75,11 +76,12 @@ def _case_files(data: StudyData, case: Case, traces: Path) -> CaseFiles | None:
     if not rows:
         return None
     lines = [_line(row, rows) for row in rows[:_MOST_LINES]]
-    pictures = [_sizes_figure(case, rows), *scatter_figures(data, case, traces)]
-    return CaseFiles(name_case(case), list(_sentences(rows)), pictures, lines, max(len(rows) - _MOST_LINES, 0))
+    pictures = [_sizes_figure(case, rows), submitters_figure(data, case, runs), access_figure(data, case)]
+    shown = [picture for picture in pictures if picture is not None] + trace_figures(data, case, traces)
+    return CaseFiles(name_case(case), list(_sentences(rows)), shown, lines, max(len(rows) - _MOST_LINES, 0))
 
 
-def _read_usage(data: StudyData, runs: list[str]) -> list[Row]:
+def _read_usage(data: StudyData, runs: list[str]) -> Rows:
     """Return requests and bytes of a mean run by group of files and operation, most bytes first.
 
     Logs and temporary files, whose names change from run to run, are one group each; the pattern is that of most of the
@@ -154,7 +156,7 @@ def _towards(row: Row, op: str) -> str:
     return f"came from {name}" if op == "read" else f"went to {name}"
 
 
-def _sizes_figure(case: Case, rows: list[Row]) -> Figure:
+def _sizes_figure(case: Case, rows: Rows) -> Figure:
     groups: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         sizes = groups.setdefault((row["file_group"], row["role"]), {})

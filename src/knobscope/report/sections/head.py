@@ -1,11 +1,13 @@
 """Top of the page: the answer in a sentence, how sure it is, and where it was measured."""
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knobscope.formats import (
     UNKNOWN,
+    describe_beside,
     describe_change,
     format_count,
     format_number,
@@ -120,6 +122,7 @@ def _effect_words(data: StudyData, row: Row) -> str:
     dbms = data.specs.dbms.get(row["dbms"])
     value = format_value(dbms, row["knob"], row["value"])
     reference = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
+    reference += describe_beside(dbms, None if row["beside"] is None else json.loads(row["beside"]))
     where = f"{row['dbms']} on {row['device']}, {row['workload']}"
     return f"{value} is {describe_change(row['estimate'])} than {reference} ({where})"
 

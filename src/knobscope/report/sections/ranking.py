@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from knobscope.formats import format_number, format_share, format_value, join_words, plural
 from knobscope.report.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
-from knobscope.report.study_data import Row, StudyData, name_case
+from knobscope.report.sections.across_cases import ranks_by_case
+from knobscope.report.sections.bends import bend_figures
+from knobscope.report.sections.grids import grid_figure
+from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
 __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
@@ -47,9 +50,10 @@ class CaseRanking:
 
 @dataclass(frozen=True)
 class RankingSection:
-    """Rankings by case; `empty` says why there are none."""
+    """Rankings by case, and from case to case; `empty` says why there are none."""
 
     cases: list[CaseRanking]
+    across: list[Figure]
     empty: str = ""
 
 
@@ -57,10 +61,10 @@ def build_ranking(data: StudyData) -> RankingSection:
     """Return the section from tables `fits`, `importance` and `important_points`."""
     cases = [ranking for case in data.measured_cases if (ranking := _rank_case(data, case)) is not None]
     if cases:
-        return RankingSection(cases)
+        return RankingSection(cases, ranks_by_case(data))
     if not data.value("SELECT count(*) FROM runs WHERE phase = 'screen'"):
-        return RankingSection([], "The study has no screening runs: its knobs were given, not searched for.")
-    return RankingSection([], "There are screening runs, but no fit of them; `knobscope select` makes it.")
+        return RankingSection([], [], "The study has no screening runs: its knobs were given, not searched for.")
+    return RankingSection([], [], "There are screening runs, but no fit of them; `knobscope select` makes it.")
 
 
 def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
@@ -77,6 +81,8 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     pictures = [_ranking_figure(case, knobs)] if knobs else []
     screened = [fit for fit in fits if not fit["prior"]]
     pictures += [_rounds_figure(data, case, screened)] if screened else []
+    grid = grid_figure(data, case, knobs)
+    pictures += [*([grid] if grid else []), *bend_figures(data, case, points)]
     last = fits[-1] if fits else None
     return CaseRanking(
         name=name_case(case),
@@ -126,7 +132,7 @@ def _trust(fit: Row | None) -> str:
     )
 
 
-def _ranking_figure(case: Case, rows: list[Row]) -> Figure:
+def _ranking_figure(case: Case, rows: Rows) -> Figure:
     knobs = [
         RankedKnob(
             row["knob"], row["permutation"] or 0.0, row["importance"], bool(row["above_noise"]), bool(row["selected"])

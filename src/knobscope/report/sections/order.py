@@ -1,0 +1,65 @@
+"""What order costs: sequential share and CPU time of every swept value, beside what order gains on the device."""
+
+from knobscope.formats import format_micros, format_number, format_share, format_value
+from knobscope.report.figures import Figure, OrderPoint, draw_order, slug
+from knobscope.report.sections.effects import name_beside, read_effect
+from knobscope.report.study_data import Row, Rows, StudyData, name_case
+from knobscope.specs import Case
+
+__all__ = ["order_figures"]
+
+
+def order_figures(data: StudyData) -> list[Figure]:
+    """Return a figure for each case whose sweep knows sequential shares and CPU time."""
+    return [figure for case in data.measured_cases if (figure := _order_figure(data, case)) is not None]
+
+
+def _read_settings(data: StudyData, case: Case, op: str) -> Rows:
+    """Return a row per swept value: sequential share of reads or writes, CPU time in µs, effect on throughput."""
+    return data.rows(
+        """
+        SELECT o.dbms, o.knob, o.value, o.baseline, o.beside, o.reference AS default_share,
+            o.reference + o.estimate AS share, 1e6 * c.reference AS default_cpu_us,
+            1e6 * c.reference * exp(c.estimate) AS cpu_us, t.estimate, t.low, t.high, t.q_value
+        FROM effects o
+        JOIN effects c ON c.metric = 'cpu_s_per_op' AND (c.dbms, c.device, c.workload, c.knob, c.value)
+            = (o.dbms, o.device, o.workload, o.knob, o.value) AND c.beside IS NOT DISTINCT FROM o.beside
+        JOIN effects t ON t.metric = 'throughput_ops' AND (t.dbms, t.device, t.workload, t.knob, t.value)
+            = (o.dbms, o.device, o.workload, o.knob, o.value) AND t.beside IS NOT DISTINCT FROM o.beside
+        WHERE o.metric = ?
+            AND o.estimate IS NOT NULL AND c.estimate IS NOT NULL AND t.estimate IS NOT NULL
+            AND o.dbms = ? AND o.device = ? AND o.workload = ?
+        ORDER BY abs(c.estimate) + 2 * abs(o.estimate) DESC, o.knob, o.value
+        """,
+        f"{op}_sequential_share", case.dbms, case.device, case.workload,
+    )  # fmt: skip
+
+
+def _order_figure(data: StudyData, case: Case) -> Figure | None:
+    op, rows = max(((op, _read_settings(data, case, op)) for op in ("write", "read")), key=lambda found: len(found[1]))
+    if len(rows) < 2:
+        return None
+    first = rows[0]
+    default = OrderPoint("default configuration", first["default_share"], first["default_cpu_us"], "ink")
+    points = [default, *(_point(data, row) for row in rows)]
+    gap = data.value("SELECT random_sequential_ratio FROM device_profile WHERE device = ?", case.device)
+    gain = f" On this device random reads are {format_number(gap)}x as fast as sequential ones." if gap else ""
+    words = "; ".join(
+        f"{point.name}: {format_share(point.share)} in order, {format_micros(point.cpu_us)}" for point in points[:6]
+    )
+    return Figure(
+        name=slug("order against cpu", *str(case).split("/")),
+        title=f"{name_case(case)}: what order costs",
+        description=f"Sequential share of {op}s and CPU time of an operation, by setting. {words}.{gain}",
+        draw=lambda width: draw_order(width, points, f"sequential share of {op}s"),
+        data=rows,
+        caption=f"Sequential {op}s and CPU time; blue: faster than the default, red: slower, hollow: unclear.{gain}",
+    )
+
+
+def _point(data: StudyData, row: Row) -> OrderPoint:
+    effect = read_effect(data, row)
+    look = ("better" if effect.estimate > 0 else "worse") if effect.clear else "unclear"
+    value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
+    name = f"{row['knob']} = {value}{name_beside(data, row)}"
+    return OrderPoint(name, min(max(row["share"], 0.0), 1.0), row["cpu_us"], look)
