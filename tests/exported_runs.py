@@ -20,6 +20,7 @@ LEFT JOIN (
         bool_or(durability) AS durability
     FROM effects GROUP BY dbms, knob
 ) USING (dbms, knob)
+WHERE is_sentinel OR (knob IS NOT NULL AND beside IS NULL)
 ORDER BY block_id, position
 """
 

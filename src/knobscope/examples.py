@@ -16,7 +16,10 @@ EXAMPLES: dict[str, list[str]] = {
     "doctor": ["knobscope doctor", "knobscope doctor --json"],
     "drivers": ["knobscope drivers", "knobscope drivers specs/dbms/h2.yaml"],
     "introspect": ["knobscope introspect mariadb --out knobs.yaml"],
-    "startable": ["knobscope startable mariadb --knob innodb_buffer_pool_size"],
+    "startable": [
+        "knobscope startable mariadb --knob innodb_buffer_pool_size",
+        "knobscope startable mariadb --study specs/studies/mariadb-all.yaml --trials 400",
+    ],
     "plan": [f"knobscope plan {_STUDY} {_CASE} --phase screen --round 0 --out plan.parquet"],
     "characterise": ["knobscope characterise --quick /var/tmp --out device.json"],
     "devices": ["knobscope devices up loop"],

@@ -4,8 +4,22 @@ The time is an estimate (`knobscope.plan.effort`). A budget bounds the rounds of
 everything that follows to be within it, and at least one round and the sweep come whatever it says.
 """
 
+from collections import Counter
+from collections.abc import Iterator
+
 from knobscope.explain import count_explaining_runs
-from knobscope.plan import Effort, effort_of, list_left_out, screening_effort, sweep_effort
+from knobscope.formats import plural
+from knobscope.plan import (
+    Effort,
+    RefusedValue,
+    as_text,
+    effort_of,
+    list_dependents,
+    list_left_out,
+    list_refused,
+    screening_effort,
+    sweep_effort,
+)
 from knobscope.specs import StudySpecs
 from knobscope.tune import count_runs
 
@@ -27,7 +41,10 @@ def affordable_rounds(specs: StudySpecs) -> int:
 
 
 def describe_study(specs: StudySpecs) -> str:
-    """Return in one line how much the study will measure at most, then its budget and what its sweep leaves out."""
+    """Return in one line how much the study will measure at most, then its budget and what is special in its sweep.
+
+    That is which values are measured beside a change of other knobs, and which are left out.
+    """
     study, cases = specs.study, len(specs.cases)
     rounds, each = affordable_rounds(specs), screening_effort(specs)
     rounds_words = f"{rounds} screening round{'s' if rounds != 1 else ''} of {each.runs // cases} runs each"
@@ -46,7 +63,7 @@ def describe_study(specs: StudySpecs) -> str:
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
         f"in all at most {whole.runs} runs, {_minutes(whole)}"
     )
-    return "\n".join([line, *_describe_budget(specs), *describe_left_out(specs)])
+    return "\n".join([line, *_describe_budget(specs), *_describe_dependents(specs), *describe_left_out(specs)])
 
 
 def _minutes(effort: Effort, times: int = 1) -> str:
@@ -82,11 +99,42 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
     return [f"budget of {' and '.join(limits)}: {words}{more}"]
 
 
+def _describe_dependents(specs: StudySpecs) -> list[str]:
+    """Return a line for each knob and change of others beside which the sweep measures values of it."""
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    for case in specs.cases:
+        for one in list_dependents(specs, case):
+            beside = ", ".join(f"{name} = {as_text(value)}" for name, value in (one.change or {}).items())
+            found.setdefault((case.dbms, one.knob, beside), {})[as_text(one.value)] = None
+    return [
+        f"{dbms}: {knob} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} swept beside {beside}"
+        for (dbms, knob, beside), values in found.items()
+    ]
+
+
 def describe_left_out(specs: StudySpecs) -> list[str]:
     """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
+    replaced = {(dbms, one.knob, as_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
     rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]
+    rows = [row for row in rows if (row["dbms"], row["knob"], row["value"]) not in replaced]
     lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
-    return [*dict.fromkeys(lines), *_count_left_out(specs)]
+    return [*dict.fromkeys(lines), *_count_replaced(specs), *_count_left_out(specs)]
+
+
+def _list_refused(specs: StudySpecs) -> Iterator[tuple[str, RefusedValue]]:
+    """Yield what the DBMSs of a study refuse of its knobs, or take for other values."""
+    for name, dbms in specs.dbms.items():
+        yield from ((name, one) for one in list_refused(dbms, specs.study.knobs[name]))
+
+
+def _count_replaced(specs: StudySpecs) -> list[str]:
+    """Return a line for each DBMS that takes values for others: how many."""
+    counts = Counter(dbms for dbms, one in _list_refused(specs) if one.is_replaced)
+    return [
+        f"{dbms}: {plural(count, 'value')} of its knobs {'is' if count == 1 else 'are'} taken for others, which are "
+        "measured instead: the report lists them"
+        for dbms, count in counts.items()
+    ]
 
 
 def _count_left_out(specs: StudySpecs) -> list[str]:

@@ -7,12 +7,14 @@ slower.
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import datetime
 
 from knobscope.specs import Dbms
 
 __all__ = [
     "UNKNOWN",
+    "describe_beside",
     "describe_change",
     "describe_effect",
     "describe_interval",
@@ -174,6 +176,15 @@ def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value:
     verb = "Changing" if step is None or not is_number else "Raising" if step > 0 else "Lowering"
     start = "" if reference is None else f" from {format_value(dbms, knob, reference)}"
     return f"{verb} {knob}{start} to {format_value(dbms, knob, value)}"
+
+
+def describe_beside(dbms: Dbms | None, others: Mapping[str, str] | None) -> str:
+    """Say what other knobs are set to where a value was measured, to follow its name: ` beside appendonly = yes`.
+
+    Nothing where that is the default configuration.
+    """
+    words = [f"{name} = {format_value(dbms, name, value)}" for name, value in (others or {}).items()]
+    return f" beside {join_words(words)}" if words else ""
 
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:

@@ -104,7 +104,9 @@ def side(*runs: str) -> Side:
 def test_the_runs_behind_a_finding_change_its_knob_alone(database: duckdb.DuckDBPyConnection) -> None:
     behind = find_runs_behind(database, finding("io_size", "page", "4"))
     assert (behind.value, behind.default) == (["small-1", "small-2"], ["s1", "s2"])
-    assert find_runs_behind(database, finding("io_size", "writers", "9")).value == []
+    beside = find_runs_behind(database, finding("io_size", "writers", "9"))  # measured beside page = 4 only
+    assert (beside.value, beside.default) == (["both"], ["small-1", "small-2"])
+    assert find_runs_behind(database, finding("io_size", "writers", "2")).value == []
     default = find_runs_behind(database, finding("io_parallelism", None, None))
     assert (default.value, default.default) == ([], ["s1", "s2"])
 

@@ -69,6 +69,10 @@ def draw_sweep() -> Callable[..., pd.DataFrame]:
             knob=np.where(frame["setting"] > 0, "k", None),
             value=named,
             baseline=np.where(frame["setting"] > 0, "0", None),
+            beside=None,
+            run_id=range(len(frame)),
+            config_id=frame["setting"].astype(str),
+            reference_id="0",
             **columns,
         )
 

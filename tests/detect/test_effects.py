@@ -257,9 +257,12 @@ def as_case(runs: pd.DataFrame) -> pd.DataFrame:
     """Add the columns of view `sweep_metrics` to block_id, setting, position and throughput_ops."""
     is_sentinel = runs["setting"] == 0
     named = {"knob": "k", "value": runs["setting"].astype(str), "baseline": "0"}
+    ids = {"run_id": range(len(runs)), "config_id": runs["setting"].astype(str), "reference_id": "0", "beside": None}
     missing = {name: np.nan for name in METRICS if name != "throughput_ops"}
     about = {"session": "one", "dbms": "d", "device": "v", "workload": "w", "is_sentinel": is_sentinel}
-    return runs.assign(**missing, **about, **{key: np.where(is_sentinel, None, text) for key, text in named.items()})
+    return runs.assign(
+        **missing, **about, **ids, **{key: np.where(is_sentinel, None, text) for key, text in named.items()}
+    )
 
 
 def test_an_order_that_goes_with_the_configurations_is_refused() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.pipeline import Pipeline
-from knobscope.plan import list_left_out, plan_sweep
+from knobscope.plan import list_dependents, list_left_out, plan_sweep
 from knobscope.plan.levels import sweep_values
 from knobscope.specs import StudySpecs, load_study
 
@@ -43,15 +43,22 @@ def test_every_value_is_planned_or_named(name: str) -> None:
 
 
 def test_the_reason_names_the_rule_and_the_values() -> None:
-    specs = load("mariadb-io")
+    specs = load("postgresql-io")
     reasons = {row["knob"]: row["reason"] for row in list_left_out(specs, specs.cases[0])}
-    assert reasons["innodb_io_capacity"] == (
-        "innodb_io_capacity requires `innodb_io_capacity <= innodb_io_capacity_max`, which does not hold for "
-        "innodb_io_capacity=20000, innodb_io_capacity_max=2000"
+    assert reasons["wal_level"] == (
+        "wal_level requires `wal_level != 'minimal' or max_wal_senders == 0`, which does not hold for "
+        "max_wal_senders=10, wal_level='minimal', and no change of one or two other knobs of the study helps"
     )
 
 
+@pytest.mark.parametrize("name", ["mariadb-io", "mongodb-io", "sqlite-io"])
+def test_what_a_change_of_other_knobs_allows_is_not_left_out(name: str) -> None:
+    specs = load(name)
+    assert not [row for row in list_left_out(specs, specs.cases[0]) if "no change" in row["reason"]]
+    assert list_dependents(specs, specs.cases[0])
+
+
 def test_a_dry_run_names_each_value_once() -> None:
-    lines = Pipeline(load("sqlite-io"), "sqlite-io.yaml").describe_left_out()
-    assert len(lines) == len(set(lines)) == 3
-    assert all(line.startswith("sqlite: ") and " is left out: " in line and "requires" in line for line in lines)
+    lines = Pipeline(load("postgresql-io"), "postgresql-io.yaml").describe_left_out()
+    assert len(lines) == len(set(lines)) == 9
+    assert all(line.startswith("postgresql: wal_") and " is left out: " in line for line in lines)

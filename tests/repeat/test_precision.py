@@ -1,5 +1,7 @@
 """Standard errors of a sweep are those of the full regression, and predictions are those of the design."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,16 +32,22 @@ def test_errors_are_those_of_ordinary_least_squares_in_blocks_of_different_value
 
 
 def test_errors_are_those_that_detect_will_give() -> None:
-    """With values that differ in noise, a stalled run and blocks of some values, in a sweep that does not drift."""
+    """With values that differ in noise, a stalled run and blocks of some values, in a sweep that does not drift.
+
+    Values from 10 on are compared with value 1, not with the default.
+    """
     blocks = [list(range(1, 16))] * 4 + [[3, 8]] * 3
     _, frame = draw_sweep(np.random.default_rng(4), blocks, {-1: 0.04, 3: 0.3, 8: 0.3})
     frame.loc[frame.index[frame["config_id"] == "c5"][1], "throughput_ops"] /= 20
-    precision = measure_precision(runs_of(frame, 15))
+    reference = np.where(np.arange(1, 16) >= 10, 1, 0)
+    precision = measure_precision(replace(runs_of(frame, 15), reference=reference))
     setting = frame["config_id"].str[1:]
+    is_beside = setting.astype(int) >= 10
     names = {"knob": "k", "value": setting, "baseline": "0"}
+    names |= {"beside": np.where(is_beside, "{}", None), "reference_id": np.where(is_beside, "c1", "c0")}
     about = {name: np.where(frame["is_sentinel"], None, value) for name, value in names.items()}
     metrics = dict.fromkeys(METRICS, np.nan) | {"throughput_ops": frame["throughput_ops"]}
-    runs = frame.assign(**about, **metrics, dbms="d", device="v", workload="w")
+    runs = frame.assign(**about, **metrics, dbms="d", device="v", workload="w", run_id=range(len(frame)))
     effects, judged = effects_of_case(runs, 0.05)
     assert judged["treatment"].unique().tolist() == ["none"]
     found = effects[effects["metric"] == "throughput_ops"].astype({"value": int}).sort_values("value")
@@ -72,3 +80,16 @@ def test_the_number_of_blocks_is_that_of_the_design() -> None:
     more = count_more(precision, aim, some, room)
     assert (more > 0).tolist() == some.tolist()
     assert count_more(precision, aim, some, np.where(some, 1, 0)).sum() == 2
+
+
+def test_values_against_another_one_need_more_blocks_and_bring_it_along() -> None:
+    """What they are compared with runs once a block, the default three times: errors of sqrt(2), not sqrt(4 / 3)."""
+    values, aim = list(range(1, 9)), Aim(1.2, 0.9, 0.05, 8)
+    _, frame = draw_sweep(np.random.default_rng(3), [values] * 4, 0.1)
+    plain = measure_precision(runs_of(frame, 8))
+    beside = measure_precision(replace(runs_of(frame, 8), reference=np.array([0, 1, 1, 1, 1, 1, 1, 1])))
+    assert np.median(beside.errors[1:] / plain.errors[1:]) == pytest.approx(np.sqrt(1.5), rel=0.15)
+    assert beside.errors[0] == plain.errors[0]
+    lacking, room = np.arange(8) == 5, np.full(8, 60)
+    fewer, more = (count_more(one, aim, lacking, room)[5] for one in (plain, beside))
+    assert 0 < fewer < more < 60

@@ -175,7 +175,7 @@ def test_names_leave_constants_out() -> None:
 
 
 def test_impossible_arithmetic_names_the_values() -> None:
-    with pytest.raises(UserError, match="`requires: a / b > 1` cannot be evaluated with a=1, b=0: division by zero"):
+    with pytest.raises(UserError, match="`a / b > 1` cannot be evaluated with a=1, b=0: division by zero"):
         Expression("a / b > 1").holds({"a": 1, "b": 0})
     with pytest.raises(UserError, match="'x' is no number"):
         Expression("word * 3 == 'xxx'").holds({"word": "x"})

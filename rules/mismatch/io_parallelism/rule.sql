@@ -38,7 +38,8 @@ judged AS (
     FROM configurations c LEFT JOIN device_profile USING (device)
 ),
 
--- Values that free the I/O, and the one that gains most throughput by it. An idle device shows nothing.
+-- Values that free the I/O, and the one that gains most throughput by it. An idle device shows nothing, nor does a value
+-- beside a change of other knobs: what is free there may be free because of that change.
 tried AS (
     SELECT j.dbms, j.device, j.workload,
         count(*) AS configurations,
@@ -53,7 +54,7 @@ tried AS (
         ) FILTER (NOT confined) AS best
     FROM judged j
     LEFT JOIN effects_on('throughput_ops') e USING (dbms, device, workload, knob, value)
-    WHERE j.knob IS NOT NULL AND busy >= getvariable('least_busy')
+    WHERE j.knob IS NOT NULL AND e.beside IS NULL AND busy >= getvariable('least_busy')
     GROUP BY ALL
 ),
 

@@ -5,6 +5,7 @@ default configuration of its own study; where the default of the knob differs, b
 that both studies measured. The difference of two such natural-log ratios is that of independent estimates (Welch).
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import numpy as np
 
 from knobscope.compare.matching import CasePair
 from knobscope.compare.reading import METRICS, Row, StudyTables
+from knobscope.formats import describe_beside
 from knobscope.specs import Case
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
@@ -138,10 +140,12 @@ def judge(effects: Sequence[EffectPair], limits: Limits) -> list[EffectPair]:
 
 
 def _by_knob(study: StudyTables, case: Case, metric: str) -> dict[str, dict[Key, Row]]:
+    """Return effects by knob and value; what was measured beside a change is a knob of its own, with it in the name."""
     found: dict[str, dict[Key, Row]] = {}
     for row in study.of_case("effects", case):
         if row["metric"] == metric:
-            found.setdefault(row["knob"], {})[_key(row["value"], row["unit"])] = row
+            knob = row["knob"] + describe_beside(None, json.loads(row["beside"] or "{}"))
+            found.setdefault(knob, {})[_key(row["value"], row["unit"])] = {**row, "knob": knob}
     return found
 
 

@@ -51,6 +51,13 @@ def name_value(finding: Mapping[str, Any]) -> str:
     return f"{finding['knob']}={finding['value']}" if finding["knob"] is not None else "the default configuration"
 
 
+def name_reference(finding: Mapping[str, Any]) -> str:
+    """Return the configuration that a finding's value is compared with, in words."""
+    others = json.loads(finding.get("evidence") or "{}").get("beside") or {}
+    beside = " and ".join(f"{knob}={value}" for knob, value in others.items())
+    return f"the default beside {beside}" if beside else "the default configuration"
+
+
 def find_sides(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> tuple[Side, Side]:
     """Return the slower side of a finding, whose I/O is to blame, and the faster one.
 
@@ -59,7 +66,7 @@ def find_sides(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, An
     """
     runs = find_runs_behind(connection, finding)
     value = Side(name_value(finding), runs.value, runs.watched)
-    default = Side("the default configuration", runs.default, runs.watched)
+    default = Side(name_reference(finding), runs.default, runs.watched)
     if finding["knob"] is None:
         return default, Side("", [], runs.watched)
     slower = json.loads(finding.get("evidence") or "{}").get("slower", "value")

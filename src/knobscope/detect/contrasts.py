@@ -48,7 +48,7 @@ _LEVELS = """
 def contrast_tiers(effects: "pd.DataFrame") -> "pd.DataFrame":
     """Return table `tier_contrasts`: every effect on a device minus that on each device of a lower tier."""
     throughput = effects[effects["metric"] == "throughput_ops"]
-    compared = _compare(throughput, ["dbms", "workload", "knob", "value", "baseline"])
+    compared = _compare(throughput, ["dbms", "workload", "knob", "value", "baseline", "beside"])
     return compared.assign(q_value=adjust_for_fdr(compared["p_value"].to_numpy(float)))
 
 

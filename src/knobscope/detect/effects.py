@@ -1,14 +1,18 @@
-"""What one knob does: effects of single changes against the sentinel of the same block, with interval and q value.
+"""What one knob does: effects of single changes within blocks, with interval and q value.
 
-Each metric of each case (DBMS, device, workload) has its own fit of the sweep: response = group + configuration. A
-group is one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks), an observation is one
-measurement (`knobscope.detect.units`), and configurations may differ in noise. An effect that was measured in fewer
-than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one block cannot
-tell an effect from the luck of a position in the order. Where others measured and their table tells of no blocks, two
-measurements have to do, apart from each other in the order, which is taken for random. An effect larger than the whole
-range that the comparable runs of its case measured has no estimate either: the fit has too few runs for its terms.
+A value is compared with the sentinel or, where the sweep measured it beside a change of other knobs, with the runs that
+have that change alone. Each metric of each case (DBMS, device, workload) has its own fit of the sweep: response = group
++ configuration. A group is one session of one block (`knobscope.detect.blocks` tells of drift and resumed blocks), an
+observation is one measurement (`knobscope.detect.units`), and configurations may differ in noise. An effect that was
+measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
+one block cannot tell an effect from the luck of a position in the order. Where others measured and their table tells of
+no blocks, two measurements have to do, apart from each other in the order, which is taken for random. An effect larger
+than the whole range that the comparable runs of its case measured has no estimate either: the fit has too few runs for
+its terms.
 """
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +23,10 @@ from knobscope.detect.metrics import METRICS
 from knobscope.detect.order import steps_from
 from knobscope.detect.units import Units, make_units
 from knobscope.specs import Knob, StudySpecs
-from knobscope.statistics.arrays import Floats
+from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.regression import (
     adjust_for_fdr,
+    exchange_codes,
     fit_blocks,
     t_interval,
     t_probability,
@@ -40,6 +45,7 @@ _LEAST_REPLICATES = 2
 #: Rounding of the fit may carry an effect a little beyond the range of two runs.
 _RANGE_SLACK = 1 + 1e-9
 _CASE = ["dbms", "device", "workload"]
+_CHANGE = ["knob", "value", "baseline", "beside"]
 
 
 def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
@@ -62,35 +68,67 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
 
 
 def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """Return rows of `effects` (metric by metric, every changed value, without q values) and of `blocks`.
+    """Return rows of `effects` (metric by metric, every swept value, without q values) and of `blocks`.
 
     `runs` are all runs of one case in view `sweep_metrics`; metrics of runs that failed are NULL there.
     """
     import pandas as pd
 
-    changes = runs.loc[~runs["is_sentinel"], ["knob", "value", "baseline"]].drop_duplicates()
-    values = pd.MultiIndex.from_frame(changes)
-    setting = values.get_indexer(pd.MultiIndex.from_frame(runs[changes.columns])) + 1
-    setting[runs["is_sentinel"].to_numpy(bool)] = 0
-    units = make_units(runs, setting, len(changes) + 1)
+    changes = runs.loc[runs["knob"].notna(), ["config_id", "reference_id", *_CHANGE]].drop_duplicates()
+    runs = runs.drop_duplicates("run_id")  # one that is compared in two ways has a row for each
+    codes, configurations = pd.factorize(runs["config_id"].where(~runs["is_sentinel"]))
+    contrasts = Contrasts.of(changes, configurations)
+    units = make_units(runs, (codes + 1).astype(np.int64), contrasts.settings)
     groups, blocks = judge_blocks(units.frame, min_effect)
-    about = {name: changes[name].to_numpy() for name in changes}
+    about = {name: changes[name].to_numpy() for name in _CHANGE}
+    about["stalled"] = units.stalled[contrasts.value]
     rows = []
     for name, metric in METRICS.items():
-        columns = _fit_metric(units.responses[name], units, groups, len(changes) + 1)
+        columns = _fit_metric(units.responses[name], units, groups, contrasts)
         columns["reference"] = metric.on_own_scale(columns["reference"])
-        rows.append(pd.DataFrame({**about, "metric": name, "stalled": units.stalled[1:], **columns}))
+        rows.append(pd.DataFrame({**about, "metric": name, **columns}))
     effects = pd.concat(rows, ignore_index=True).assign(**runs[_CASE].iloc[0].to_dict())
     return effects, blocks
 
 
-def _fit_metric(response: Floats, units: Units, groups: Groups, settings: int) -> dict[str, Any]:
-    """Return the statistical columns of `effects`; scalars or shape (settings - 1,)."""
-    setting, block = units.setting, units.frame["block_id"].factorize()[0]
+@dataclass(frozen=True)
+class Contrasts:
+    """Which configurations are compared, by their codes: shape (contrasts,); the default configuration has code 0."""
+
+    value: Ints
+    reference: Ints
+    settings: int  # configurations, the default one included
+
+    @classmethod
+    def of(cls, changes: "pd.DataFrame", configurations: "pd.Index[str]") -> "Contrasts":
+        """Return the contrasts of `config_id` with `reference_id`; codes count the configurations from 1."""
+        value, reference = (configurations.get_indexer(changes[name]) + 1 for name in ("config_id", "reference_id"))
+        return cls(value.astype(np.int64), reference.astype(np.int64), len(configurations) + 1)
+
+
+def _fit_metric(response: Floats, units: Units, groups: Groups, contrasts: Contrasts) -> dict[str, Any]:
+    """Return the statistical columns of `effects`, shape (contrasts,)."""
     rows = groups.comparable(np.isfinite(response))
-    sentinel = response[rows & (setting == 0)]
-    seen = np.unique(np.column_stack([setting[rows], block[rows]]), axis=0)[:, 0]
-    blocks = np.bincount(seen, minlength=settings)[1:]
+    columns: dict[str, Any] = {}
+    for reference in np.unique(contrasts.reference):
+        own = contrasts.reference == reference
+        fitted = _fit_against(int(reference), response, rows, units, groups, contrasts.settings)
+        for name, figures in fitted.items():
+            column = columns.setdefault(name, np.zeros(len(own), figures.dtype))
+            column[own] = figures[contrasts.value[own] - 1]
+    return columns
+
+
+def _fit_against(
+    reference: int, response: Floats, rows: Bools, units: Units, groups: Groups, settings: int
+) -> dict[str, Any]:
+    """Return the effects of configurations 1, 2, ... against one of them, shape (settings - 1,)."""
+    setting = exchange_codes(units.setting, reference)
+    block = units.frame["block_id"].factorize()[0]
+    compared = response[rows & (setting == 0)]
+    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
+    seen[setting[rows], block[rows]] = True
+    blocks = (seen[1:] & seen[0]).sum(axis=1)
     has_blocks = not units.frame["block_id"].str.endswith(f"/{NO_BLOCK}").all()
     replicates = blocks if has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
@@ -99,6 +137,7 @@ def _fit_metric(response: Floats, units: Units, groups: Groups, settings: int) -
     errors, degrees = unequal_errors(fit)
     errors = np.where(judged, errors, np.nan)
     low, high = t_interval(fit.estimates, errors, np.maximum(degrees, 1))
+    every = np.ones(settings - 1)
     return {
         "estimate": np.where(measured, fit.estimates, np.nan),
         "low": low,
@@ -106,8 +145,8 @@ def _fit_metric(response: Floats, units: Units, groups: Groups, settings: int) -
         "p_value": t_probability(fit.estimates, errors, np.maximum(degrees, 1)),
         "standard_error": errors,
         "degrees": degrees,
-        "noise": fit.noise,
-        "reference": sentinel.mean() if len(sentinel) else np.nan,
+        "noise": fit.noise * every,
+        "reference": (compared.mean() if len(compared) else np.nan) * every,
         "runs": np.bincount(setting[rows], units.runs[rows], minlength=settings)[1:].astype(np.int64),
         "blocks": blocks,
     }
@@ -118,16 +157,18 @@ def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame
     import pandas as pd
 
     rows = []
-    for (dbms, name, known), group in effects.groupby(["dbms", "knob", "baseline"], dropna=False):
+    for (dbms, name, known, beside), group in effects.groupby(["dbms", "knob", "baseline", "beside"], dropna=False):
+        others = {} if pd.isna(beside) else json.loads(beside)
         baseline = None if pd.isna(known) else known  # runs that were measured elsewhere may not tell their default
         knob: Knob | None = specs.dbms[dbms].knobs.get(name)
+        changed = [(specs.dbms[dbms].knobs.get(other), text) for other, text in others.items()]
         about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism")}
-        key = {"dbms": dbms, "knob": name, "baseline": baseline}
+        key = {"dbms": dbms, "knob": name, "baseline": baseline, "beside": None if pd.isna(beside) else beside}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
-            risky = knob is not None and knob.risks(value)
+            risky = any(one is not None and one.risks(text) for one, text in [(knob, value), *changed])
             rows.append({**key, "value": value, "step": step, "durability": risky, **about})
-    described = pd.DataFrame(rows).astype({"step": "Int64", "baseline": effects["baseline"].dtype})
-    return effects.merge(described, how="left", on=["dbms", "knob", "baseline", "value"])
+    described = pd.DataFrame(rows).astype({"step": "Int64", **{name: effects[name].dtype for name in _CHANGE[2:]}})
+    return effects.merge(described, how="left", on=["dbms", *_CHANGE])
 
 
 def add_frame(connection: "duckdb.DuckDBPyConnection", table: str, frame: "pd.DataFrame") -> None:

@@ -30,9 +30,9 @@ class Metric:
             values = np.where(values == 0, positive.min() / 2, values)
         return np.log(np.where(values > 0, values, np.nan))
 
-    def on_own_scale(self, response: float) -> float:
-        """Return a fitted mean in the metric's unit."""
-        return float(np.exp(response)) if self.is_ratio else response
+    def on_own_scale(self, response: Floats) -> Floats:
+        """Return fitted means in the metric's unit."""
+        return np.asarray(np.exp(response)) if self.is_ratio else response
 
 
 METRICS: dict[str, Metric] = {

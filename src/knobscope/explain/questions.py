@@ -18,10 +18,9 @@ __all__ = ["Question", "ask_questions", "count_explaining_runs", "is_modelled"]
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
     FROM sweep_runs r
-    JOIN single_changes c USING (config_id)
-    JOIN plan v ON v.block_id = r.block_id AND v.config_id = c.config_id
-    JOIN plan s ON s.block_id = r.block_id AND s.config_id = c.sentinel_id
-    WHERE (r.dbms, r.device, r.workload, c.knob, c.value) = ($dbms, $device, $workload, $knob, $value)
+    JOIN plan v ON v.block_id = r.block_id AND v.config_id = r.config_id
+    JOIN plan s ON s.block_id = r.block_id AND s.config_id = r.reference_id
+    WHERE (r.dbms, r.device, r.workload, r.knob, r.value) = ($dbms, $device, $workload, $knob, $value)
 """
 _EFFECT = """
     SELECT estimate, standard_error, degrees FROM effects

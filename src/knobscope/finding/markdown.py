@@ -9,6 +9,7 @@ from statistics import fmean
 from knobscope.detect import Mismatch, find_runs_behind
 from knobscope.formats import (
     UNKNOWN,
+    describe_beside,
     describe_effect,
     format_count,
     format_micros,
@@ -119,11 +120,12 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     """Tell the costliest finding's two settings, run by run, on each device that it compares."""
     worst = mismatch.worst
     yield from ("## The runs behind the costliest one", "")
-    rows = []
+    beside = json.loads(worst["evidence"] or "{}").get("beside")
+    rows, others = [], describe_beside(data.specs.dbms.get(worst["dbms"]), beside)
     for device in _devices_of(worst):
         behind = find_runs_behind(data.connection, {**worst, "device": device})
         changed = f"{worst['knob']} = {_value(data, worst)}"
-        for name, ids in (("default configuration", behind.default), (changed, behind.value)):
+        for name, ids in ((f"default configuration{others}", behind.default), (f"{changed}{others}", behind.value)):
             runs = data.rows("SELECT * FROM runs WHERE list_contains(?, run_id) ORDER BY started_at", ids)
             if runs:
                 told = [f"{name} on {device}", str(len(runs)), _throughput(runs), *_figures(runs)]
@@ -133,8 +135,8 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     if mismatch.knob and not data.is_imported:
         yield ""
         yield (
-            "Apart from this knob both have the default configuration of the study; each run was preceded by a fresh "
-            "copy of the data and a start of the server, and the order of runs was drawn at random."
+            f"Apart from this knob both have the default configuration of the study{others}; each run was preceded by "
+            "a fresh copy of the data and a start of the server, and the order of runs was drawn at random."
         )
 
 

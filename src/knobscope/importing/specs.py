@@ -42,7 +42,9 @@ class ImportedKnob:
         """Return the knob as a spec has it."""
         about: dict[str, Any] = {"mechanism": "other", "source": _SOURCE}
         if self.known is not None:
-            about |= self.known.model_dump(exclude_unset=True, exclude={"requires", "writing", "alias", "reads_back"})
+            about |= self.known.model_dump(
+                exclude_unset=True, exclude={"requires", "when", "writing", "alias", "reads_back"}
+            )
         about |= {key: self.facts[key] for key in ("unit", "expect", "mechanism", "durability") if key in self.facts}
         if self.is_unordered:
             about.pop("expect", None)  # raising it means nothing

@@ -5,13 +5,16 @@ from knobscope.plan.blocks import sentinel_positions
 from knobscope.plan.command import parse_case
 from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
+from knobscope.plan.refused import RefusedValue, as_text, list_refused
 from knobscope.plan.rounds import (
     case_space,
+    list_dependents,
     list_left_out,
     plan_repeats,
     plan_screening,
     plan_sweep,
     screening_blocks,
+    sweep_references,
 )
 from knobscope.plan.sampling import Space, draw_configurations
 
@@ -20,15 +23,19 @@ __all__ = [
     "SAMPLERS",
     "Draw",
     "Effort",
+    "RefusedValue",
     "Space",
     "aim_of",
+    "as_text",
     "case_space",
     "count_random",
     "describe_aim",
     "describe_ratio",
     "draw_configurations",
     "effort_of",
+    "list_dependents",
     "list_left_out",
+    "list_refused",
     "parse_case",
     "plan_repeats",
     "plan_screening",
@@ -37,4 +44,5 @@ __all__ = [
     "screening_effort",
     "sentinel_positions",
     "sweep_effort",
+    "sweep_references",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from knobscope.plan.blocks import sentinel_positions, split_into_blocks
-from knobscope.plan.levels import sweep_values
+from knobscope.plan.dependents import sweep_configurations, swept_values
 from knobscope.plan.rounds import case_space, screening_blocks
 from knobscope.specs import Case, StudySpecs, Workload
 
@@ -52,10 +52,8 @@ def sweep_effort(specs: StudySpecs) -> Effort:
 
 def _count_sweep_runs(specs: StudySpecs, case: Case) -> int:
     study, space = specs.study, case_space(specs, case)
-    chosen = study.knobs[case.dbms]
-    counts = {
-        name: len(sweep_values(space.dbms.knobs[name], chosen[name], space.default[name])) for name in space.levels
-    }
+    swept = list(swept_values(specs, case, space, list(space.levels)))
+    counts = {name: len(sweep_configurations([one for one in swept if one.knob == name])) for name in space.levels}
     always = sum(count for name, count in counts.items() if name in study.sweep.always)
     others = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)
     values = always + sum(others[: study.screening.top])

@@ -1,10 +1,11 @@
 """Which values of a knob a study looks at."""
 
 import math
+from collections.abc import Sequence
 
 from knobscope.specs import Dbms, Knob, KnobChoice, Value
 
-__all__ = ["default_configuration", "screening_levels", "sweep_values"]
+__all__ = ["default_configuration", "screening_levels", "sweep_levels", "sweep_values"]
 
 
 def default_configuration(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> dict[str, Value]:
@@ -17,33 +18,42 @@ def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, default:
     """Return the levels that screening draws from, in the knob's order; the default is always one of them.
 
     All values of an enum or boolean; of a number `count` values, evenly spaced on the knob's scale, and its special
-    values; or just what the study lists.
+    values; or just what the study lists. Of the others none is one that the DBMS refuses, or takes for another one.
     """
     if choice is not None and choice.values is not None:
         values = list(choice.values)
     elif knob.range is None:
-        values = list(knob.values or [False, True])
+        values = _accepted(knob, knob.values or [False, True])
     else:
         low, high = choice.range if choice and choice.range else knob.range
-        values = [*_special_numbers(knob), *_spread(low, high, count, knob)]
+        values = _accepted(knob, [*_special_numbers(knob), *_spread(low, high, count, knob)])
     return _in_order(knob, [*values, default])
 
 
 def sweep_values(knob: Knob, choice: KnobChoice | None, default: Value) -> list[Value]:
-    """Return the values of the one-at-a-time round, without the default.
+    """Return the values of the one-at-a-time round, without the default."""
+    return [value for value in sweep_levels(knob, choice, default) if value != default]
+
+
+def sweep_levels(knob: Knob, choice: KnobChoice | None, default: Value) -> list[Value]:
+    """Return the values of the one-at-a-time round and the default, in the knob's order.
 
     One value per order of magnitude for numbers with their ends, every enum value, and special values ("When Database
     Meets New Storage Devices", PVLDB 2023, section 3); or just what the study lists.
     """
     if (choice is not None and choice.values is not None) or knob.range is None:
-        values = screening_levels(knob, choice, 2, default)
-    else:
-        low, high = choice.range if choice and choice.range else knob.range
-        first = math.ceil(math.log10(low)) if low > 0 else 0
-        last = math.floor(math.log10(high)) if high > 0 else -1
-        powers = [10**exponent for exponent in range(first, last + 1) if low <= 10**exponent <= high]
-        values = _in_order(knob, [*_special_numbers(knob), low, *powers, high, default])
-    return [value for value in values if value != default]
+        return screening_levels(knob, choice, 2, default)
+    low, high = choice.range if choice and choice.range else knob.range
+    first = math.ceil(math.log10(low)) if low > 0 else 0
+    last = math.floor(math.log10(high)) if high > 0 else -1
+    powers = [10**exponent for exponent in range(first, last + 1) if low <= 10**exponent <= high]
+    return _in_order(knob, [*_accepted(knob, [*_special_numbers(knob), low, *powers, high]), default])
+
+
+def _accepted(knob: Knob, values: Sequence[Value]) -> list[Value]:
+    """Return what the DBMS makes of these values, without those that it refuses."""
+    settled = [knob.settle(knob.canonical(value)) for value in values]
+    return [value for value in settled if value not in knob.refused]
 
 
 def _special_numbers(knob: Knob) -> list[Value]:

@@ -1,6 +1,5 @@
 """The two kinds of rounds: screening (many knobs at once, round by round) and the one-at-a-time sweep."""
 
-import json
 import math
 from collections.abc import Mapping
 
@@ -8,13 +7,24 @@ import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
-from knobscope.plan.levels import default_configuration, screening_levels, sweep_values
+from knobscope.plan.dependents import SweptValue, sweep_configurations, swept_values
+from knobscope.plan.levels import default_configuration, screening_levels
 from knobscope.plan.picking import RESPONSIVE, count_random
+from knobscope.plan.refused import as_text, list_refused
 from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
-from knobscope.specs import Case, StudySpecs, Value
+from knobscope.specs import Case, StudySpecs
 from knobscope.tables import LeftOutRow, PlanRow
 
-__all__ = ["case_space", "list_left_out", "plan_repeats", "plan_screening", "plan_sweep", "screening_blocks"]
+__all__ = [
+    "case_space",
+    "list_dependents",
+    "list_left_out",
+    "plan_repeats",
+    "plan_screening",
+    "plan_sweep",
+    "screening_blocks",
+    "sweep_references",
+]
 
 
 def case_space(specs: StudySpecs, case: Case) -> Space:
@@ -67,34 +77,36 @@ def plan_screening(
 def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[PlanRow]:
     """Return table `plan` for the one-at-a-time round: each repeat is a complete block of all values.
 
-    Values that `requires` forbids beside the default of the other knobs are left out: `list_left_out` names them.
+    A value that does not count beside the default configuration, or is forbidden there, comes with its own reference
+    (`knobscope.plan.dependents`). Where there is none it is left out: `list_left_out` names it.
     """
     study, space = specs.study, case_space(specs, case)
-    asked = _sweep_configurations(specs, case, space, knobs)
-    allowed = [configuration for _, configuration in asked if space.allows(configuration)]
+    wanted = sweep_configurations(list(swept_values(specs, case, space, knobs)))
     rows: list[PlanRow] = []
     for index in range(study.sweep.repeats):
-        rows += build_block(case, space.dbms, "sweep", 0, index, allowed, space.default, study.seed, repeat=index)
+        rows += build_block(case, space.dbms, "sweep", 0, index, wanted, space.default, study.seed, repeat=index)
     return rows
 
 
 def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int) -> list[PlanRow]:
     """Return table `plan` for a further round of the sweep: block j holds the values that need more than j blocks.
 
-    `more` are blocks by `config_id`, as `knobscope repeat` asks for them; the sweep has had `measured` blocks before,
-    from where repetitions go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of
-    this study does not have.
+    What a value is compared with comes along, where that is not the default configuration. `more` are blocks by
+    `config_id`, as `knobscope repeat` asks for them; the sweep has had `measured` blocks before, from where repetitions
+    go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of this study does not
+    have.
     """
     study, space = specs.study, case_space(specs, case)
-    configurations = {
-        config_id_of(case.dbms, configuration): configuration
-        for _, configuration in _sweep_configurations(specs, case, space, list(space.levels))
-    }
-    if unknown := [config_id for config_id in more if config_id not in configurations]:
+    values = [one for one in swept_values(specs, case, space, list(space.levels)) if one.reference is not None]
+    known = {config_id_of(case.dbms, one): one for one in sweep_configurations(values)}
+    references = sweep_references(specs, case)
+    if unknown := [config_id for config_id in more if config_id not in known]:
         raise UserError(f"the sweep of {case} has no configuration {unknown[0]}, which is to be repeated; plan it anew")
     rows: list[PlanRow] = []
     for index in range(max(more.values(), default=0)):
-        wanted = [one for config_id, one in configurations.items() if more.get(config_id, 0) > index]
+        due = {config_id: one for config_id, one in known.items() if more.get(config_id, 0) > index}
+        due |= {references[config_id]: known[references[config_id]] for config_id in due if config_id in references}
+        wanted = list(due.values())
         repeat = measured + index
         rows += build_block(case, space.dbms, "sweep", round_, index, wanted, space.default, study.seed, repeat)
     return rows
@@ -103,6 +115,9 @@ def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, 
 def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
     """Return table `left_out_values`: what a sweep of all knobs of the study could not measure, and why.
 
+    That is what the DBMS refuses, alone or together with other values, and what is forbidden, or does not count, beside
+    the default configuration and beside every change of one or two other knobs of the study.
+
     Knobs that `all` leaves out come last; they have no `value`, since none of theirs is measured.
     """
     space = case_space(specs, case)
@@ -110,30 +125,30 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
     rows: list[LeftOutRow] = [
         {
             **names,
-            "knob": name,
-            "value": _as_text(configuration[name]),
-            "reason": space.explain_refusal(configuration),
+            "knob": one.knob,
+            "value": as_text(one.value),
+            "reason": f"{one.reason}, and no change of one or two other knobs of the study helps",
         }
-        for name, configuration in _sweep_configurations(specs, case, space, list(space.levels))
-        if not space.allows(configuration)
+        for one in swept_values(specs, case, space, list(space.levels))
+        if one.reference is None
     ]
+    for refused in list_refused(space.dbms, space.levels):
+        rows.append({**names, "knob": refused.knob, "value": as_text(refused.value), "reason": refused.reason})
     for knob, reason in specs.left_out.get(case.dbms, {}).items():
         rows.append({**names, "knob": knob, "reason": reason})
     return rows
 
 
-def _sweep_configurations(
-    specs: StudySpecs, case: Case, space: Space, knobs: list[str]
-) -> list[tuple[str, Configuration]]:
-    """Return each knob with the configurations that change it alone, the forbidden ones included."""
-    chosen = specs.study.knobs[case.dbms]
-    return [
-        (name, {**space.default, name: value})
-        for name in knobs
-        for value in sweep_values(space.dbms.knobs[name], chosen[name], space.default[name])
-    ]
+def list_dependents(specs: StudySpecs, case: Case) -> list[SweptValue]:
+    """Return the values that a sweep of all knobs of the study measures beside a change of other knobs."""
+    space = case_space(specs, case)
+    return [one for one in swept_values(specs, case, space, list(space.levels)) if one.change]
 
 
-def _as_text(value: Value) -> str:
-    """Return a value as tables hold it: JSON, words without quotes."""
-    return value if isinstance(value, str) else json.dumps(value)
+def sweep_references(specs: StudySpecs, case: Case) -> dict[str, str]:
+    """Return what values are compared with, where that is not the default configuration: `config_id` to `config_id`."""
+    return {
+        config_id_of(case.dbms, one.configuration): config_id_of(case.dbms, one.reference)
+        for one in list_dependents(specs, case)
+        if one.reference is not None
+    }

@@ -4,12 +4,13 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from knobscope.plan.picking import SAMPLERS, Draw
-from knobscope.specs import Dbms, Expression, Value
+from knobscope.specs import Clash, Dbms, Expression, Value
 
 __all__ = ["Configuration", "Key", "Space", "draw_configurations"]
 
@@ -32,35 +33,62 @@ class Space:
     dbms: Dbms
     levels: Mapping[str, list[Value]]
     default: Mapping[str, Value]
-    facts: Mapping[str, Value]  # threads and records of the workload, for `requires`
+    facts: Mapping[str, Value]  # threads and records of the workload, for `requires` and `when`
 
     def key(self, configuration: Mapping[str, Value]) -> Key:
         """Return the values of the varied knobs; equal settings have equal keys."""
         return tuple(configuration[name] for name in self.levels)
 
     def allows(self, configuration: Mapping[str, Value]) -> bool:
-        """Whether every `requires` of the knobs in the configuration holds."""
+        """Whether every `requires` of the knobs in the configuration holds, and none of their values clash."""
         return all(self._holds(name, configuration) for name in configuration)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there are configurations that are not allowed."""
+        return bool(self._clashes) or any(self.dbms.knobs[name].requirement is not None for name in self.levels)
+
+    @cached_property
+    def _clashes(self) -> dict[str, list[Clash]]:
+        """Clashes by the first of their knobs that is varied: `repair` moves that one, whose default is in no clash."""
+        found: dict[str, list[Clash]] = {}
+        for clash in self.dbms.clashes:
+            if (blamed := next((name for name in self.levels if name in clash.values), None)) is not None:
+                found.setdefault(blamed, []).append(clash)
+        return found
+
+    def counts(self, name: str, configuration: Mapping[str, Value]) -> bool:
+        """Whether the `when` of a knob holds in a configuration."""
+        return self._is_true(self.dbms.knobs[name].condition, configuration)
 
     def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
         """Say which `requires` of the knobs in a configuration do not hold, and with which values."""
-        broken = [name for name in configuration if not self._holds(name, configuration)]
-        return " and ".join(self._describe_broken(name, configuration) for name in broken)
+        knobs = {name: self.dbms.knobs[name].requirement for name in configuration}
+        broken = {name: one for name, one in knobs.items() if not self._is_true(one, configuration)}
+        return " and ".join(
+            f"{name} requires {self._describe_broken(one, configuration)}" for name, one in broken.items() if one
+        )
 
-    def _describe_broken(self, name: str, configuration: Mapping[str, Value]) -> str:
-        requirement = self.dbms.knobs[name].requirement
-        if requirement is None:
-            return ""
-        values = self._values_for(requirement, configuration)
-        shown = ", ".join(f"{word}={values[word]!r}" for word in sorted(requirement.names))
-        return f"{name} requires `{requirement.text}`, which does not hold for {shown}"
+    def explain_idleness(self, name: str, configuration: Mapping[str, Value]) -> str:
+        """Say of a knob whose `when` does not hold in a configuration that it does not count, and with which values."""
+        condition = self.dbms.knobs[name].condition
+        return f"{name} counts when {self._describe_broken(condition, configuration)}" if condition else ""
+
+    def _describe_broken(self, expression: Expression, configuration: Mapping[str, Value]) -> str:
+        values = self._values_for(expression, configuration)
+        shown = ", ".join(f"{word}={values[word]!r}" for word in sorted(expression.names))
+        return f"`{expression.text}`, which does not hold for {shown}"
 
     def _holds(self, name: str, configuration: Mapping[str, Value]) -> bool:
-        requirement = self.dbms.knobs[name].requirement
-        return requirement is None or requirement.holds(self._values_for(requirement, configuration))
+        if name in self._clashes and any(clash.is_in(configuration) for clash in self._clashes[name]):
+            return False
+        return self._is_true(self.dbms.knobs[name].requirement, configuration)
 
-    def _values_for(self, requirement: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
-        defaults = {other: self.dbms.knobs[other].default for other in requirement.names & set(self.dbms.knobs)}
+    def _is_true(self, expression: Expression | None, configuration: Mapping[str, Value]) -> bool:
+        return expression is None or expression.holds(self._values_for(expression, configuration))
+
+    def _values_for(self, expression: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
+        defaults = {other: self.dbms.knobs[other].default for other in expression.names & set(self.dbms.knobs)}
         return {**defaults, **self.facts, **configuration}
 
     def repair(self, configuration: Configuration) -> Configuration | None:

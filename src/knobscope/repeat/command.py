@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.plan import aim_of, describe_aim, parse_case
+from knobscope.plan import aim_of, describe_aim, parse_case, sweep_references
 from knobscope.repeat.decision import decide
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -23,7 +23,7 @@ def _run(args: argparse.Namespace) -> int:
     plan = read_table(args.plans)
     runs = read_table([directory / "runs.parquet" for directory in args.runs])
     aim = aim_of(specs, plan.loc[~plan["is_sentinel"], "config_id"].nunique())
-    decision = decide(plan, runs, aim, sweep.repeats, sweep.most)
+    decision = decide(plan, runs, aim, sweep.repeats, sweep.most, sweep_references(specs, case))
     write_sealed(args.out, {"round": args.round, **decision})
     verdict = "stop" if decision["done"] else "go on"
     told = f"{verdict} after {decision['blocks']} blocks: {decision['reason']} ({describe_aim(specs, aim)})"

@@ -1,6 +1,7 @@
 """The stage as one function: plan and runs of a sweep in, which values to measure again out."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,17 +38,25 @@ class _Values:
         return never
 
 
-def decide(plan: "pd.DataFrame", runs: "pd.DataFrame", aim: Aim, least: int, most: int) -> dict[str, Any]:
+def decide(
+    plan: "pd.DataFrame",
+    runs: "pd.DataFrame",
+    aim: Aim,
+    least: int,
+    most: int,
+    references: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Return what is known of every value of a sweep, and how many blocks more it needs, ready for JSON.
 
     `plan` are the rows of table `plan` of all rounds of one case's sweep, `runs` its rows of table `runs` so far. A
     value needs more when the smallest effect that would be found is larger than the one aimed at, or when it ran in
     fewer than `least` blocks; never beyond `most` blocks, those in which it failed included. One that failed in all
-    blocks is left alone.
+    blocks is left alone. `references` are the configurations that values are compared with, by `config_id`, where that
+    is not the default one.
     """
     values = plan[~plan["is_sentinel"]].drop_duplicates("config_id")
     codes = {config_id: code for code, config_id in enumerate(values["config_id"], start=1)}
-    measured = _read_runs(runs, codes)
+    measured = _read_runs(runs, codes, references or {})
     precision, ran = measure_precision(measured), measured.count_blocks(np.isfinite(measured.response))
     planned = plan[~plan["is_sentinel"]].groupby("config_id")["block_id"].nunique()
     of_values = planned.reindex(list(codes)).to_numpy(np.int64)
@@ -66,7 +75,7 @@ def decide(plan: "pd.DataFrame", runs: "pd.DataFrame", aim: Aim, least: int, mos
     return decision
 
 
-def _read_runs(runs: "pd.DataFrame", codes: dict[str, int]) -> SweepRuns:
+def _read_runs(runs: "pd.DataFrame", codes: dict[str, int], references: Mapping[str, str]) -> SweepRuns:
     """Return the runs of the sweep as arrays; a run of a configuration that is no longer planned does not count."""
     known = runs[runs["is_sentinel"] | runs["config_id"].isin(list(codes))]
     ok = (known["status"] == "ok") & (known["throughput_ops"] > 0)
@@ -78,6 +87,7 @@ def _read_runs(runs: "pd.DataFrame", codes: dict[str, int]) -> SweepRuns:
         session=known.groupby(["block_id", "session"], dropna=False).ngroup().to_numpy(np.int64),
         response=np.log(throughput),
         settings=len(codes) + 1,
+        reference=np.array([codes.get(references.get(config_id, ""), 0) for config_id in codes], np.int64),
     )
 
 

@@ -13,6 +13,7 @@ What is left is that a variance which came out small by chance ends the repeats 
 too narrow: coverage falls by less than 1 % where it matters most (docs/statistics.md, `benchmarks/effects.py`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from knobscope.plan import sentinel_positions
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.power import Aim
-from knobscope.statistics.regression import BlockFit, fit_blocks, unequal_errors
+from knobscope.statistics.regression import BlockFit, exchange_codes, fit_blocks, unequal_errors
 from knobscope.statistics.stalls import find_stalls
 from knobscope.statistics.variances import moderate_variances
 
@@ -40,6 +41,7 @@ class SweepRuns:
     session: Ints  # code of the session of a block
     response: Floats  # natural-log throughput, NaN where the run failed
     settings: int
+    reference: Ints | None = None  # code of what each value is compared with, shape (settings - 1,); None: all with 0
 
     def comparable(self) -> Bools:
         """Return which runs count: they succeeded and did not stall, as did a default run of their session."""
@@ -67,6 +69,7 @@ class Precision:
     degrees: Floats
     fit: BlockFit
     design: tuple[Ints, Ints]  # configuration and session of the runs that count
+    reference: Ints
 
     @property
     def noise(self) -> float:
@@ -78,10 +81,26 @@ def measure_precision(runs: SweepRuns) -> Precision:
     """Return how precisely the effects of all values are known."""
     rows = runs.comparable()
     setting, session = runs.setting[rows], runs.session[rows]
-    fit = fit_blocks(runs.response[rows], setting, _levels(session), runs.settings)
-    errors, degrees = unequal_errors(fit)
+    reference = np.zeros(runs.settings - 1, np.int64) if runs.reference is None else runs.reference
+    levels = _levels(session)
+
+    def fit_against(code: int) -> BlockFit:
+        return fit_blocks(runs.response[rows], exchange_codes(setting, code), levels, runs.settings)
+
+    fit = fit_against(0)
+    errors, degrees = _collect_errors(reference, fit_against)
     judged = (runs.count_blocks(rows) >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
-    return Precision(np.where(judged, errors, np.nan), degrees, fit, (setting, session))
+    return Precision(np.where(judged, errors, np.nan), degrees, fit, (setting, session), reference)
+
+
+def _collect_errors(reference: Ints, fit_against: Callable[[int], BlockFit]) -> tuple[Floats, Floats]:
+    """Return standard errors and degrees of freedom of each value against its reference, shape (settings - 1,)."""
+    errors, degrees = np.full(len(reference), np.nan), np.full(len(reference), np.nan)
+    for code in np.unique(reference):
+        own = reference == code
+        found = unequal_errors(fit_against(int(code)))
+        errors[own], degrees[own] = found[0][own], found[1][own]
+    return errors, degrees
 
 
 def count_more(precision: Precision, aim: Aim, lacking: Bools, room: Ints) -> Ints:
@@ -103,16 +122,27 @@ def count_more(precision: Precision, aim: Aim, lacking: Bools, room: Ints) -> In
 
 
 def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
-    """Return standard errors and degrees of freedom after further blocks of these configurations, with noise as now."""
-    now = precision.fit
+    """Return standard errors and degrees of freedom after further blocks of these configurations, with noise as now.
+
+    What a configuration is compared with comes along, as in `knobscope.plan.plan_repeats`.
+    """
+    now, reference = precision.fit, precision.reference
+    blocks = [np.unique(np.concatenate([one, reference[one - 1]])) for one in blocks]
+    blocks = [one[one > 0] for one in blocks]
     setting, session = precision.design
     first = int(session.max(initial=-1)) + 1
     settings = [setting, *(np.concatenate([np.zeros(len(sentinel_positions(len(one))), int), one]) for one in blocks)]
     sessions = [session, *(np.full(len(one), first + index) for index, one in enumerate(settings[1:]))]
     design, of_session = np.concatenate(settings).astype(np.int64), np.concatenate(sessions).astype(np.int64)
-    fit = fit_blocks(np.zeros(len(design)), design, _levels(of_session), len(now.own_degrees))
     variances, _ = moderate_variances(now.own_squares, now.own_degrees)
-    return unequal_errors(replace(fit, noise=now.noise, own_squares=variances * fit.own_degrees))
+    levels, codes = _levels(of_session), np.arange(len(now.own_degrees))
+
+    def fit_against(code: int) -> BlockFit:
+        fit = fit_blocks(np.zeros(len(design)), exchange_codes(design, code), levels, len(codes))
+        own_squares = variances[exchange_codes(codes, code)] * fit.own_degrees
+        return replace(fit, noise=now.noise, own_squares=own_squares)
+
+    return _collect_errors(reference, fit_against)
 
 
 def _levels(session: Ints) -> Floats:

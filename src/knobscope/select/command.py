@@ -77,7 +77,7 @@ def _candidates(space: Space) -> "pd.DataFrame | None":
     """
     import pandas as pd
 
-    if all(space.dbms.knobs[knob].requirement is None for knob in space.levels):
+    if not space.is_restricted:
         return None
     rng = np.random.RandomState(0)
     return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]

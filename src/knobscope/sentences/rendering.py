@@ -1,7 +1,8 @@
 """Renders `sentence.j2` of a rule for a finding.
 
-A template sees the columns of the finding, its evidence (`evidence`), what is done to the knob (`change`), what comes
-of it (`effect_words`, and `outcome` with the case in it), the functions below and the macros of `phrases.j2`. It runs
+A template sees the columns of the finding, its evidence (`evidence`), what is done to the knob (`change`), what other
+knobs are changed to meanwhile (`beside`, also at the end of `change`), what comes of it (`effect_words`, and `outcome`
+with the case in it), the functions below and the macros of `phrases.j2`. It runs
 in Jinja's sandbox: a rule may come from somebody else.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
 from knobscope.formats import (
+    describe_beside,
     describe_effect,
     describe_move,
     describe_setting,
@@ -103,9 +105,11 @@ class Sentences:
     def _words(self, rule: Rule, finding: Mapping[str, Any]) -> dict[str, Any]:
         dbms, knob, value = self._dbms.get(str(finding["dbms"])), finding["knob"], finding["value"]
         evidence = finding["evidence"]
-        words: dict[str, Any] = {"setting": lambda name, one: format_value(dbms, name, one)}
+        beside = describe_beside(dbms, evidence.get("beside"))
+        words: dict[str, Any] = {"setting": lambda name, one: format_value(dbms, name, one), "beside": beside}
         if knob is not None and value is not None:
-            words["change"] = describe_setting(dbms, knob, evidence.get("baseline"), value, evidence.get("step"))
+            change = describe_setting(dbms, knob, evidence.get("baseline"), value, evidence.get("step"))
+            words["change"] = f"{change}{beside}"
         if finding["effect"] is not None:
             ends = finding["effect_low"], finding["effect_high"]
             effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less)

@@ -11,7 +11,7 @@ from knobscope.specs.choice import KnobChoice
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.drivers import FETCH_DRIVERS, find_driver
-from knobscope.specs.expression import WORKLOAD_NAMES
+from knobscope.specs.expression import WORKLOAD_NAMES, Expression
 from knobscope.specs.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
 from knobscope.specs.lifecycle import SQL_BINDING
@@ -52,9 +52,15 @@ def check_dbms(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
             expected = f"one of {sorted(dbms.writing)}, which `writing` describes"
             yield document.problem(("knobs", name, "apply"), repr(knob.apply), expected)
         yield from _check_requires(document, dbms, name)
+        yield from _check_when(document, dbms, name)
     if cycle := find_cycle(dbms.knobs):
         found = f"a circle: {' -> '.join(cycle)}"
         yield document.problem(("knobs", cycle[0], "requires"), found, "each relation stated at one knob only")
+    if cycle := _find_circle(
+        {name: _names_in(knob.condition, dbms.knobs) - {name} for name, knob in dbms.knobs.items()}
+    ):
+        found = f"a circle: {' -> '.join(cycle)}"
+        yield document.problem(("knobs", cycle[0], "when"), found, "a knob that counts whatever the others are")
     for misfit in [*find_breakouts(dbms), *find_overwritten(dbms)]:
         yield document.problem(misfit.location, misfit.found, misfit.expected)
 
@@ -64,15 +70,37 @@ def _check_requires(document: Document, dbms: Dbms, name: str) -> Iterator[SpecP
     if requirement is None:
         return
     location = ("knobs", name, "requires")
-    unknown = sorted(requirement.names - set(dbms.knobs) - WORKLOAD_NAMES)
-    for word in unknown:
-        yield document.problem(
-            location, f"the unknown name {word!r}", suggest(word, sorted({*dbms.knobs, *WORKLOAD_NAMES}))
-        )
+    unknown = list(_find_unknown_names(document, dbms, location, requirement))
+    yield from unknown
     if not unknown:
         problem = _problem_of_requires(dbms, name, _SOME_WORKLOAD)
         if problem is not None:
             yield document.problem(location, problem, "an expression that the defaults satisfy")
+
+
+def _check_when(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProblem]:
+    """Yield what is wrong with a `when`, which the defaults need not satisfy: that is what it is there for."""
+    condition = dbms.knobs[name].condition
+    if condition is None:
+        return
+    location = ("knobs", name, "when")
+    if name in condition.names:
+        yield document.problem(location, f"the knob's own name in `{condition.text}`", "names of other knobs")
+    unknown = list(_find_unknown_names(document, dbms, location, condition))
+    yield from unknown
+    if not unknown:
+        try:
+            condition.holds({**{other: knob.default for other, knob in dbms.knobs.items()}, **_SOME_WORKLOAD})
+        except UserError as error:
+            yield document.problem(location, str(error), "an expression that can be evaluated with the defaults")
+
+
+def _find_unknown_names(
+    document: Document, dbms: Dbms, location: Location, expression: Expression
+) -> Iterator[SpecProblem]:
+    known = sorted({*dbms.knobs, *WORKLOAD_NAMES})
+    for word in sorted(expression.names - set(known)):
+        yield document.problem(location, f"the unknown name {word!r}", suggest(word, known))
 
 
 def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> str | None:
@@ -92,12 +120,18 @@ def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> 
 
 def find_cycle(knobs: Mapping[str, Knob]) -> list[str] | None:
     """Return knobs whose `requires` lead in a circle (first = last), or None."""
-    needs = {
-        name: sorted((knob.requirement.names & set(knobs)) - {name}) if knob.requirement else []
-        for name, knob in knobs.items()
-    }
+    return _find_circle({name: _names_in(knob.requirement, knobs) - {name} for name, knob in knobs.items()})
+
+
+def _names_in(expression: Expression | None, knobs: Mapping[str, Knob]) -> frozenset[str]:
+    """Return the knobs that an expression names."""
+    return expression.names & set(knobs) if expression is not None else frozenset()
+
+
+def _find_circle(needs: Mapping[str, frozenset[str]]) -> list[str] | None:
+    """Return names that need each other in a circle (first = last), or None."""
     try:
-        TopologicalSorter(needs).prepare()
+        TopologicalSorter({name: sorted(others) for name, others in needs.items()}).prepare()
     except CycleError as error:
         circle = list(reversed(error.args[1][1:]))
         first = min(range(len(circle)), key=lambda index: circle[index])

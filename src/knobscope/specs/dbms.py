@@ -1,6 +1,6 @@
 """A DBMS, described well enough to be started, asked and stopped without Python of its own."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -14,9 +14,9 @@ from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, R
 from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
 from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
-from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing
+from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing, same_value
 
-__all__ = ["PLACEHOLDERS", "Dbms"]
+__all__ = ["PLACEHOLDERS", "Clash", "Dbms"]
 
 _KNOB_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$"
 
@@ -30,6 +30,18 @@ def _check_knob_name(name: str) -> str:
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
 PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Clash(SpecModel):
+    """Values of two or more knobs that a DBMS refuses together."""
+
+    values: Annotated[dict[KnobName, Value], Field(min_length=2)] = Field(description="The values, by knob.")
+    words: str = Field(min_length=1, description="What the DBMS says to them.")
+
+    def is_in(self, configuration: Mapping[str, Value]) -> bool:
+        """Whether a configuration sets all these values."""
+        asked = self.values.items()
+        return all(name in configuration and same_value(configuration[name], value) for name, value in asked)
 
 
 class Dbms(SpecModel):
@@ -108,6 +120,9 @@ class Dbms(SpecModel):
         description="What of its data may lie on another device than the rest, for `layout` of a study.",
     )
     knobs: dict[KnobName, Knob] = Field(min_length=1, description="Everything a study may vary.")
+    clashes: list[Clash] = Field(
+        default_factory=list, description="Values that it refuses together, though it takes each without the others."
+    )
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield what does not fit between the parts of the file."""
@@ -116,6 +131,7 @@ class Dbms(SpecModel):
         if self.version is not None and self.version_sql is not None:
             yield Misfit(("version_sql",), "both `version` and `version_sql`", "one of them")
         yield from self._find_idle_questions()
+        yield from self._find_unknown_clashes()
         for location, command in self._commands():
             if command[0] not in self.programs:
                 yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
@@ -132,6 +148,12 @@ class Dbms(SpecModel):
         for name, part in self.parts.items():
             if part.writing is not None:
                 yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
+
+    def _find_unknown_clashes(self) -> Iterator[Misfit]:
+        """Yield knobs in `clashes` that there are not."""
+        for index, clash in enumerate(self.clashes):
+            for name in sorted(clash.values.keys() - self.knobs.keys()):
+                yield Misfit(("clashes", index, "values", name), repr(name), f"a knob of {self.name}")
 
     def _find_idle_questions(self) -> Iterator[Misfit]:
         """Yield questions that nobody could be asked."""

@@ -1,4 +1,4 @@
-"""The small language of `requires`: comparisons between knobs, evaluated without ever calling Python's eval.
+"""The small language of `requires` and `when`: comparisons between knobs, evaluated without ever calling Python's eval.
 
 Example: ``max_wal_size >= 2 * min_wal_size and wal_level != 'minimal'``. Allowed are names of knobs, the names in
 `WORKLOAD_NAMES`, numbers, strings, ``true``/``false``, lists, ``+ - * /`` on numbers, comparisons, ``in``, ``not``,
@@ -44,7 +44,7 @@ _ALLOWED = (*_STRUCTURE, ast.expr_context, ast.boolop, *_UNARY, *_BINARY, *_COMP
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed `requires`; raises ValueError for anything outside the language."""
+    """A parsed `requires` or `when`; raises ValueError for anything outside the language."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Expression:
         """Parse at once, so that a wrong expression is found when the spec is read."""
         for node in ast.walk(self._tree):
             if not isinstance(node, _ALLOWED):
-                raise ValueError(f"an expression of `requires`, which knows no {type(node).__name__}")
+                raise ValueError(f"an expression in the language of `requires`, which knows no {type(node).__name__}")
             if isinstance(node, ast.Constant) and not isinstance(node.value, int | float | str):
                 raise ValueError(f"numbers and strings only, not {node.value!r}")
 
@@ -80,7 +80,7 @@ class Expression:
             return bool(_evaluate(self._tree, values))
         except (TypeError, ArithmeticError) as error:
             given = ", ".join(f"{name}={values[name]!r}" for name in sorted(self.names & set(values)))
-            raise UserError(f"`requires: {self.text}` cannot be evaluated with {given}: {error}") from error
+            raise UserError(f"`{self.text}` cannot be evaluated with {given}: {error}") from error
 
 
 @lru_cache(maxsize=4096)

@@ -50,6 +50,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "loading generators",
         "data run": "files",
         "data run plan sweep tune verdict report": "knobs",
+        "plan sweep tune": "clashes",
         "prior": "major_version_parts",
         "report": "description",
         # What programs and paths lead to is in the digests of `installed`; parts count that a study lays out.
@@ -58,7 +59,8 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     Files: {"run": "data log temp", "data run": "tables"},
     Knob: {
         "data run": "alias unit apply writing reads_back readable",
-        "plan sweep tune": "type range range_is values default scale special requires",
+        "plan sweep tune": "type range range_is values default scale special requires refused becomes",
+        "sweep": "when",
         "tune verdict": "durability",
         "verdict": "control expect mechanism",
         "report": "description source",
@@ -76,6 +78,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "data": "generator records parameters",
         "run": "name threads warmup_s measure_s memory_mib max_failed_share cold",
         "run prior": "class_",
+        "verdict": "read_order",
         "report": "description source",
     },
     Generator: {

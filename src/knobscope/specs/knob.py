@@ -80,6 +80,20 @@ class Knob(SpecModel):
         description="What must hold between this knob, other knobs, and `threads` and `records` of the workload, "
         "e.g. max_wal_size >= 2 * min_wal_size.",
     )
+    when: str | None = Field(
+        default=None,
+        description="What must hold of other knobs, `threads` and `records` for this knob to count at all, in the "
+        "language of `requires`, e.g. commit_delay > 0. Where the default configuration does not satisfy it, the sweep "
+        "measures the knob beside the smallest change of other knobs that does.",
+    )
+    refused: dict[bool | int | float | str, str] = Field(
+        default_factory=dict,
+        description="Values that the DBMS refuses, though `range` or `values` hold them, with its words; in no plan.",
+    )
+    becomes: dict[bool | int | float | str, Value] = Field(
+        default_factory=dict,
+        description="Values that the DBMS takes for another one, e.g. {1000: 1024} where it rounds; plans have 1024.",
+    )
     mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
     durability: bool | list[Value] = Field(
         default=False, description="The values that risk committed data; true where every change does."
@@ -110,7 +124,7 @@ class Knob(SpecModel):
     description: str | None = Field(default=None, description="What it does, in a sentence.")
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
 
-    @field_validator("requires")
+    @field_validator("requires", "when")
     @classmethod
     def _parses(cls, text: str | None) -> str | None:
         if text is not None:
@@ -134,7 +148,15 @@ class Knob(SpecModel):
             yield from self._find_effects()
         risky = self.durability if isinstance(self.durability, list) else []
         yield from find_repeated(("durability",), risky)
-        named: list[tuple[tuple[Value, ...], Value]] = [(("reads_back", value), value) for value in self.reads_back]
+        if self.default in self.refused or self.default in self.becomes:
+            yield Misfit(
+                ("default",), repr(self.default), "a value that is neither `refused` nor `becomes` another one"
+            )
+        keyed = {"reads_back": [*self.reads_back], "refused": [*self.refused], "becomes": [*self.becomes]}
+        named: list[tuple[tuple[Value, ...], Value]] = [
+            ((key, value), value) for key, values in keyed.items() for value in values
+        ]
+        named += [(("becomes", value), other) for value, other in self.becomes.items()]
         named += [(("durability", index), value) for index, value in enumerate(risky)]
         for location, value in named:
             if (problem := self.problem_with(value)) is not None:
@@ -185,6 +207,11 @@ class Knob(SpecModel):
         """The parsed `requires`."""
         return parse_expression(self.requires) if self.requires is not None else None
 
+    @property
+    def condition(self) -> Expression | None:
+        """The parsed `when`."""
+        return parse_expression(self.when) if self.when is not None else None
+
     def problem_with(self, value: Value) -> str | None:
         """Say why the knob cannot take this value, or None when it can."""
         if not isinstance(value, bool) and value in self.special:
@@ -205,6 +232,13 @@ class Knob(SpecModel):
         low, high = self.range or [value, value]
         holds = low <= value <= high or self.range_is == "guess"
         return None if holds else f"is outside [{low}, {high}]"
+
+    def settle(self, value: Value) -> Value:
+        """Return what the DBMS makes of a value that it takes for another one; else the value, also a refused one."""
+        seen = [value]
+        while (known := self.becomes.get(seen[-1], seen[-1])) not in seen:
+            seen.append(known)
+        return seen[-1]
 
     def canonical(self, value: Value) -> Value:
         """Return one form for equal values, so that 1 and 1.0 are one setting.

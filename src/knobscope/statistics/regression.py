@@ -13,7 +13,15 @@ import numpy as np
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.variances import moderate_variances
 
-__all__ = ["BlockFit", "adjust_for_fdr", "fit_blocks", "t_interval", "t_probability", "unequal_errors"]
+__all__ = [
+    "BlockFit",
+    "adjust_for_fdr",
+    "exchange_codes",
+    "fit_blocks",
+    "t_interval",
+    "t_probability",
+    "unequal_errors",
+]
 
 
 #: Beside the size of the response, what is smaller than this is rounding.
@@ -77,6 +85,11 @@ def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configur
         1 / counts,
         shared,
     )
+
+
+def exchange_codes(configuration: Ints, reference: int) -> Ints:
+    """Return the codes with 0 and another one exchanged: `fit_blocks` then compares with that configuration."""
+    return np.where(configuration == reference, 0, np.where(configuration == 0, reference, configuration))
 
 
 def unequal_errors(fit: BlockFit) -> tuple[Floats, Floats]:

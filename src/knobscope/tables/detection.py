@@ -36,6 +36,9 @@ class EstimateColumns(TypedDict, total=False):
 class EffectRow(CaseColumns, EstimateColumns, total=False):
     """Effects of one knob value at a time against the default configuration of the same block, per metric.
 
+    A value that does not count there, or is forbidden there, is compared with the default configuration with the change
+    of other knobs in `beside`.
+
     `estimate` is a natural-log ratio, or a difference for metrics that are shares. The family of `q_value` is all
     effects on the metric.
     """
@@ -45,6 +48,10 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "Its value: JSON, words without quotes."]
     baseline: Annotated[Text, "Its value in the default configuration."]
+    beside: Annotated[
+        Text | None,
+        "JSON: knob -> value of the other knobs that both the value and what it is compared with change; NULL: none.",
+    ]
     unit: Annotated[Text | None, "Unit of these values, as the DBMS counts it."]
     step: Annotated[
         Integer | None,
@@ -56,10 +63,10 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     noise: Annotated[Real | None, "Standard deviation of one run."]
     reference: Annotated[
         Real | None,
-        "Mean of the default configuration on the metric's own scale (the geometric one where effects are ratios).",
+        "Mean of what it is compared with on the metric's own scale (the geometric one where effects are ratios).",
     ]
     runs: Annotated[Integer, "Runs with this value that were compared."]
-    blocks: Annotated[Integer, "Blocks that these runs lie in."]
+    blocks: Annotated[Integer, "Blocks that hold such runs and runs of what they are compared with."]
     stalled: Annotated[Integer, "Runs with this value that were set aside, because they were many times slower."]
     expect: Annotated[Text | None, "What raising the knob should do to performance, as its spec says."]
     mechanism: Annotated[Text, "I/O mechanism that the knob steers."]
@@ -193,6 +200,9 @@ class CaseRow(CaseColumns, total=False):
 
     workload_class: Annotated[Text, "`read` or `write`, what dominates the workload."]
     threads: Annotated[Integer, "Threads of the load generator."]
+    read_order: Annotated[
+        Text | None, "Order in which the workload asks for what it reads, as its spec says: `sequential` or `random`."
+    ]
     dedicated: Annotated[Truth, "Whether the DBMS has the file system to itself."]
 
 

@@ -34,14 +34,16 @@ class KnobValueRow(TypedDict, total=False):
 
 
 class LeftOutRow(CaseColumns, total=False):
-    """Values that the sweep leaves out, because they are not allowed beside the default of the other knobs.
+    """Values that the sweep leaves out: what the DBMS refuses, and what is forbidden or idle beside all small changes.
 
     Knobs that `all` in the study leaves out whole are here, too.
     """
 
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "The value: JSON, words without quotes; NULL where the whole knob is left out."]
-    reason: Annotated[Text, "Which `requires` does not hold, and for which values; or why the knob is left out."]
+    reason: Annotated[
+        Text, "Which `requires` does not hold, for which values; what the DBMS says; or why the knob is left out."
+    ]
 
 
 PLAN_TABLES: dict[str, type] = {"plan": PlanRow, "knob_values": KnobValueRow, "left_out_values": LeftOutRow}
