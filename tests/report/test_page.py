@@ -248,8 +248,11 @@ def test_findings_are_sorted_by_their_effect_and_not_by_its_words(
     assert ".dataset.order ??" in page.source  # what a click on the heading sorts by
 
 
-def test_tables_of_an_older_study_may_be_missing(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    page = render(changed_study("DROP TABLE blocks", "DROP TABLE io_series"), specs, tmp_path)
+def test_tables_and_columns_of_an_older_study_may_be_missing(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    older = ["DROP TABLE blocks", "DROP TABLE io_series", "ALTER TABLE runs DROP COLUMN client_host"]
+    page = render(changed_study(*older, "ALTER TABLE effects DROP COLUMN beside"), specs, tmp_path)
     assert "synchronous decides" in page.text
 
 

@@ -29,7 +29,7 @@ class StudyData:
     def open(cls, database: Path, specs: StudySpecs) -> Iterator["StudyData"]:
         """Open a study's DuckDB file.
 
-        Tables that are not there count as empty. UserError: the file is missing, or not a study's database.
+        Tables and columns that are not there count as empty. UserError: the file is missing, or not a study's database.
         """
         import duckdb
 
@@ -91,14 +91,22 @@ def _without_nan(value: Any) -> Any:
 
 
 def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
-    """Put temporary tables where the database has none."""
-    present = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    """Put temporary tables where the database has none, and empty columns where an earlier version had none."""
+    present: dict[str, set[str]] = {}
+    for table, column in connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall():
+        present.setdefault(table, set()).add(column)
     if "runs" not in present:
         raise UserError(f"{database} has no table `runs`; expected a database that `knobscope detect` wrote")
+    catalog = connection.execute("SELECT current_database()").fetchall()[0][0]
     for table, columns in TABLES.items():
+        missing = {name: kind for name, kind in columns.items() if name not in present.get(table, set())}
         if table not in present:
             definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
             connection.execute(f'CREATE TEMP TABLE "{table}" ({definition})')
+        elif missing:
+            added = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in missing.items())
+            source = f'"{catalog}".main."{table}"'
+            connection.execute(f'CREATE TEMP VIEW "{table}" AS SELECT *, {added} FROM {source}')  # noqa: S608 - own names
 
 
 def name_case(case: Case) -> str:
