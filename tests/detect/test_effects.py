@@ -220,6 +220,7 @@ def test_repeats_on_one_server_instance_are_one_measurement(draw_sweep: Draw) ->
     for _ in range(40):
         runs = draw_sweep(rng, 3, 12, noise=0.1)
         runs = runs.loc[runs.index.repeat(3)].reset_index(drop=True)
+        runs["run_id"] = range(len(runs))
         runs["position"] = runs.groupby("block_id").cumcount()
         runs["throughput_ops"] *= np.exp(rng.normal(0, 0.01, len(runs)))
         one = throughput(runs)

@@ -120,6 +120,7 @@ def _measure_rounds(
     measure_rates: Callable[[Path], tuple[float, ...]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return medians of the latencies, and the highest of the rates that are measured beside them."""
+    take_down(device, Path("/"))  # a calibration that was killed may have left one, of whichever model
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     try:
         run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
