@@ -2,7 +2,7 @@
  * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
  *
  *   devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] [--page-work NS,NS,NS]
- *            [--queue BUSY=OTHERS,...] [--spin NS] [KEY=VALUE...]
+ *            [--queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
  * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
@@ -59,6 +59,7 @@ struct pending {
     enum operation op;
     uint64_t offset;
     uint32_t length;
+    uint64_t sent; /* when it set out, as the model's clock has it */
     struct pending *next_free;
 };
 
@@ -81,9 +82,10 @@ static void submit(fuse_req_t request, enum operation op, uint64_t offset, uint3
         free_list = p->next_free;
     else
         p = allocate(1, sizeof *p);
-    *p = (struct pending){request, op, offset, length, NULL};
+    *p = (struct pending){request, op, offset, length, 0, NULL};
     uint64_t now = clock_now();
-    model_submit(device.model, now - way_cost(&device.way, now, op, length), op, offset, length, p);
+    p->sent = now - way_cost(&device.way, now, op, length);
+    model_submit(device.model, p->sent, op, offset, length, p);
 }
 
 static void answer(struct pending *p) {
@@ -180,7 +182,9 @@ static uint64_t answer_due(void) {
     uint64_t time;
     uint64_t now = clock_now();
     while (model_take(device.model, now, &owner, &time)) {
-        answer(owner);
+        struct pending *answered = owner;
+        way_answered(&device.way, time - answered->sent);
+        answer(answered);
         now = clock_now();
     }
     uint64_t next = model_next(device.model);
@@ -288,7 +292,7 @@ static void parse(int count, char **arguments, struct parameters *p) {
     }
     if (count - optind < 2)
         fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] "
-                      "[--page-work NS,NS,NS] [--queue BUSY=OTHERS,...] [--spin NS] [KEY=VALUE...]");
+                      "[--page-work NS,NS,NS] [--queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]");
     parameters_init(p);
     for (int i = optind + 2; i < count; i++) {
         const char *wrong = parameters_set(p, arguments[i]);

@@ -295,32 +295,34 @@ static void test_units_against_a_plain_count(void) {
     units_free(u);
 }
 
-static uint64_t last_cost(struct way w, double per_second, double seconds, uint32_t length) {
+/* What the last of many requests costs, of which so many are always under way. */
+static double last_cost(struct way w, double per_second, double under_way, uint32_t length) {
     uint64_t cost = 0;
-    for (double t = 0; t < seconds; t += 1 / per_second)
+    for (double t = 0; t < 1; t += 1 / per_second) {
         cost = way_cost(&w, 1000 + (uint64_t)(t * 1e9), OP_READ, length);
-    return cost;
+        way_answered(&w, (uint64_t)(under_way / per_second * 1e9));
+    }
+    return (double)cost;
 }
 
-/* 10 us of work a page, 30 us alone; half busy a request waits for one other, nine tenths busy for four. */
-static void test_way_costs_more_the_busier_it_is(void) {
+/* 10 us of work a page, 30 us alone; with one other under way it waits for half of one, with nine others for five. */
+static void test_way_costs_more_with_others_under_way(void) {
     struct way w = {.last = 1000};
     const char *wrong = way_set(&w, "early", "30000,0,0");
     wrong = wrong ? wrong : way_set(&w, "work", "10000,10000,10000");
     wrong = wrong ? wrong : way_set(&w, "page", "2000,0,0");
     wrong = wrong ? wrong : way_set(&w, "page-work", "1000,0,0");
-    wrong = wrong ? wrong : way_set(&w, "queue", "0.5=1,0.9=4");
+    wrong = wrong ? wrong : way_set(&w, "queue", "1=0.5,9=5");
     if (wrong)
         printf("FAILED %s\n", wrong), failures++;
-    check("cost of a request alone", (double)last_cost(w, 10, 1, 4096), 30000, 0.01);
-    check("cost when half busy", (double)last_cost(w, 50000, 1, 4096), 40000, 0.01);
-    check("cost when nine tenths busy", (double)last_cost(w, 90000, 1, 4096), 70000, 0.01);
-    check("cost beyond what is known", (double)last_cost(w, 200000, 1, 4096), 70000, 0.01);
-    /* 8 pages: 17 us of work each, so half busy at 29,412 a second, and waits for 17 us */
-    check("cost of large requests when half busy", (double)last_cost(w, 29412, 1, 8 * 4096), 30000 + 14000 + 17000,
-          0.01);
+    check("cost of a request alone", last_cost(w, 20000, 1, 4096), 30000, 0.01);
+    check("cost of one of two", last_cost(w, 20000, 2, 4096), 35000, 0.01);
+    check("cost of one of six", last_cost(w, 50000, 6, 4096), 30000 + 27500, 0.01);
+    check("cost of one of ten", last_cost(w, 90000, 10, 4096), 80000, 0.01);
+    check("cost beyond what is known", last_cost(w, 90000, 100, 4096), 80000, 0.01);
+    check("cost of one of ten large ones", last_cost(w, 20000, 10, 8 * 4096), 30000 + 14000 + 5 * 17000, 0.01);
     if (!way_set(&w, "early", "1,2") || !way_set(&w, "work", "1,2,3,4") || !way_set(&w, "page", "1,x,2") ||
-        !way_set(&w, "queue", "0.5=1,0.4=2") || !way_set(&w, "queue", "0.5"))
+        !way_set(&w, "queue", "2=1,1=2") || !way_set(&w, "queue", "2"))
         printf("FAILED wrong costs of the way were taken\n"), failures++;
 }
 
@@ -356,7 +358,7 @@ int main(void) {
     test_flush_order_under_random_load();
     test_heap_has_no_limit();
     test_units_against_a_plain_count();
-    test_way_costs_more_the_busier_it_is();
+    test_way_costs_more_with_others_under_way();
     test_wrong_parameters_are_refused();
     printf(failures ? "%d checks failed\n" : "all tests of the device model passed\n", failures);
     return failures != 0;

@@ -8,6 +8,8 @@
 #define PAGE 4096
 /* Long enough for tens of requests at the rates that matter, short enough to follow a load that changes. */
 #define MEMORY_NS 4e6
+/* Answers over which latency is averaged: long enough to know the mean of a mixed load. */
+#define ANSWERS 64
 
 /* Read a number that ends with `end`; returns what follows it, NULL when it is none. */
 static const char *read_number(const char *text, char end, double *number) {
@@ -33,11 +35,11 @@ static const char *set_queue(struct way *w, const char *numbers) {
     for (w->loads = 0; *numbers; w->loads++) {
         if (w->loads == MOST_LOADS)
             return "expected fewer loads";
-        numbers = read_number(numbers, '=', &w->busy[w->loads]);
+        numbers = read_number(numbers, '=', &w->others[w->loads]);
         if (numbers)
-            numbers = read_number(numbers, ',', &w->others[w->loads]);
-        if (!numbers || w->busy[w->loads] <= (w->loads ? w->busy[w->loads - 1] : 0))
-            return "expected BUSY=OTHERS,... with ascending shares of busy time";
+            numbers = read_number(numbers, ',', &w->waited[w->loads]);
+        if (!numbers || w->others[w->loads] <= (w->loads ? w->others[w->loads - 1] : 0))
+            return "expected OTHERS=WAITED,... with ascending numbers of others";
     }
     return NULL;
 }
@@ -54,16 +56,22 @@ const char *way_set(struct way *w, const char *name, const char *numbers) {
     return set_operations(w->page_work, numbers);
 }
 
-/* Straight lines between what was measured, from nothing at an idle way on; beyond the last load nothing is known. */
-static double wait_for(const struct way *w, double busy) {
+/* Straight lines between what was measured, from nothing for a request alone on; beyond the last nothing is known. */
+static double wait_for(const struct way *w, double others) {
     double left = 0, low = 0;
     for (int i = 0; i < w->loads; i++) {
-        if (busy <= w->busy[i])
-            return low + (w->others[i] - low) * (busy - left) / (w->busy[i] - left);
-        left = w->busy[i];
-        low = w->others[i];
+        if (others <= w->others[i])
+            return low + (w->waited[i] - low) * (others - left) / (w->others[i] - left);
+        left = w->others[i];
+        low = w->waited[i];
     }
     return low;
+}
+
+/* The sum of recent requests holds the last one in full, which is half too much. */
+static double others_under_way(const struct way *w) {
+    double under_way = (w->recent_requests - 0.5) / MEMORY_NS * w->latency;
+    return under_way > 1 ? under_way - 1 : 0;
 }
 
 uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length) {
@@ -72,6 +80,10 @@ uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t lengt
     w->last = now;
     w->recent_work = w->recent_work * fading + w->work[op] + pages * w->page_work[op];
     w->recent_requests = w->recent_requests * fading + 1;
-    double waited = wait_for(w, w->recent_work / MEMORY_NS) * w->recent_work / w->recent_requests;
+    double waited = wait_for(w, others_under_way(w)) * w->recent_work / w->recent_requests;
     return (uint64_t)(w->alone[op] + pages * w->page[op] + waited);
+}
+
+void way_answered(struct way *w, uint64_t latency) {
+    w->latency += ((double)latency - w->latency) / ANSWERS;
 }

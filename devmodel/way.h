@@ -1,9 +1,10 @@
 /*
  * What the way between the block layer and this program costs a request: an answer leaves earlier by as much.
  *
- * A request that comes alone pays for the way through the kernel, and for each page. Under load it also waits for
- * those before it, as the way takes one at a time: so the cost grows with the share of time in which the way is busy.
- * That share is known here from what came in the last milliseconds; what it costs was measured beforehand.
+ * A request that comes alone pays for the way through the kernel, and for each page. With others under way it also
+ * waits for some of them, as the way takes one at a time: the more there are, and the longer each keeps it busy. What
+ * came in the last milliseconds tells how many are under way, by Little's law; how long one waits then was measured
+ * beforehand.
  */
 #ifndef DEVMODEL_WAY_H
 #define DEVMODEL_WAY_H
@@ -18,19 +19,23 @@ struct way {
     double alone[OP_COUNT], page[OP_COUNT];
     /* ns for which a request of one page keeps the way busy, and ns more for each further page */
     double work[OP_COUNT], page_work[OP_COUNT];
-    /* at these shares of busy time, ascending, a request waits for so many others */
-    double busy[MOST_LOADS], others[MOST_LOADS];
+    /* with so many others under way, ascending, a request waits for the work of so many */
+    double others[MOST_LOADS], waited[MOST_LOADS];
     int loads;
     /* work and number of the requests of the last milliseconds, the older the less */
     double recent_work, recent_requests;
     uint64_t last;
+    double latency; /* mean ns that the model took for the last requests, the way included */
 };
 
-/* Set "early", "page", "work", "page-work" (ns of reads, writes, flushes) or "queue" (BUSY=OTHERS, ascending) from
+/* Set "early", "page", "work", "page-work" (ns of reads, writes, flushes) or "queue" (OTHERS=WAITED, ascending) from
  * numbers with commas between them; returns NULL, or what is wrong with them. */
 const char *way_set(struct way *w, const char *name, const char *numbers);
 
 /* A request came: return by how many ns its answer has to leave early. Times never go back. */
 uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length);
+
+/* A request was answered that was to take so many ns, all in all. */
+void way_answered(struct way *w, uint64_t latency);
 
 #endif

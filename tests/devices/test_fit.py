@@ -103,7 +103,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
     times = {"read": f"{WAIT_US / 2}us", "write": f"{2 * WAIT_US}us", "flush": "0us"}
     model = FlashModel(kind="flash", channels=1, cache="1MiB", drain="1GB/s", **times)
     assert early_arguments(model) == []  # nothing is known of the way
-    way = Transport(40, 30, 50, 20, 30, 1e5, 2e5, 131072 / 72e-6, 131072 / 36e-6, 2, 3, queue=((0.5, 1), (0.9, 4)))
+    way = Transport(40, 30, 50, 20, 30, 1e5, 2e5, 131072 / 72e-6, 131072 / 36e-6, 2, 3, queue=((1, 0.5), (7, 4)))
     write_transport(way)
     assert early_arguments(model) == [
         "--early=55000,60000,50000",
@@ -111,7 +111,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
         "--work=10000,5000,5000",
         "--page-work=2000,1000,0",
         "--spin=20000",
-        "--queue=0.5000=1.0000,0.9000=4.0000",
+        "--queue=1=0.5000,7=4.0000",
     ]
     instant = model.model_copy(update={"read": "0us", "write": "0us"})
     assert early_arguments(instant)[0] == "--early=40000,30000,50000"

@@ -39,10 +39,8 @@ def _make_device(latency: str) -> Device:
 
 INSTANT_DEVICE = _make_device("0us")
 _REPEATS = 3
-#: Numbers of reads under way at which waiting for others is measured, and the busiest way of which that says anything:
-#: beyond it a request waits for as many others as there are.
-_DEPTHS = (2, 4, 6, 8, 10, 12, 14, 16)
-_BUSIEST = 0.97
+#: Numbers of reads under way at which waiting for others is measured.
+_DEPTHS = (2, 4, 8, 16, 32)
 #: Pages of 4 KiB that a sequential request has beyond its first.
 _MORE_PAGES = SEQUENTIAL // 4096 - 1
 #: An engine that waits for each write: libaio would call fdatasync while the write is still under way, and count both.
@@ -146,13 +144,9 @@ def _measure_loads(file: Path) -> tuple[float, ...]:
 
 
 def _find_queue(alone_us: float, crowded_us: Sequence[float], most: float) -> tuple[tuple[float, float], ...]:
-    """Return for how many others a request waits, by the share of the highest rate at which requests come."""
-    found: list[tuple[float, float]] = []
-    for depth, latency in zip(_DEPTHS, crowded_us, strict=True):
-        busy, others = 1e6 * depth / latency / most, max(0.0, latency - alone_us) * most / 1e6
-        if (found[-1][0] if found else 0.0) < busy <= _BUSIEST:
-            found.append((busy, others))
-    return tuple(found)
+    """Return for the work of how many others a request waits, by the number of others that are under way."""
+    waited = (max(0.0, latency - alone_us) * most / 1e6 for latency in crowded_us)
+    return tuple((float(depth - 1), others) for depth, others in zip(_DEPTHS, waited, strict=True))
 
 
 def _measure_sizes(file: Path) -> tuple[float, ...]:

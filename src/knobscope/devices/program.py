@@ -61,7 +61,7 @@ def early_arguments(model: DeviceModel) -> list[str]:
         "--spin": (transport.wake_us,),
     }
     words = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
-    queue = ",".join(f"{busy:.4f}={others:.4f}" for busy, others in transport.queue)
+    queue = ",".join(f"{others:g}={waited:.4f}" for others, waited in transport.queue)
     return [*words, f"--queue={queue}"]
 
 
