@@ -98,9 +98,9 @@ def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longer a device takes, the more of the processors have gone to sleep; beyond WAIT_US all have."""
+    """It sleeps from 60 us of a read on, which are the way and waking; from WAIT_US on all processors do."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    times = {"read": f"{WAIT_US / 2}us", "write": f"{2 * WAIT_US}us", "flush": "0us"}
+    times = {"read": f"{(60 + WAIT_US) / 2}us", "write": f"{2 * WAIT_US}us", "flush": "0us"}
     model = FlashModel(kind="flash", channels=1, cache="1MiB", drain="1GB/s", **times)
     assert early_arguments(model) == []  # nothing is known of the way
     way = Transport(40, 30, 50, 20, 30, 1e5, 2e5, 131072 / 72e-6, 131072 / 36e-6, 2, 3, queue=((1, 0.5), (7, 4)))

@@ -52,11 +52,17 @@ class Transport:
     queue: tuple[tuple[float, float], ...] = ()
 
     def costs_us(self, alone: "Latencies") -> "Latencies":
-        """Return what the way adds to the latencies of a device, which answers early by as much."""
+        """Return what the way adds to the latencies of a device, which answers early by as much.
+
+        What comes on top of a wait grows from the wait on in which the program sleeps at all.
+        """
         at_once = Latencies(self.read_us, self.write_us, self.flush_us)
-        return Latencies(
-            *(us + self.slept_us * min(1.0, wait / WAIT_US) for us, wait in zip(at_once, alone, strict=True))
-        )
+        return Latencies(*(us + self._slept_us(us, wait) for us, wait in zip(at_once, alone, strict=True)))
+
+    def _slept_us(self, at_once_us: float, wait_us: float) -> float:
+        awake_us = at_once_us + self.wake_us
+        share = (wait_us - awake_us) / (WAIT_US - awake_us) if awake_us < WAIT_US else 0.0
+        return self.slept_us * min(1.0, max(0.0, share))
 
 
 class Latencies(NamedTuple):
