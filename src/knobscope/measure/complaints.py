@@ -16,6 +16,8 @@ _COMPLAINT = re.compile(
     r"|no space left|out of memory|i/o error)\b",
     re.IGNORECASE,
 )
+#: How logs of MariaDB and MySQL, and of PostgreSQL, mark a line that need not be why something failed.
+_MILD = re.compile(r"\[(warning|note|system)\]|\bWARNING:", re.IGNORECASE)
 #: How the load client begins a line about an operation that failed, and one that YCSB writes in every run.
 _OPERATION = "failed "
 _HARMLESS = "DBWrapper: report latency for each error"
@@ -25,11 +27,12 @@ _LONGEST = 300
 def find_complaint(text: str) -> str | None:
     """Return the first line of a log that says that something went wrong, None when there is none.
 
-    Lines of the load client about single operations come first.
+    Lines of the load client about single operations come first, warnings last.
     """
     lines = [line.strip() for line in text.splitlines()]
     operations = [line.removeprefix(_OPERATION) for line in lines if line.startswith(_OPERATION)]
     others = [line for line in lines if _COMPLAINT.search(line) and not line.startswith(_HARMLESS)]
+    others.sort(key=lambda line: _MILD.search(line) is not None)
     first = next(iter([*operations, *others]), None)
     return first if first is None or len(first) <= _LONGEST else f"{first[:_LONGEST]} ..."
 
