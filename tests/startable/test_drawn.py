@@ -1,7 +1,6 @@
 """What a study draws is tried on generated systems of which is known what they refuse; plans keep to what is found."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,15 +49,6 @@ def answer(configuration: dict[str, Value]) -> Outcome:
             return Outcome(f"cannot have {one}")
     depth = int(configuration["innodb_lru_scan_depth"])
     return Outcome(changed={"innodb_lru_scan_depth": str(depth // 16 * 16)} if depth % 16 else {})
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    for kind in ("dbms", "devices", "workloads", "generators"):
-        shutil.copytree(ROOT / "specs" / kind, tmp_path / "specs" / kind)
-    for kind in ("studies", "startable"):
-        (tmp_path / "specs" / kind).mkdir()
-    return tmp_path / "specs"
 
 
 def load(shelf: Path, found: list[RefusedSetting] | None = None, choice: str = "") -> StudySpecs:

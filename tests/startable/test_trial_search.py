@@ -1,7 +1,6 @@
 """Bisection of what starts, and what a record does to plans."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -83,15 +82,6 @@ def test_without_a_default_the_other_end_is_the_anchor() -> None:
     assert search_range(1, 64, None, log=False, refuse=Starts(10, 64)).low == 10
     with pytest.raises(NothingStartsError, match="not 1"):
         search_range(1, 64, None, log=False, refuse=Starts(10, 20))
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    for kind in ("dbms", "devices", "workloads", "generators"):
-        shutil.copytree(ROOT / "specs" / kind, tmp_path / "specs" / kind)
-    for kind in ("studies", "startable"):
-        (tmp_path / "specs" / kind).mkdir()
-    return tmp_path / "specs"
 
 
 def study_with(shelf: Path, choice: str, record: object = RECORD) -> Path:
