@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,10 @@ from studies import STUDIES
 #: Kind of the trial that nothing disturbs; the others are compared with it.
 UNDISTURBED = "nothing"
 _TRIAL_LIMIT_S = 900
+#: Trials that run at the moment; when we are ended before them, so are they, and take everything down.
+_RUNNING: set[subprocess.Popen[str]] = set()
 Outcome = dict[str, Any]
+Options = argparse.Namespace
 
 
 def main() -> int:
@@ -46,22 +50,32 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     outcomes = _read(options.out)
-    trials = list(_draw(options.trials, options.seed, options.kinds, options.studies))
-    with tempfile.TemporaryDirectory(prefix="knobscope-faults-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o711)
-        for number, (study, kind, seed) in enumerate(trials, start=1):
-            if (number, study) in outcomes:
-                continue
-            expected = KINDS[kind].result or study
-            if (UNDISTURBED, expected) not in outcomes:
-                _carry_out(outcomes, (UNDISTURBED, expected), expected, UNDISTURBED, 0, options, Path(folder))
-            if outcomes[UNDISTURBED, expected]["violations"]:
-                print(f"the undisturbed study of {expected} does not do what it should", file=sys.stderr)
-                return 1
-            _carry_out(outcomes, (number, study), study, kind, seed, options, Path(folder))
-    done = [outcomes[number, study] for number, (study, _, _) in enumerate(trials, start=1)]
+    trials = list(enumerate(_draw(options.trials, options.seed, options.kinds, options.studies), start=1))
+    references = list(dict.fromkeys(KINDS[kind].result or study for _, (study, kind, _) in trials))
+    _carry_out_all(outcomes, [(UNDISTURBED, study, UNDISTURBED, 0) for study in references], options)
+    for study in references:
+        if outcomes[UNDISTURBED, study]["violations"]:
+            print(f"the undisturbed study of {study} does not do what it should", file=sys.stderr)
+            return 1
+    _carry_out_all(outcomes, [(number, *trial) for number, trial in trials], options)
+    done = [outcomes[number, study] for number, (study, _, _) in trials]
     print(_tabulate(done))
     return int(any(one["violations"] for one in done))
+
+
+def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[tuple[Any, str, str, int]], options: Options) -> None:
+    """Carry out those trials (number, study, kind, seed) that have no outcome, some of them at a time."""
+    missing = [trial for trial in trials if trial[:2] not in outcomes]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        running = [pool.submit(_carry_out, outcomes, trial[:2], *trial[1:], options) for trial in missing]
+        try:
+            for one in as_completed(running):
+                one.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(_RUNNING):
+                process.terminate()
+            raise
 
 
 def _draw(trials: int, seed: int, kinds: list[str], studies: list[str]) -> list[tuple[str, str, int]]:
@@ -84,16 +98,18 @@ def _carry_out(
     study: str,
     kind: str,
     seed: int,
-    options: argparse.Namespace,
-    folder: Path,
+    options: Options,
 ) -> None:
     """Carry out one trial in namespaces of its own, in a program of its own; note and print its outcome."""
-    order = {"study": study, "kind": kind, "seed": seed, "folder": str(folder), "logs": str(_logs(options, key))}
+    order: dict[str, Any] = {"study": study, "kind": kind, "seed": seed, "logs": str(_logs(options, key))}
     if kind != UNDISTURBED:
         order["reference"] = outcomes[UNDISTURBED, KINDS[kind].result or study]["found"]
     begin = time.monotonic()
     command = ["unshare", "--mount", "--ipc", "--net", "--propagation", "private", sys.executable]
-    code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
+    with tempfile.TemporaryDirectory(prefix="knobscope-faults-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        order["folder"] = folder
+        code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
     outcome: Outcome = {"told": kind, "first_exit": None, "violations": [f"the trial itself failed:\n{complained}"]}
     if code == 0:
         outcome = json.loads(said)
@@ -107,22 +123,21 @@ def _carry_out(
 
 
 def _run(command: list[str], order: str) -> tuple[int, str, str]:
-    """Run a trial; when we are ended before it, so is the trial, which takes everything down."""
+    """Run a trial, and return its exit code, its output, and what it complained of."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+        _RUNNING.add(process)
         try:
             said, complained = process.communicate(order, _TRIAL_LIMIT_S)
         except subprocess.TimeoutExpired:
             process.terminate()
             said, complained = process.communicate()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
+        finally:
+            _RUNNING.discard(process)
     return process.returncode, said, complained
 
 
-def _logs(options: argparse.Namespace, key: tuple[Any, str]) -> Path:
+def _logs(options: Options, key: tuple[Any, str]) -> Path:
     """Return where a trial that fails leaves what the calls said."""
     return Path(f"{options.out.resolve()}.logs", f"{key[0]}-{key[1]}")
 
@@ -145,12 +160,13 @@ def _tabulate(outcomes: list[Outcome]) -> str:
     return "\n".join(rows)
 
 
-def _parse() -> argparse.Namespace:
+def _parse() -> Options:
     parser = argparse.ArgumentParser(prog="benchmarks/faults", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--studies", nargs="+", choices=sorted(STUDIES), default=list(STUDIES), metavar="STUDY")
+    parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     parser.add_argument("--out", type=Path, default=Path("results/faults.jsonl"), help="JSON lines, one per trial")
     return parser.parse_args()
 
