@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.storage import DamagedFileError, read_sealed, set_aside
+from knobscope.storage import DamagedFileError, read_sealed, set_aside, write_text
 
 __all__ = ["claim_directory", "require_writable", "set_aside_damaged"]
 
@@ -73,8 +73,7 @@ def claim_directory(temporary: Path) -> None:
     except BlockingIOError:
         pass  # another pipeline is at work here; Snakemake's own locks decide
     fcntl.flock(claim, fcntl.LOCK_SH)
-    (directory / _TEMPORARY).mkdir(exist_ok=True)
-    (directory / _TEMPORARY / temporary.name).write_text(str(temporary), encoding="utf-8")
+    write_text(directory / _TEMPORARY / temporary.name, str(temporary))  # known after a power cut, too
 
 
 def _remove_temporary(folder: Path) -> None:
