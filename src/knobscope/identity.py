@@ -21,14 +21,13 @@ from knobscope.specs import (
     find_path,
     find_program,
     select_fields,
+    shapes_data,
 )
 
 __all__ = ["MEASURE_VERSION", "data_identity", "hash_identity", "run_identity", "varied_knobs"]
 
 #: Raised whenever a change of `prepare` or `measure` makes earlier runs incomparable.
 MEASURE_VERSION = 2
-#: YCSB properties, by how they begin, that shape the data; the others only shape what is done with it.
-_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
 
 Identity = dict[str, Any]
 
@@ -41,9 +40,8 @@ def hash_identity(identity: Mapping[str, Any], length: int) -> str:
 def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, knobs: Iterable[str]) -> Identity:
     """Return what defines loaded data, beside the values of these knobs; `generator` is None for the load client."""
     load = select_fields(workload, "data")
-    if generator is None:
-        parameters = load["parameters"].items()
-        load["parameters"] = {name: value for name, value in parameters if name.startswith(_DATA_PARAMETERS)}
+    parameters = load["parameters"].items()
+    load["parameters"] = {name: value for name, value in parameters if shapes_data(workload, name)}
     loaded = {name: part.load for name, part in dbms.layout_parts.items() if part.load is not None}
     return {
         "version": MEASURE_VERSION,

@@ -121,10 +121,10 @@ def test_it_stays_while_another_owner_lives(make_device: MakeDevice) -> None:
 
 
 def test_five_at_once(make_device: MakeDevice) -> None:
-    devices = [make_device(f"five{number}", read=f"{30 * number}ms") for number in range(1, 6)]
+    devices = [make_device(f"five{number}", read=f"{20 * number}ms") for number in range(1, 6)]
     files = [make_file(bring_up(device, Path("/")), 1 << 20) for device in devices]
     for number, file in enumerate(files, start=1):
-        assert time_reads(file, 20) == pytest.approx(0.030 * number, rel=0.15)
+        assert time_reads(file, 10) == pytest.approx(0.020 * number, rel=0.15)
     assert len({folder_of(device).find_loop() for device in devices}) == 5
 
 

@@ -26,6 +26,19 @@ def measure(
     return record
 
 
+def test_settings_of_the_load_are_in_force(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    factors = {"workload.threads": 3, "workload.read_share": 1.0, "workload.records": 1000}
+    record = measure(sqlite, short_workload, tmp_path, {"synchronous": "off", **factors})
+    assert record["run"]["status"] == "ok", record["run"]
+    assert [row["operation"] for row in record["operations"]] == ["READ"]
+    assert {row["knob"]: row["effective"] for row in record["effective_values"]} == {
+        "synchronous": "0",
+        "workload.threads": "3",
+        "workload.read_share": "1",
+        "workload.records": "1000",
+    }
+
+
 def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
     record = measure(sqlite, short_workload, tmp_path, {"journal_mode": "wal", "synchronous": "off"})
     run = record["run"]

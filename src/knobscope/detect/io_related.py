@@ -97,13 +97,13 @@ def io_marks_comparison(connection: "duckdb.DuckDBPyConnection") -> dict[str, Co
     """Return per DBMS how the verdicts compare with the mechanisms that the specs curate.
 
     A knob is found when any case calls it related, and marked when its mechanism is another than `other`. Knobs that
-    could be tested nowhere are left out.
+    could be tested nowhere are left out, and settings of the workload.
     """
     rows = connection.execute(
         """
         SELECT dbms, knob, bool_or(i.verdict = 'related') AS related, any_value(k.mechanism) <> 'other' AS marked
         FROM io_related i JOIN knobs k USING (dbms, knob)
-        WHERE i.verdict <> 'insufficient'
+        WHERE i.verdict <> 'insufficient' AND k.mechanism <> 'workload'
         GROUP BY dbms, knob ORDER BY dbms, knob
         """
     ).fetchall()

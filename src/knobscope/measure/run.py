@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -33,7 +33,7 @@ from knobscope.servers import (
     open_instance,
     read_tail,
 )
-from knobscope.specs import ClientHost, Dbms, Generator, Value, Workload
+from knobscope.specs import ClientHost, Dbms, Generator, Value, Workload, split_configuration
 from knobscope.statistics.steadiness import find_trend
 from knobscope.tables import FaultRow, FileAccessRow, MonitorFacts, OperationRow, RunRecord, RunRow
 from knobscope.watch import FileTree, Profile, Watch
@@ -76,20 +76,25 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
+    workload, knobs, factors = split_configuration(bench.workload, configuration)
+    bench = replace(bench, workload=workload)
     record: RunRecord = {"run": {"started_at": now_text()}}
     clock = PhaseClock()
     try:
         with (
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
-            moved_parts(bench.dbms, configuration, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
+            moved_parts(bench.dbms, knobs, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
             open_instance(bench.dbms, data, snapshot.password, homes) as instance,
         ):
             clock.end("restore")
             with tell_complaints(instance):
-                trees = _carry_out(bench, instance, configuration, snapshot.tables, record, clock)
+                trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock)
             clock.end("stop")
         if bench.traces:
             bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
+        # The load generator was started with these, whatever it is.
+        told = {name: bench.dbms.write(name, value) for name, value in factors.items()}
+        record["effective_values"] += [{"knob": name, "requested": one, "effective": one} for name, one in told.items()]
         record["run"]["status"] = "ok"
     except RunFailedError as error:
         failure: RunRow = {"status": error.status, "reason": str(error), "log_tail": error.log_tail}

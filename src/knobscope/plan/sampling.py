@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from knobscope.plan.picking import SAMPLERS, Draw
-from knobscope.specs import Clash, Dbms, Expression, Value
+from knobscope.specs import Clash, Dbms, Expression, Value, factor_knob
 
 __all__ = ["Configuration", "Key", "Space", "draw_configurations"]
 
@@ -89,7 +89,8 @@ class Space:
 
     def _values_for(self, expression: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
         defaults = {other: self.dbms.knobs[other].default for other in expression.names & set(self.dbms.knobs)}
-        return {**defaults, **self.facts, **configuration}
+        varied = {name: configuration.get(factor_knob(name), value) for name, value in self.facts.items()}
+        return {**defaults, **varied, **configuration}
 
     def repair(self, configuration: Configuration) -> Configuration | None:
         """Move knobs whose `requires` fails to the nearest levels that satisfy it; None when there are none.

@@ -53,7 +53,7 @@ from knobscope.servers import (
     read_version,
     readback_request,
 )
-from knobscope.specs import Dbms, Generator, Value, Workload
+from knobscope.specs import Dbms, Generator, Value, Workload, split_configuration
 from knobscope.storage import DamagedFileError, read_sealed, write_sealed
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
@@ -102,8 +102,10 @@ def prepare_snapshot(
     """Return the snapshot for these load-time knobs, made now unless it is there already.
 
     `generator` is the workload's, unless that is YCSB; with `room` it keeps to the budget of a study.
-    It appears whole or not at all. Raises SnapshotFailedError when the DBMS refuses, UserError when the disk is full.
+    Settings of the workload among them shape the data, too. It appears whole or not at all. Raises SnapshotFailedError
+    when the DBMS refuses, UserError when the disk is full.
     """
+    workload, load_values, _ = split_configuration(workload, load_values)
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not _is_whole(target):
         needed = _space_for(workload, generator)

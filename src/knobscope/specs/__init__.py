@@ -9,6 +9,7 @@ from knobscope.specs.device import Device, Emulation
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
 from knobscope.specs.expression import Expression
+from knobscope.specs.factors import shapes_data, split_configuration
 from knobscope.specs.files import matches_pattern
 from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.identity import Product, select_fields
@@ -52,7 +53,7 @@ from knobscope.specs.startable import (
     refuse_settings,
 )
 from knobscope.specs.study import Study
-from knobscope.specs.workload import Workload
+from knobscope.specs.workload import Workload, factor_knob, is_factor
 from knobscope.specs.writing import Moment, Writing
 
 __all__ = [
@@ -113,12 +114,14 @@ __all__ = [
     "clients_directory",
     "digest_of",
     "driver_directory",
+    "factor_knob",
     "find_driver",
     "find_path",
     "find_paths",
     "find_program",
     "find_specs",
     "fleet_directory",
+    "is_factor",
     "load_study",
     "major_version",
     "matches_pattern",
@@ -133,7 +136,9 @@ __all__ = [
     "render_rules",
     "render_schemas",
     "select_fields",
+    "shapes_data",
     "shipped_rules",
+    "split_configuration",
     "suggest",
     "validate_files",
     "write_reference",

@@ -14,6 +14,7 @@ from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, R
 from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
 from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
+from knobscope.specs.workload import is_factor
 from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing, same_value
 
 __all__ = ["PLACEHOLDERS", "Clash", "Dbms"]
@@ -254,8 +255,11 @@ class Dbms(SpecModel):
     def writing_of(self, knob: str) -> Writing | None:
         """How a knob is written: as it says itself, or as all with its `apply`; None when nothing says it.
 
-        A layout knob is written as its part says, with a directory as its value.
+        A layout knob is written as its part says, with a directory as its value; a setting of the workload is nothing
+        to the DBMS.
         """
+        if is_factor(knob):
+            return None
         if (part := self.part_of(knob)) is not None:
             return part.writing
         return self.knobs[knob].writing or self.writing.get(self.knobs[knob].apply)

@@ -99,9 +99,9 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "verdict": "rules thresholds",
         "explain": "explain",
         "report": "description",
-        # A layout becomes knobs, and values of the baseline, when a study is loaded; a client elsewhere is put beside
-        # where there is one.
-        "nothing": "dbms devices workloads budget layout client",
+        # A layout and factors become knobs, and values of the baseline, when a study is loaded; a client elsewhere is
+        # put beside where there is one.
+        "nothing": "dbms devices workloads budget layout factors client",
     },
     # How one gets there changes nothing.
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},

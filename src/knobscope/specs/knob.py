@@ -26,6 +26,7 @@ Mechanism = Literal[
     "cache",
     "layout",
     "throttle",
+    "workload",
     "other",
 ]
 

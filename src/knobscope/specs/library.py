@@ -26,6 +26,7 @@ from knobscope.specs.client_host import check_client_host
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.device import Device
 from knobscope.specs.exclusions import Exclusions
+from knobscope.specs.factors import check_factors, spread_factors
 from knobscope.specs.generator import BUILT_IN, Generator
 from knobscope.specs.inherit import load_extended
 from knobscope.specs.layout import check_layout, check_layout_devices, name_devices, spread_layout
@@ -258,11 +259,15 @@ def load_study(
     reader.problems += check_layout_devices(document, study, devices)
     workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
+    wrong_factors = list(check_factors(document, study, changed.values()))
+    reader.problems += wrong_factors
     left_out: dict[str, dict[str, str]] = {}
     for name in dbms:
         study, dbms[name], left_out[name], problems = _complete(document, study, dbms[name], changed.values())
         if not problems:
             study, dbms[name] = spread_layout(study, dbms[name])
+        if not problems and not wrong_factors and changed:
+            study, dbms[name] = spread_factors(study, dbms[name], changed.values(), reader.generators)
         one = dbms[name]
         if not problems and is_whole:
             for workload in changed.values():

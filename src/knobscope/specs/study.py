@@ -8,12 +8,14 @@ from pydantic import ConfigDict, Field
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.choice import AllKnobs, KnobGroup
 from knobscope.specs.client_host import ClientHost
+from knobscope.specs.knob import find_repeated
 from knobscope.specs.part import WITH_DATA, part_knob
-from knobscope.specs.workload import WorkloadChange
+from knobscope.specs.workload import WorkloadChange, factor_knob
 
 __all__ = [
     "Budget",
     "Explain",
+    "Factors",
     "LayoutPart",
     "Sampling",
     "Screening",
@@ -172,6 +174,22 @@ class Budget(SpecModel):
     )
 
 
+class Factors(SpecModel):
+    """What a study varies beside the knobs of DBMSs."""
+
+    workload: dict[str, Annotated[list[Value], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="Settings of the workload with their values: `threads`, `records`, `cold`, a parameter of the load "
+        "generator, or `read_share` (of YCSB's reads and updates). Each is a knob named `workload.SETTING`, whose "
+        "default is what the workload says; rules find no mismatch in it, and it is not tuned.",
+    )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield values that are listed twice."""
+        for setting, values in self.workload.items():
+            yield from find_repeated(("workload", setting), values)
+
+
 class Study(SpecModel):
     """One study."""
 
@@ -194,6 +212,7 @@ class Study(SpecModel):
         "there in all runs. A list: the study varies it like a knob, named `device.PART`, whose default is `data`, the "
         "device of the data.",
     )
+    factors: Factors = Field(default=Factors(), description="What is varied beside knobs.")
     client: ClientHost | None = Field(
         default=None,
         description="Another machine that YCSB's client runs on, so that it takes no processor time from the DBMS "
@@ -248,7 +267,13 @@ class Study(SpecModel):
 
     def find_unvaried(self) -> Iterator[Misfit]:
         """Yield knobs under `always` that the study does not vary; with `all`, ask when they have become knobs."""
-        varied = sorted({*(knob for group in self.knobs.values() for knob in group), *self._layout_knobs()})
+        varied = sorted(
+            {
+                *(knob for group in self.knobs.values() for knob in group),
+                *self._layout_knobs(),
+                *map(factor_knob, self.factors.workload),
+            }
+        )
         for index, knob in enumerate(self.sweep.always):
             if knob not in varied:
                 yield Misfit(("sweep", "always", index), repr(knob), f"a knob that the study varies: {varied}")

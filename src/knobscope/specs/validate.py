@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from knobscope.specs.base import Misfit, Misfits, suggest
 from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, show_value
 
-__all__ = ["examine_document", "validate_document"]
+__all__ = ["examine_document", "explain_first", "validate_document"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -100,6 +100,13 @@ def _expectation(kind: str, detail: Any) -> str:
         return "a name"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
     return _EXPECTED.get(kind, message)
+
+
+def explain_first(error: ValidationError) -> str:
+    """Return what pydantic, or a model of ours, expected where it complains first."""
+    detail = error.errors()[0]
+    reason = detail.get("ctx", {}).get("error")
+    return reason.misfits[0].expected if isinstance(reason, Misfits) else _expectation(detail["type"], detail)
 
 
 def _merge_alternatives(problems: list[SpecProblem]) -> list[SpecProblem]:

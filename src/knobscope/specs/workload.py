@@ -9,7 +9,9 @@ from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
 from knobscope.specs.generator import TPCC, TPCDS, TPCH, YCSB
 from knobscope.specs.ycsb import find_wrong_properties
 
-__all__ = ["Workload", "WorkloadChange"]
+__all__ = ["Workload", "WorkloadChange", "factor_knob", "is_factor"]
+
+_FACTOR_PREFIX = "workload."
 
 #: Parameters of TPC-C: whether terminals wait as people do; what the tables of a test are divided by.
 _TPCC = {"think_times", "scale"}
@@ -27,6 +29,16 @@ FailedShare = Annotated[float, Field(ge=0, lt=1)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
 #: Below it no process that knobscope starts could live; most DBMSs need more and say so (`min_memory_mib`).
 MemoryMib = Annotated[int, Field(ge=16, le=2**24)]
+
+
+def factor_knob(setting: str) -> str:
+    """Return the name of the knob that stands for a setting of the workload, which a study varies."""
+    return f"{_FACTOR_PREFIX}{setting}"
+
+
+def is_factor(knob: str) -> bool:
+    """Whether a knob stands for a setting of the workload."""
+    return knob.startswith(_FACTOR_PREFIX)
 
 
 class Workload(SpecModel):

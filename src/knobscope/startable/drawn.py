@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from knobscope.errors import UserError
 from knobscope.plan import RESPONSIVE, case_space, plan_screening, plan_sweep
-from knobscope.specs import Case, Dbms, Knob, RefusedSetting, StudySpecs, Value, refuse_settings
+from knobscope.specs import Case, Dbms, Knob, RefusedSetting, StudySpecs, Value, is_factor, refuse_settings
 from knobscope.startable.bisecting import Bisection, Culprit, Outcome, TrialsSpentError
 
 __all__ = ["Tally", "read_value", "try_study"]
@@ -106,8 +106,8 @@ def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration
 
 
 def _handed_over(dbms: Dbms, configuration: Configuration) -> Configuration:
-    """Return what of a configuration is said to the server: where parts of the data lie is not tried."""
-    return {name: value for name, value in configuration.items() if dbms.part_of(name) is None}
+    """Return what of a configuration is said to the server: where parts of the data lie, or the load, is not tried."""
+    return {name: one for name, one in configuration.items() if dbms.part_of(name) is None and not is_factor(name)}
 
 
 def _as_setting(dbms: Dbms, culprit: Culprit, usual: dict[str, Value]) -> RefusedSetting:

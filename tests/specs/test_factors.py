@@ -1,0 +1,120 @@
+"""Settings of a workload become knobs: what is planned, loaded and tuned with them, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knobscope.identity import run_identity
+from knobscope.plan import case_space
+from knobscope.plan.rounds import plan_sweep
+from knobscope.search_space import search_space
+from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_configuration
+
+STUDY = """name: varied
+description: x
+dbms: [server]
+devices: [image]
+workloads: {mix: %s}
+knobs:
+  server:
+    flush:
+factors:
+  workload: {%s}
+"""
+CASE = Case("server", "image", "mix")
+
+
+def load(shelf: Path, factors: str, change: str = "") -> StudySpecs:
+    (shelf / "studies/varied.yaml").write_text(STUDY % (change, factors))
+    return load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
+
+
+def problems(shelf: Path, factors: str) -> list[str]:
+    with pytest.raises(SpecErrors) as raised:
+        load(shelf, factors)
+    return [f"{one.key}: found {one.found}; expected {one.expected}" for one in raised.value.problems]
+
+
+def test_the_default_is_what_the_workload_says(shelf: Path) -> None:
+    specs = load(shelf, "threads: [16, 1], read_share: [0.95], requestdistribution: [uniform]", "{threads: 4}")
+    space = case_space(specs, CASE)
+    assert space.levels["workload.threads"] == [1, 4, 16]
+    assert space.default == {
+        "flush": True,
+        "workload.threads": 4,
+        "workload.read_share": 0.5,
+        "workload.requestdistribution": "zipfian",
+    }
+    assert len({row["config_id"] for row in plan_sweep(specs, CASE, ["workload.threads"])}) == 3
+
+
+def test_only_what_shapes_the_data_is_loaded_anew(shelf: Path) -> None:
+    mix = shelf / "workloads/mix.yaml"
+    mix.write_text(mix.read_text().replace("{read", "{fieldlength: 100, read"))
+    specs = load(shelf, "records: [5], fieldlength: [10], threads: [3], read_share: [0.1]", "{records: 1000}")
+    assert {name: knob.apply for name, knob in specs.dbms["server"].knobs.items() if name.startswith("workload.")} == {
+        "workload.records": "load",
+        "workload.fieldlength": "load",
+        "workload.threads": "restart",
+        "workload.read_share": "restart",
+    }
+
+
+def test_a_configuration_is_split_into_load_and_dbms(shelf: Path) -> None:
+    workload = load(shelf, "threads: [3]").workloads["mix"]
+    configuration = {"flush": False, "workload.threads": 3, "workload.read_share": 0.9, "workload.cold": True}
+    changed, knobs, factors = split_configuration(workload, configuration)
+    assert knobs == {"flush": False}
+    assert set(factors) == {"workload.threads", "workload.read_share", "workload.cold"}
+    assert (changed.threads, changed.cold) == (3, True)
+    assert (changed.parameters["readproportion"], changed.parameters["updateproportion"]) == (0.9, 0.1)
+    assert workload.parameters["readproportion"] == 0.5
+
+
+def test_requirements_see_the_load_that_is_varied(shelf: Path) -> None:
+    space = case_space(load(shelf, "threads: [3]", "{threads: 4}"), CASE)
+    flush = space.dbms.knobs["flush"].model_copy(update={"requires": "threads >= 4"})
+    space = replace(space, dbms=space.dbms.model_copy(update={"knobs": {**space.dbms.knobs, "flush": flush}}))
+    assert space.allows({**space.default})
+    assert not space.allows({**space.default, "workload.threads": 3})
+
+
+def test_the_load_is_not_tuned(shelf: Path) -> None:
+    space = search_space(load(shelf, "threads: [3]"), CASE, ["workload.threads", "flush"], None, with_durability=True)
+    assert [one.name for one in space.parameters] == ["flush"]
+    assert "workload.threads" in space.fixed
+
+
+def test_a_value_more_measures_no_run_anew(shelf: Path) -> None:
+    one, more = (
+        run_identity(load(shelf, f"threads: {listed}"), CASE, "sweep", ["flush"]) for listed in ("[3]", "[3, 5]")
+    )
+    assert one == more
+
+
+def test_what_cannot_be_varied_is_refused_with_its_place(shelf: Path) -> None:
+    assert problems(shelf, "thread: [1]") == [
+        "factors.workload.thread: found a setting that mix does not state; expected threads (did you mean that?)"
+    ]
+    assert problems(shelf, "threads: [0, 3, x]") == [
+        "factors.workload.threads.0: found 0; expected greater than or equal to 1",
+        "factors.workload.threads.2: found 'x'; expected an integer",
+    ]
+    assert problems(shelf, "read_share: [2]")[0].startswith("factors.workload.read_share.0: found 2; expected a number")
+    assert problems(shelf, "requestdistribution: [uniform, uniform]") == [
+        "factors.workload.requestdistribution.1: found 'uniform' a second time; expected each value once"
+    ]
+    assert problems(shelf, "cold: [false]") == [
+        "factors.workload.cold: found False alone, which the workload has; expected at least one other value"
+    ]
+
+
+def test_workloads_of_one_study_begin_alike(shelf: Path) -> None:
+    text = (shelf / "workloads/mix.yaml").read_text()
+    (shelf / "workloads/other.yaml").write_text(text.replace("name: mix", "name: other"))
+    (shelf / "studies/varied.yaml").write_text(
+        STUDY.replace("{mix: %s}", "{mix: {threads: 2}, other: {threads: 3}}") % "threads: [4]"
+    )
+    with pytest.raises(SpecErrors, match="found 2 in mix, 3 in other; expected workloads that begin with the same"):
+        load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
