@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -38,6 +39,7 @@ UNDISTURBED = "nothing"
 _TRIAL_LIMIT_S = 900
 #: Trials that run at the moment; when we are ended before them, so are they, and take everything down.
 _RUNNING: set[subprocess.Popen[str]] = set()
+_ENDED = threading.Event()
 Outcome = dict[str, Any]
 Options = argparse.Namespace
 
@@ -72,6 +74,7 @@ def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[tuple[Any, str, st
             for one in as_completed(running):
                 one.result()
         except BaseException:
+            _ENDED.set()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(_RUNNING):
                 process.terminate()
@@ -110,6 +113,8 @@ def _carry_out(
         Path(folder).chmod(0o711)
         order["folder"] = folder
         code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
+    if _ENDED.is_set():
+        return
     outcome: Outcome = {"told": kind, "first_exit": None, "violations": [f"the trial itself failed:\n{complained}"]}
     if code == 0:
         outcome = json.loads(said)

@@ -91,7 +91,7 @@ class World:
                 for device, backing in _list_loops():
                     if backing.startswith(f"{self.mount}/"):
                         subprocess.run(["losetup", "--detach", device], check=True)
-            subprocess.run(["umount", point], check=True)
+            _unmount(point)
 
     def cut_power(self) -> None:
         """Stop the file system where it is, without writing its log, and all processes; memory forgets what it held."""
@@ -258,6 +258,15 @@ def _list_loops() -> Iterator[tuple[str, str]]:
 def _mounts_below(folder: Path) -> list[str]:
     points = [line.split()[4] for line in _lines(Path("/proc/self/mountinfo"))]
     return [point for point in points if Path(point).is_relative_to(folder)]
+
+
+def _unmount(point: str) -> None:
+    """Unmount, as soon as the last of the killed processes has let go of its files."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while subprocess.run(["umount", point], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        if time.monotonic() > deadline:
+            subprocess.run(["umount", point], check=True)
+        time.sleep(0.1)
 
 
 def _lines(path: Path) -> list[str]:

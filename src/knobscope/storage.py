@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "DamagedFileError",
     "read_sealed",
     "set_aside",
+    "synchronise_filesystem",
     "whole_directory",
     "whole_file",
     "write_json",
@@ -117,6 +119,13 @@ def set_aside(path: Path) -> Path:
         shutil.rmtree(aside)
     path.replace(aside)
     return aside
+
+
+def synchronise_filesystem(directory: Path) -> None:
+    """Wait until all that was written to the file system of a directory is on its device; UserError: it cannot be."""
+    done = subprocess.run(["sync", "-f", str(directory)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError(f"not all that was written reached the device of {directory}: {done.stderr.strip()}")
 
 
 def _checksum(content: dict[str, Any]) -> str:

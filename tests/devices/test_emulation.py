@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from power_cut import cut_power
 
 from knobscope.devices import bring_up, close_device, command, open_device, take_down
 from knobscope.devices.mounts import find_mount
@@ -66,6 +67,27 @@ def test_data_survive_a_restart_of_the_machine(tmp_path: Path, emulated: Device)
     subprocess.run(["umount", str(mount)], check=True)
     subprocess.run(["losetup", "-d", *loops_of(tmp_path)], check=True)
     assert (bring_up(emulated, tmp_path) / "data").read_text() == "precious"
+
+
+@pytest.mark.parametrize("is_read_only", [False, True], ids=["shut down", "read-only"])
+def test_a_file_system_that_failed_is_made_anew(
+    tmp_path: Path, emulated: Device, capsys: pytest.CaptureFixture[str], *, is_read_only: bool
+) -> None:
+    """Its device had an error once: it takes no writes any more, and nothing in it can be removed."""
+    with open_device(emulated, tmp_path, "study") as opened:
+        (opened.directory / "snapshot.part").mkdir()
+        if is_read_only:
+            subprocess.run(["mount", "-o", "remount,ro", bring_up(emulated, tmp_path)], check=True)
+        else:
+            cut_power(opened.directory)
+    assert "made anew" not in capsys.readouterr().err
+    with open_device(emulated, tmp_path, "study") as opened:
+        assert list(opened.directory.iterdir()) == []
+        (opened.directory / "snapshot.part").write_text("data")
+        os.sync()
+    assert "device loop: its file system has failed" in capsys.readouterr().err
+    with open_device(emulated, tmp_path, "study") as opened:
+        assert (opened.directory / "snapshot.part").read_text() == "data"
 
 
 def test_device_in_use_does_not_go_down(tmp_path: Path, emulated: Device) -> None:

@@ -14,6 +14,7 @@ from knobscope.devices.mounts import find_mount
 from knobscope.devices.scratch import require_free
 from knobscope.errors import UserError
 from knobscope.specs.device import Precondition
+from knobscope.storage import synchronise_filesystem
 
 __all__ = ["precondition"]
 
@@ -37,7 +38,7 @@ def _trim(point: Path) -> None:
     program = shutil.which("fstrim", path=_SYSTEM_PATH)
     if program is None:
         raise UserError("`trim` needs the program fstrim; install it: apt-get install util-linux")
-    subprocess.run(["sync", "-f", str(point)], check=True)  # until then blocks of removed files are not free
+    synchronise_filesystem(point)  # until then blocks of removed files are not free
     done = subprocess.run([program, str(point)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"`trim` of {point} failed, it needs root and a device that can: {done.stderr.strip()}")

@@ -1,9 +1,12 @@
 """A private directory on a device, with what the kernel knows of the device."""
 
+import errno
 import fcntl
 import os
 import shutil
 import stat
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ from knobscope.specs.device import Device, Tier
 __all__ = ["OpenDevice", "close_device", "open_device", "require_free"]
 
 _FOLDER = ".knobscope"
+#: What a file system answers to writes after an error of its device: it has shut down, or turned read-only.
+_FAILED = (errno.EIO, errno.EROFS, errno.EUCLEAN)
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,12 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
     """Yield the device with the scratch directory ``<path>/.knobscope/<study>`` on it; an emulated one is brought up.
 
     What stages put into the directory stays for later stages; an empty one is removed at the end. Relative paths of the
-    spec start from `root`. Raises UserError when the directory cannot be used.
+    spec start from `root`. An emulated device whose file system has failed is made anew. Raises UserError when the
+    directory cannot be used.
     """
     if device.emulate is not None and device.emulate.model is not None:
         ensure_calibrated()
-    path = bring_up(device, root) if device.emulate is not None else _require_directory(device, root)
+    path = _bring_up_sound(device, root) if device.emulate is not None else _require_directory(device, root)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # while anybody has it open, nobody removes the empty directories
@@ -85,6 +91,33 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
 def close_device(device: Device, root: Path) -> bool:
     """Take an emulated device down, with all data on it; False when it was not there. Other devices are never down."""
     return device.emulate is not None and take_down(device, root)
+
+
+def _bring_up_sound(device: Device, root: Path) -> Path:
+    """Return where an emulated device is mounted, with a file system that takes writes.
+
+    One that failed, since the disk of its image was full, say, takes none until it was unmounted and repaired. It holds
+    only data that is loaded again.
+    """
+    path = bring_up(device, root)
+    if (problem := _find_failure(path)) is None:
+        return path
+    print(f"device {device.name}: its file system has failed ({problem}), so it is made anew", file=sys.stderr)
+    take_down(device, root)
+    return bring_up(device, root)
+
+
+def _find_failure(path: Path) -> str | None:
+    """Say why a file system takes no writes any more; None where it does, or is only full."""
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(b"x")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in _FAILED:
+            return error.strerror
+    return None
 
 
 def _require_directory(device: Device, root: Path) -> Path:

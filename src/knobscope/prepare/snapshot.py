@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -54,7 +53,7 @@ from knobscope.servers import (
     readback_request,
 )
 from knobscope.specs import Dbms, Generator, Value, Workload, split_configuration
-from knobscope.storage import DamagedFileError, read_sealed, write_sealed
+from knobscope.storage import DamagedFileError, read_sealed, synchronise_filesystem, write_sealed
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
 
@@ -115,12 +114,13 @@ def prepare_snapshot(
         else:
             require_free(scratch, needed, purpose)
         part = target.with_name(target.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(target, ignore_errors=True)
+        for left in (part, target):
+            if left.exists():
+                shutil.rmtree(left)
         part.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         make_shared_directory(part, find_service_user())
         version = _make(dbms, workload, load_values, part, generator)
-        subprocess.run(["sync", "-f", str(part)], check=True)
+        synchronise_filesystem(part)
         write_sealed(part / "snapshot.json", {"version": version, "files": _list_files(part)})
         part.rename(target)
     if room is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.processes import capture, find_service_user, make_own_directory, supervise
+from knobscope.storage import synchronise_filesystem
 
 __all__ = ["copy_data", "make_data_directory", "run_as_owner", "settle_data"]
 
@@ -46,7 +47,7 @@ def run_as_owner(command: Sequence[str], reach: Sequence[Path]) -> None:
 
 def settle_data(directory: Path, *, cold: bool) -> None:
     """Wait until what was written to a directory is on its device; with `cold` the page cache forgets it."""
-    subprocess.run(["sync", "-f", str(directory)], check=True)
+    synchronise_filesystem(directory)
     if cold:
         _forget(directory)
 
