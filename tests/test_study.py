@@ -183,7 +183,7 @@ def test_a_stricter_threshold_adds_only_the_missing_round(project: Path) -> None
     write_study(project, rounds=2, threshold=0.9999)
     run(project)
     assert before < run_ids(project)
-    assert len(run_ids(project)) == len(before) + 7
+    assert len(run_ids(project)) == len(before) + 3 + 3  # all that is left of eight configurations, and sentinels
     assert "Nothing to be done" in run(project)
 
 

@@ -133,6 +133,8 @@ class StudyMaker:
     queue_loads: Sequence[float] = (1.0,)
     queue_one: float | None = None  # share of each hardware queue's busy time with one request; as all, if not named
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
+    pairs: Sequence[tuple[str, str]] = ()  # of knobs, swept together
+    extra: Mapping[tuple[str, str], float] = field(default_factory=dict)  # what values of a pair add to their sum
     tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
     knobs: Sequence[str] = tuple(name for name in KNOBS if name not in SPECIAL)
     dbms: Sequence[str] = ("simdb",)
@@ -199,7 +201,7 @@ class StudyMaker:
         results, rng = self.root / "results" / "sim", np.random.default_rng(self.seed)
         tables: Tables = {name: [] for name in ("plan", "runs", *_OF_RUNS)}
         for case in specs.cases:
-            rows = plan_sweep(specs, case, self.knobs_of(case.dbms))
+            rows = plan_sweep(specs, case, self.knobs_of(case.dbms), self.pairs)
             tables["plan"] += rows
             for block_id in dict.fromkeys(row["block_id"] for row in rows):
                 self._measure(tables, case, [row for row in rows if row["block_id"] == block_id], rng)
@@ -252,6 +254,9 @@ class StudyMaker:
             for knob, value in change:
                 keys = ((case.dbms, knob, value), (case.device, knob, value), (knob, value))
                 truth = next((self.truth[key] for key in keys if key in self.truth), truth)
+            if tuple(sorted(knob for knob, _ in change)) in self.pairs:
+                alone = [self.truth.get(one, Truth()).throughput for one in change]
+                truth = Truth(sum(alone) + self.extra.get(tuple(value for _, value in sorted(change)), 0.0))
             run = self._run(row, case, truth, level, rng)
             if self.tweak:
                 self.tweak(run)

@@ -15,6 +15,7 @@ from knobscope.detect.guards import set_aside_runs
 from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
 from knobscope.detect.order import level_text
+from knobscope.detect.pairs import add_pair_effects
 from knobscope.detect.setup import setup_rows
 from knobscope.detect.tuning import add_tuned
 from knobscope.detect.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
@@ -80,6 +81,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
             insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
         _store_views(connection, RUN_VIEWS)
         add_effects(connection, specs)
+        add_pair_effects(connection)
         _store_views(connection, BLOCK_VIEWS)
         add_frame(connection, "level_contrasts", contrast_levels(connection))
         add_io_related(connection, specs.study.thresholds.fdr)

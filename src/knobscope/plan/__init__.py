@@ -15,6 +15,7 @@ from knobscope.plan.rounds import (
     plan_sweep,
     screening_blocks,
     sweep_references,
+    value_configurations,
 )
 from knobscope.plan.sampling import Space, draw_configurations
 
@@ -45,4 +46,5 @@ __all__ = [
     "sentinel_positions",
     "sweep_effort",
     "sweep_references",
+    "value_configurations",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.plan.aims import foretell
 from knobscope.plan.earlier import read_earlier
+from knobscope.plan.pairs import interacting_pairs
 from knobscope.plan.rounds import case_space, plan_repeats, plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -58,8 +59,10 @@ def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -
         asked = "what `knobscope repeat` asked for after the round before"
         raise UserError(f"round {args.round} of a sweep is {asked}: name that file with --repeat")
     knobs = selected_knobs(specs, case, args.fits)
-    rows = plan_sweep(specs, case, knobs)
-    print(f"sweep of {case}: {', '.join(knobs) or 'no knob was selected'}", file=sys.stderr)
+    pairs = interacting_pairs(map(read_sealed, args.fits), specs.study.sweep.pairs)
+    rows = plan_sweep(specs, case, knobs, pairs)
+    told = [", ".join(knobs) or "no knob was selected", *(f"{one} with {other}" for one, other in pairs)]
+    print(f"sweep of {case}: {'; '.join(told)}", file=sys.stderr)
     values = len({row["config_id"] for row in rows if not row["is_sentinel"]})
     if values:
         print(f"sweep of {case}: {foretell(specs, values, _screening_noise(case, args.fits))}", file=sys.stderr)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 
 from knobscope.plan.blocks import sentinel_positions, split_into_blocks
 from knobscope.plan.dependents import sweep_configurations, swept_values
+from knobscope.plan.pairs import count_combinations
 from knobscope.plan.rounds import case_space, screening_blocks
 from knobscope.specs import Case, StudySpecs, Workload
 
@@ -57,4 +59,6 @@ def _count_sweep_runs(specs: StudySpecs, case: Case) -> int:
     always = sum(count for name, count in counts.items() if name in study.sweep.always)
     others = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)
     values = always + sum(others[: study.screening.top])
+    together = (count_combinations(one, other) for one, other in combinations(counts.values(), 2))
+    values += sum(sorted(together, reverse=True)[: study.sweep.pairs])
     return (study.sweep.most or study.sweep.repeats) * (values + len(sentinel_positions(values)))

@@ -1,7 +1,7 @@
 """The two kinds of rounds: screening (many knobs at once, round by round) and the one-at-a-time sweep."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from knobscope.errors import UserError
 from knobscope.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
 from knobscope.plan.dependents import SweptValue, sweep_configurations, swept_values
 from knobscope.plan.levels import default_configuration, screening_levels
+from knobscope.plan.pairs import pair_configurations
 from knobscope.plan.picking import RESPONSIVE, count_random
 from knobscope.plan.refused import as_text, list_refused
 from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
@@ -24,6 +25,7 @@ __all__ = [
     "plan_sweep",
     "screening_blocks",
     "sweep_references",
+    "value_configurations",
 ]
 
 
@@ -74,14 +76,18 @@ def plan_screening(
     return [{**row, "is_chosen": row["config_id"] in chosen_ids} for row in rows]
 
 
-def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str]) -> list[PlanRow]:
+def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str], pairs: Sequence[tuple[str, str]] = ()) -> list[PlanRow]:
     """Return table `plan` for the one-at-a-time round: each repeat is a complete block of all values.
+
+    Knobs of `pairs` are swept alone, too, and together (`knobscope.plan.pairs`).
 
     A value that does not count beside the default configuration, or is forbidden there, comes with its own reference
     (`knobscope.plan.dependents`). Where there is none it is left out: `list_left_out` names it.
     """
     study, space = specs.study, case_space(specs, case)
-    wanted = sweep_configurations(list(swept_values(specs, case, space, knobs)))
+    named = list(dict.fromkeys([*knobs, *(name for pair in pairs for name in pair)]))
+    wanted = sweep_configurations(list(swept_values(specs, case, space, named)))
+    wanted += pair_configurations(space, study.knobs[case.dbms], pairs)
     rows: list[PlanRow] = []
     for index in range(study.sweep.repeats):
         rows += build_block(case, space.dbms, "sweep", 0, index, wanted, space.default, study.seed, repeat=index)
@@ -143,6 +149,13 @@ def list_dependents(specs: StudySpecs, case: Case) -> list[SweptValue]:
     """Return the values that a sweep of all knobs of the study measures beside a change of other knobs."""
     space = case_space(specs, case)
     return [one for one in swept_values(specs, case, space, list(space.levels)) if one.change]
+
+
+def value_configurations(specs: StudySpecs, case: Case) -> set[str]:
+    """Return the `config_id` of all that a sweep of all knobs of the study measures, pairs of knobs not included."""
+    space = case_space(specs, case)
+    values = list(swept_values(specs, case, space, list(space.levels)))
+    return {config_id_of(case.dbms, one) for one in sweep_configurations(values)}
 
 
 def sweep_references(specs: StudySpecs, case: Case) -> dict[str, str]:

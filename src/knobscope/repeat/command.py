@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.plan import aim_of, describe_aim, parse_case, sweep_references
+from knobscope.plan import aim_of, describe_aim, parse_case, sweep_references, value_configurations
 from knobscope.repeat.decision import decide
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -21,6 +21,7 @@ def _run(args: argparse.Namespace) -> int:
     if sweep.most is None:
         raise UserError(f"{args.study} says nothing under `sweep.most`, so that its sweep is not repeated")
     plan = read_table(args.plans)
+    plan = plan[plan["is_sentinel"] | plan["config_id"].isin(value_configurations(specs, case))]
     runs = read_table([directory / "runs.parquet" for directory in args.runs])
     aim = aim_of(specs, plan.loc[~plan["is_sentinel"], "config_id"].nunique())
     decision = decide(plan, runs, aim, sweep.repeats, sweep.most, sweep_references(specs, case))

@@ -107,7 +107,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
     Screening: {"fit": "model threshold splits stop stable_rounds", "fit prior": "top", "prior": "prior"},
-    Sweep: {"sweep": "always", "sweep repeat": "repeats", "repeat": "most effect power"},
+    Sweep: {"sweep": "always pairs", "sweep repeat": "repeats", "repeat": "most effect power"},
 }
 
 

@@ -50,7 +50,7 @@ class Sampling(SpecModel):
 class Screening(SpecModel):
     """When screening may stop, and what it hands on."""
 
-    model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "mlp", "auto"] = Field(
+    model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "gaussian_process", "mlp", "auto"] = Field(
         default="auto",
         description="Statistical model that ranks the knobs; auto is the simplest of several that suffices.",
     )
@@ -77,6 +77,13 @@ class Sweep(SpecModel):
         default=3, ge=2, description="Complete blocks, each with every value once; with `most` the least of them."
     )
     always: list[str] = Field(default_factory=list, description="Knobs that are swept whatever the ranking says.")
+    pairs: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Pairs of knobs to sweep together, of those that screening shows to interact, the strongest first: "
+        "values of the one beside values of the other (docs/statistics.md). They are not repeated beyond `repeats`.",
+    )
     most: int | None = Field(
         default=None,
         ge=2,

@@ -15,6 +15,7 @@ __all__ = [
     "InterferenceRow",
     "KnobRow",
     "LevelContrastRow",
+    "PairEffectRow",
     "SetAsideRow",
     "SetupRow",
     "TierContrastRow",
@@ -71,6 +72,23 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     expect: Annotated[Text | None, "What raising the knob should do to performance, as its spec says."]
     mechanism: Annotated[Text, "I/O mechanism that the knob steers."]
     durability: Annotated[Truth, "Whether the value risks committed data."]
+
+
+class PairEffectRow(CaseColumns, EstimateColumns, total=False):
+    """What two values of two knobs do together, beyond what each does alone: the interactions that a sweep measured.
+
+    `estimate` is a natural-log ratio of throughput: that of both values to the default configuration, less that of
+    either alone. Above 0 they do more together. The family of `q_value` is all pairs of values of the case.
+    """
+
+    knob: Annotated[Text, "Knob, the first of the pair by name."]
+    value: Annotated[Text, "Its value: JSON, words without quotes."]
+    other: Annotated[Text, "The other knob."]
+    other_value: Annotated[Text, "Its value."]
+    alone: Annotated[Real, "What the first value does beside the defaults, in the same blocks (natural-log ratio)."]
+    other_alone: Annotated[Real, "The same of the other value."]
+    together: Annotated[Real, "The same of both."]
+    blocks: Annotated[Integer, "Sessions of blocks that hold both values, each alone, and the default configuration."]
 
 
 class BlockRow(CaseColumns, total=False):
@@ -249,6 +267,7 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
 
 DETECTION_TABLES: dict[str, type] = {
     "effects": EffectRow,
+    "pair_effects": PairEffectRow,
     "blocks": BlockRow,
     "set_aside_runs": SetAsideRow,
     "tier_contrasts": TierContrastRow,

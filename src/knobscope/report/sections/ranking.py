@@ -7,6 +7,7 @@ from knobscope.report.figures import Figure, RankedKnob, RoundFit, draw_ranking,
 from knobscope.report.sections.across_cases import ranks_by_case
 from knobscope.report.sections.bends import bend_figures
 from knobscope.report.sections.grids import grid_figure
+from knobscope.report.sections.pairs import PairEffect, pair_effects
 from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
@@ -21,6 +22,7 @@ _MODELS = {
     "anova": "analysis of variance",
     "lightgbm": "boosted trees (LightGBM)",
     "random_forest": "random forest",
+    "gaussian_process": "Gaussian process",
     "mlp": "neural network",
 }
 
@@ -46,6 +48,7 @@ class CaseRanking:
     is_trusted: bool
     pictures: list[Figure]
     points: list[ImportantPoint]
+    pairs: list[PairEffect]
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
         is_trusted=bool(last and last["trustworthy"]),
         pictures=pictures,
         points=[_point(data, case, row) for row in points],
+        pairs=pair_effects(data, case),
     )
 
 

@@ -10,6 +10,7 @@ from knobscope.statistics.explained import ExplainedTerm
 from knobscope.statistics.models.anova import Anova
 from knobscope.statistics.models.boosting import LightGbm
 from knobscope.statistics.models.forest import ExtraTrees, RandomForest
+from knobscope.statistics.models.gaussian import GaussianProcess
 from knobscope.statistics.models.mlp import Mlp
 from knobscope.statistics.models.stepwise import StepwiseAnova
 
@@ -47,6 +48,7 @@ MODELS: dict[str, Callable[[int], Sequence[Model]]] = {
     "random_forest": lambda seed: [RandomForest(seed)],
     "extra_trees": lambda seed: [ExtraTrees(seed)],
     "auto": lambda seed: [Anova(1), StepwiseAnova(), LightGbm(seed)],
+    "gaussian_process": lambda seed: [GaussianProcess(seed)],
     "mlp": lambda seed: [Mlp(seed)],
 }
 

@@ -1,0 +1,132 @@
+"""A Gaussian process with a length scale per factor (scikit-learn): the most from a few tens of runs."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+
+__all__ = ["GaussianProcess"]
+
+#: Log-normal priors of variance, length scales and noise: median and spread (standard deviation of the logarithm). All
+#: columns lie between 0 and 1, so a length scale of 5 says that a factor hardly bends what the others do.
+_VARIANCE, _LENGTH, _NOISE = (1.0, 2.0), (5.0, 1.5), (0.01, 3.0)
+_STEPS = 30
+#: Runs beyond these add time, which grows with their third power, and hardly say more about length scales or mean.
+_MOST_FOR_SCALES, _MOST_ROWS = 300, 2000
+
+
+class GaussianProcess:
+    """Gaussian process regression with a squared exponential kernel and automatic relevance determination.
+
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), sections 2.2 and 5.1. Length scales are
+    those of the highest posterior density: with more factors than the runs can tell apart, the likelihood alone runs
+    off to scales that fit the runs by chance.
+    """
+
+    name = "gaussian_process"
+
+    def __init__(self, seed: int = 0) -> None:
+        """`seed` fixes which rows stand for all, where there are very many."""
+        self.seed = seed
+        self._model: Any = None
+        self._mean, self._spread = 0.0, 1.0
+
+    def fit(self, settings: Settings, response: Floats) -> Self:
+        """Fit to a response per row."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.gaussian_process import GaussianProcessRegressor
+
+        self._mean, self._spread = float(np.mean(response)), float(np.std(response)) or 1.0
+        order = np.random.default_rng(self.seed).permutation(len(response))[:_MOST_ROWS]
+        columns, scaled = _columns(settings)[order], (response[order] - self._mean) / self._spread
+        few = slice(None, _MOST_FOR_SCALES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the factor counts for nothing
+            start = _make_kernel(columns.shape[1])
+            found = GaussianProcessRegressor(start, optimizer=_climb).fit(columns[few], scaled[few])
+        self._model = GaussianProcessRegressor(found.kernel_, optimizer=None).fit(columns, scaled)
+        return self
+
+    def fresh(self) -> Self:
+        """Return a model that has not been fitted, with the same seed."""
+        return type(self)(self.seed)
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model of the same kind, fitted on other rows."""
+        return self.fresh().fit(settings, response)
+
+    def predict(self, settings: Settings) -> Floats:
+        """Return a prediction per row."""
+        predicted = np.asarray(self._model.predict(_columns(settings)), float)
+        return predicted * self._spread + self._mean
+
+    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
+        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
+        return explain_by_dependence(self, settings, response)
+
+    def importance(self, settings: Settings) -> dict[str, float]:
+        """Share of what the prediction varies by in the terms of each factor; a short length scale alone is no effect.
+
+        The part of a pair counts half for each.
+        """
+        shares = dict.fromkeys(settings.factors, 0.0)
+        for one in self.explain(settings, self.predict(settings)):
+            for factor in one.term.factors:
+                shares[factor] += one.explained_share / len(one.term.factors)
+        total = sum(shares.values()) or 1.0
+        return {factor: share / total for factor, share in shares.items()}
+
+
+def _widths(settings: Settings) -> list[int]:
+    """Return how many columns each factor has: one where levels are numbers or two, else one per level."""
+    return [
+        1 if settings.numbers(factor) is not None or len(levels) <= 2 else len(levels)
+        for factor, levels in zip(settings.factors, settings.levels, strict=True)
+    ]
+
+
+def _columns(settings: Settings) -> Floats:
+    """Return a row per run with columns from 0 to 1: ranks of numbers, and an indicator per level of words.
+
+    Ranks, since knobs are set by orders of magnitude.
+    """
+    parts = []
+    for column, width in enumerate(_widths(settings)):
+        codes = settings.codes[:, column]
+        if width == 1:
+            parts.append((codes / max(len(settings.levels[column]) - 1, 1))[:, None])
+        else:
+            parts.append((codes[:, None] == np.arange(width)).astype(float))
+    return np.hstack(parts) if parts else np.zeros((len(settings), 0))
+
+
+def _make_kernel(columns: int) -> Any:
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    signal = ConstantKernel(_VARIANCE[0], (1e-3, 1e3)) * RBF(np.full(columns, _LENGTH[0]), (1e-1, 1e3))
+    return signal + WhiteKernel(_NOISE[0], (1e-6, 2.0))
+
+
+def _climb(cost: Callable[[Floats], tuple[float, Floats]], start: Floats, bounds: Floats) -> tuple[Floats, float]:
+    """Return the parameters (logarithms) of the highest posterior density, and its negative logarithm.
+
+    `cost` gives the negative log-likelihood and its gradient.
+    """
+    from scipy.optimize import minimize
+
+    scales = len(start) - 2
+    medians = np.log(np.r_[_VARIANCE[0], np.full(scales, _LENGTH[0]), _NOISE[0]])
+    spreads = np.r_[_VARIANCE[1], np.full(scales, _LENGTH[1]), _NOISE[1]]
+
+    def penalised(parameters: Floats) -> tuple[float, Floats]:
+        value, slope = cost(parameters)
+        away = (parameters - medians) / spreads
+        return value + float(away @ away) / 2, slope + away / spreads
+
+    found = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _STEPS})
+    return found.x, float(found.fun)
