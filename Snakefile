@@ -43,10 +43,8 @@ localrules:
 # the database, too: one that was deleted is made again, which Snakemake does not do for what only the report is made of.
 rule all:
     input:
-        PIPELINE.first_fits,
-        lambda wildcards: PIPELINE.last_fits(checkpoints),
-        PIPELINE.first_repeats,
-        lambda wildcards: PIPELINE.last_repeats(checkpoints),
+        PIPELINE.by_case(lambda case: [PIPELINE.last_fit(checkpoints, case)]),
+        PIPELINE.by_case(lambda case: PIPELINE.last_repeat(checkpoints, case)),
         f"{RESULTS}/study.duckdb",
         f"{RESULTS}/report.html",
 

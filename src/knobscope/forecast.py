@@ -31,8 +31,10 @@ _MANY_MINUTES = 120
 
 def affordable_rounds(specs: StudySpecs) -> int:
     """Return how many rounds of screening `sampling.max_rounds` and the budget allow; at least one."""
-    budget, each, later = specs.study.budget, screening_effort(specs), _later_effort(specs)
-    rounds: list[float] = [specs.study.sampling.max_rounds]
+    budget, rounds = specs.study.budget, [float(specs.study.sampling.max_rounds)]
+    if budget.runs is None and budget.hours is None:
+        return specs.study.sampling.max_rounds  # what the rest takes is long to count in a large study
+    each, later = screening_effort(specs), _later_effort(specs)
     if budget.runs is not None:
         rounds.append((budget.runs - later.runs) // each.runs)
     if budget.hours is not None:

@@ -6,8 +6,9 @@ anew and a changed comment does nothing.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,7 +115,7 @@ class Pipeline:
         """Names of the devices that hold the data of cases: those that are judged."""
         return list(self.specs.study.devices)
 
-    @property
+    @cached_property  # it takes longer in a large study, and is asked for with each fit
     def max_rounds(self) -> int:
         """Rounds that `sampling.max_rounds` and the budget allow; at least one."""
         return affordable_rounds(self.specs)
@@ -157,10 +158,18 @@ class Pipeline:
         """Files of the study's mismatch rules: an edited rule judges anew."""
         return [os.path.relpath(file) for rule in self.specs.rules.values() for file in rule.files]
 
-    @property
-    def first_fits(self) -> list[str]:
-        """The fits that all cases come to, whatever they say: without them one case would wait for the other's last."""
-        return [] if self.specs.prior is not None else [f"{self.results}/{case}/fit/0.json" for case in self.cases]
+    def by_case(self, files: Callable[[str], list[str]]) -> list[Callable[[Any], list[str]]]:
+        """Return an input function for each case, in their order: what `files` gives for it.
+
+        A function ends at the first checkpoint that has not been evaluated. One function for all cases would end at one
+        of the first case: Snakemake would hear of the others one by one, evaluate the whole study anew each time, and
+        begin the second round of a case only after the last round of the case before.
+        """
+
+        def of(case: str) -> Callable[[Any], list[str]]:
+            return lambda wildcards: files(case)
+
+        return [of(str(case)) for case in self.cases]
 
     def last_fits(self, checkpoints: Any, dbms: str | None = None) -> list[str]:
         """Return the fit each case ends with: the first that may stop, that of the last round, or that of the prior."""
@@ -175,8 +184,8 @@ class Pipeline:
             return f"{self.results}/{case}/fit/prior.json"
         path = ""
         for round_ in range(self.max_rounds):
-            path = str(checkpoints.select.get(case=str(case), round=round_).output[0])
-            fit = read_sealed(Path(path))
+            path = _evaluated(checkpoints.select, str(case), round_)
+            fit = _read_output(path)
             if fit["stopped"] and self._suffices(fit):
                 break
         return path
@@ -242,18 +251,12 @@ class Pipeline:
         """Return the plans of all rounds of a sweep, or of those up to `last`."""
         return [f"{self.results}/{case}/plan/sweep-{r}.parquet" for r, _ in self._sweep_rounds(checkpoints, case, last)]
 
-    @property
-    def first_repeats(self) -> list[str]:
-        """What the sweeps of all cases come to where they may be repeated; asked for as `first_fits` are."""
-        asked = self.specs.study.sweep.most is not None
-        return [f"{self.results}/{case}/repeat/0.json" for case in self.cases if asked]
-
-    def last_repeats(self, checkpoints: Any) -> list[str]:
-        """Return what ended the sweep of each case; nothing in a study that measures every value equally often."""
+    def last_repeat(self, checkpoints: Any, case: str) -> list[str]:
+        """Return what ended the sweep of a case; nothing in a study that measures every value equally often."""
         if self.specs.study.sweep.most is None:
             return []
-        lasts = [(case, list(self._sweep_rounds(checkpoints, str(case)))[-1][0]) for case in self.cases]
-        return [f"{self.results}/{case}/repeat/{round_}.json" for case, round_ in lasts]
+        *_, (round_, _) = self._sweep_rounds(checkpoints, case)
+        return [f"{self.results}/{case}/repeat/{round_}.json"]
 
     def repeat_before(self, case: str, round_: int) -> str:
         """Return what asked for a further round of a sweep."""
@@ -267,7 +270,7 @@ class Pipeline:
             yield round_, blocks
             if sweep.most is None or round_ == last:
                 return
-            blocks = read_sealed(Path(checkpoints.repeat.get(case=case, round=round_).output[0]))["more"]
+            blocks = _read_output(_evaluated(checkpoints.repeat, case, round_))["more"]
             round_ += 1
 
     def all_fits(self, checkpoints: Any) -> list[str]:
@@ -328,9 +331,17 @@ class Pipeline:
         }
 
     def run_spec(self, case: str, phase: str) -> Dump:
-        """What the runs of a case depend on, beside the plan."""
-        names = parse_case(case)
-        return run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
+        """What the runs of a case depend on, beside the plan; the same for all its blocks."""
+        if (known := self._run_specs.get((case, phase))) is None:
+            names = parse_case(case)
+            known = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
+            self._run_specs[case, phase] = known
+        return known
+
+    @cached_property
+    def _run_specs(self) -> dict[tuple[str, str], Dump]:
+        """What is known of the runs of cases; filled by `run_spec`."""
+        return {}
 
     def prior_spec(self, case: str) -> Dump:
         """What a fit depends on that comes from a prior."""
@@ -357,3 +368,20 @@ class Pipeline:
         """What the verdicts depend on, beside the runs."""
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
         return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
+
+
+@cache  # what is evaluated stays so; Snakemake searches through all checkpoints to say it, and is asked often
+def _evaluated(checkpoint: Any, case: str, round_: int) -> str:
+    """Return the output of a checkpoint; Snakemake's IncompleteCheckpointException where it is not evaluated yet."""
+    return str(checkpoint.get(case=case, round=round_).output[0])
+
+
+def _read_output(path: str) -> Dump:
+    """Return what a checkpoint wrote, which is read again only after a job has made it anew."""
+    status = Path(path).stat()
+    return _read_version(Path(path).absolute(), (status.st_mtime_ns, status.st_ino))
+
+
+@cache
+def _read_version(path: Path, version: tuple[int, int]) -> Dump:
+    return read_sealed(path)

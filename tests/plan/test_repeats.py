@@ -172,7 +172,8 @@ def test_the_pipeline_follows_what_each_round_asks_for(tmp_path: Path, monkeypat
         write_sealed(path, {"more": more})
     names = [Path(path).name for path in pipeline.sweep_runs(checkpoints, case)]
     assert names == ["sweep-0-0", "sweep-0-1", "sweep-0-2", "sweep-1-0", "sweep-1-1", "sweep-2-0"]
-    assert checkpoints.asked == [0, 1, 2]
+    assert [Path(path).stem for path in pipeline.last_repeat(checkpoints, case)] == ["2"]
+    assert checkpoints.asked == [0, 1, 2]  # once each: what is evaluated stays so
     assert [Path(path).stem for path in pipeline.sweep_plans(checkpoints, case, 1)] == ["sweep-0", "sweep-1"]
     assert "3 blocks, 9 at most where noise hides effects of 1.3x" in pipeline.describe()
 
@@ -181,9 +182,9 @@ def test_a_study_that_does_not_ask_for_it_has_no_such_stage(tmp_path: Path) -> N
     pipeline = Pipeline(load(tmp_path, always=KNOBS), "study.yaml")
     case, checkpoints = str(pipeline.cases[0]), Checkpoints(pipeline.results)
     assert len(pipeline.sweep_runs(checkpoints, case)) == 3
-    assert pipeline.first_repeats == pipeline.last_repeats(checkpoints) == []
+    assert pipeline.last_repeat(checkpoints, case) == []
     assert checkpoints.asked == []
-    assert pipeline.sweep_spec(case)["study"]["sweep"] == {"repeats": 3, "always": KNOBS}
+    assert pipeline.sweep_spec(case)["study"]["sweep"] == {"repeats": 3, "always": KNOBS, "pairs": 0}
     changed = Pipeline(load(tmp_path, always=KNOBS, most=9, power=0.8), "study.yaml")
     assert repr(changed.sweep_spec(case)) == repr(pipeline.sweep_spec(case))
     assert changed.repeat_spec != pipeline.repeat_spec

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from known_tables import measured
 
-from knobscope.statistics.copies import Figure, cautious_noise, chance_of_series, find_copies, measured_figure
+from knobscope.statistics.copies import Figure, cautious_noise, chances_of_series, find_copies, measured_figure
 
 Rng = np.random.Generator
 
@@ -84,9 +84,11 @@ def test_noise_is_that_of_runs_of_one_configuration_in_one_block() -> None:
 
 def test_a_long_series_is_no_chance_and_a_short_one_of_small_counts_is() -> None:
     rng = np.random.default_rng(6)
-    assert chance_of_series(rng.normal(5000, 100, (20, 3))) < 1e-12
-    assert chance_of_series(rng.integers(1, 5, (20, 1)).astype(float)) == 1
-    assert chance_of_series(np.full((3, 3), np.nan)) == 1
+    long, short = rng.normal(5000, 100, (20, 3)), rng.integers(1, 5, (20, 1)).astype(float)
+    assert chances_of_series([long, long[:1], long])[[0, 2]].max() < 1e-12
+    assert chances_of_series([long, long[:1]])[1] == pytest.approx(chances_of_series([long[:1]])[0])
+    assert chances_of_series([short]) == 1
+    assert chances_of_series([np.full((3, 3), np.nan)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from knobscope.statistics.regression import (
     t_probability,
     unequal_errors,
 )
-from knobscope.tables import NO_BLOCK, TABLES
+from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -86,9 +86,9 @@ def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFr
     for name, metric in METRICS.items():
         columns = _fit_metric(units.responses[name], units, groups, contrasts)
         columns["reference"] = metric.on_own_scale(columns["reference"])
-        rows.append(pd.DataFrame({**about, "metric": name, **columns}))
-    effects = pd.concat(rows, ignore_index=True).assign(**runs[_CASE].iloc[0].to_dict())
-    return effects, blocks
+        rows.append({**about, "metric": np.full(len(changes), name, object), **columns})
+    effects = {column: np.concatenate([row[column] for row in rows]) for column in rows[0]}
+    return pd.DataFrame({**effects, **runs[_CASE].iloc[0].to_dict()}), blocks
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,11 @@ def _fit_against(
 ) -> dict[str, Any]:
     """Return the effects of configurations 1, 2, ... against one of them, shape (settings - 1,)."""
     setting = exchange_codes(units.setting, reference)
-    block = units.frame["block_id"].factorize()[0]
     compared = response[rows & (setting == 0)]
-    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
-    seen[setting[rows], block[rows]] = True
+    seen = np.zeros((settings, int(units.block.max(initial=-1)) + 1), bool)
+    seen[setting[rows], units.block[rows]] = True
     blocks = (seen[1:] & seen[0]).sum(axis=1)
-    has_blocks = not units.frame["block_id"].str.endswith(f"/{NO_BLOCK}").all()
-    replicates = blocks if has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
+    replicates = blocks if units.has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
     measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
     judged = measured & (replicates >= _LEAST_REPLICATES) & (fit.degrees >= _LEAST_DEGREES)

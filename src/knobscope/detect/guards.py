@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
-from knobscope.statistics.copies import Figure, cautious_noise, chance_of_series, find_copies, measured_figure
+from knobscope.statistics.copies import Figure, cautious_noise, chances_of_series, find_copies, measured_figure
 from knobscope.statistics.series import (
     Series,
     describe_series,
@@ -114,11 +114,10 @@ def _figures(runs: "pd.DataFrame", series: dict[str, Series], setting: Ints, blo
         yield measured_figure(topic, values, steps, cautious_noise(values, setting, block))
     codes: dict[bytes, int] = {}
     values, chances = np.full(len(runs), np.nan), np.ones(len(runs))
-    for index, run in enumerate(runs["run_id"]):
-        if run in series:
-            figures = series[run].figures
-            values[index] = codes.setdefault(figures.tobytes(), len(codes) + 1)
-            chances[index] = chance_of_series(figures)
+    known = {index: series[run].figures for index, run in enumerate(runs["run_id"]) if run in series}
+    if known:
+        values[list(known)] = [codes.setdefault(one.tobytes(), len(codes) + 1) for one in known.values()]
+        chances[list(known)] = chances_of_series(list(known.values()))
     yield Figure("series", values, chances, may_lack=True)
 
 
@@ -127,7 +126,7 @@ def find_damaged_series(runs: "pd.DataFrame", series: dict[str, Series]) -> Iter
     known = runs[runs["run_id"].isin(list(series))]
     for _, case in known.groupby(_CASE, sort=False):
         names = case["run_id"].tolist()
-        shapes = [describe_series(series[name]) for name in names]
+        shapes = describe_series([series[name] for name in names])
         configuration: Ints = case["config_id"].factorize()[0].astype(np.int64)
         window: Floats = case["window_s"].to_numpy(float)
         found = {
@@ -137,11 +136,11 @@ def find_damaged_series(runs: "pd.DataFrame", series: dict[str, Series]) -> Iter
         }
         for guard, odd in found.items():
             for index in np.flatnonzero(find_exceptions(odd, configuration, _LEAST_RUNS[guard])):
-                shape = shapes[index]
-                ends = f"its intervals end {shape.end_s:.3g} s after the begin of the window"
+                intervals = shapes.intervals[index]
+                ends = f"its intervals end {shapes.end_s[index]:.3g} s after the begin of the window"
                 reason = {
-                    "frozen": f"{shape.repeats + 1} of {shape.intervals} intervals are the same, to the last digit",
+                    "frozen": f"{shapes.repeats[index] + 1} of {intervals} intervals are the same, to the last digit",
                     "truncated": ends if np.isnan(window[index]) else f"{ends}, which is {window[index]:.3g} s long",
-                    "silent": f"nothing happens in the last {shape.silent} of {shape.intervals} intervals",
+                    "silent": f"nothing happens in the last {shapes.silent[index]} of {intervals} intervals",
                 }[guard]
                 yield names[index], guard, reason

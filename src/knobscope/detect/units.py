@@ -6,6 +6,7 @@ designs). Runs of a configuration that others separate are measurements of their
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from knobscope.detect.metrics import METRICS
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.stalls import find_stalls
+from knobscope.tables import NO_BLOCK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,15 +37,25 @@ class Units:
     responses: dict[str, Floats]
     stalled: Ints
 
-    @property
+    @cached_property
     def setting(self) -> Ints:
         """Code of the configuration, 0 for the default."""
         return np.asarray(self.frame["setting"], np.int64)
 
-    @property
+    @cached_property
     def runs(self) -> Ints:
         """Successful runs in each."""
         return np.asarray(self.frame["runs"], np.int64)
+
+    @cached_property
+    def block(self) -> Ints:
+        """Code of the block."""
+        return np.asarray(self.frame["block_id"].factorize()[0], np.int64)
+
+    @cached_property
+    def has_blocks(self) -> bool:
+        """Whether any of them is known to belong to a block: tables of others may tell of none."""
+        return not all(block.endswith(f"/{NO_BLOCK}") for block in self.frame["block_id"].unique())
 
 
 def make_units(runs: "pd.DataFrame", setting: Ints, settings: int) -> Units:

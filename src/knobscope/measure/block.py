@@ -242,9 +242,12 @@ def _require_sentinel(record: RunRecord, sentinel: int | None) -> None:
 def write_block(
     records: Sequence[RunRecord], directory: Path, more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
 ) -> None:
-    """Write the tables of a block, and `more` tables by name, into a directory, which appears whole."""
+    """Write the tables of a block, and `more` tables by name, into a directory, which appears whole.
+
+    A table about runs that has no rows gets no file: to open it would take `detect` as long as one with rows.
+    """
     with whole_directory(directory) as part:
-        of_runs = {table: _rows_of_all(records, table) for table in BLOCK_TABLES}
+        of_runs = {table: rows for table in BLOCK_TABLES if (rows := _rows_of_all(records, table))}
         write_tables(part, {"runs": [record["run"] for record in records], **of_runs, **(more or {})})
 
 

@@ -45,5 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--block", required=True, metavar="PHASE-ROUND-NUMBER", help="which block of the plan")
     parser.add_argument("--profile", type=Path, required=True, help="device profile (JSON)")
     parser.add_argument("--store", type=Path, required=True, help="directory of the run store")
-    parser.add_argument("--out", type=Path, required=True, help="directory to write: one parquet file per table")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="directory to write: one parquet file per table with rows"
+    )
     parser.set_defaults(run=_run)

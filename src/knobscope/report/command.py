@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.report.page import render_report
+from knobscope.report.study_data import MOST_CASES
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_study_arguments
 
@@ -13,7 +14,7 @@ __all__ = ["add_parser"]
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
-    page = render_report(args.database, specs, args.out, figures=args.figures, traces=args.traces)
+    page = render_report(args.database, specs, args.out, figures=args.figures, traces=args.traces, cases=args.cases)
     print(f"wrote {args.out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
     return 0
 
@@ -40,5 +41,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         metavar="DIR",
         help="write each figure as SVG too, its data as CSV and the query behind it as SQL beside it",
+    )
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        metavar="CASE",
+        help=f"cases to show with pictures, as DBMS/DEVICE/WORKLOAD (default: all; of more than {MOST_CASES}, those "
+        "with the costliest mismatches)",
     )
     parser.set_defaults(run=_run)

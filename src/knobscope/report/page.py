@@ -1,13 +1,14 @@
 """Renders a study as one HTML page that loads nothing from elsewhere."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope import __version__
+from knobscope.formats import plural
 from knobscope.report.figures import Figure, figure_style, write_figures
 from knobscope.report.sections import (
     DevicesSection,
@@ -57,14 +58,16 @@ def render_report(
     *,
     figures: Path | None = None,
     traces: Path | None = None,
+    cases: Sequence[str] | None = None,
 ) -> Rendered:
     """Write the report of a study's DuckDB file, which is only read.
 
     With `figures` every figure is also written to that folder, as SVG with a CSV of its data. `traces` has a folder
-    for each run that left one; beside the database if not named. UserError: the database is missing or no study's
-    database.
+    for each run that left one; beside the database if not named. `cases` are those to show with pictures, as
+    DBMS/DEVICE/WORKLOAD: if not named all, or of many the worst. UserError: the database is missing or no study's
+    database, or has no such case.
     """
-    with StudyData.open(database, specs) as data:
+    with StudyData.open(database, specs, cases) as data:
         found = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
@@ -84,6 +87,7 @@ def render_report(
                 devices=devices,
                 files=files,
                 runs=runs,
+                left_out=_describe_left_out(data),
                 database=database.name,
                 tables=_count_rows(data),
                 query=_example_query(data),
@@ -136,6 +140,16 @@ def page_style() -> Any:
 
     page = files("knobscope.report").joinpath("style.css").read_text(encoding="utf-8")
     return Markup(figure_style() + page)  # noqa: S704
+
+
+def _describe_left_out(data: StudyData) -> str:
+    """Say how many cases have no pictures, and which have; nothing where all have some."""
+    left_out = len(data.measured_cases) - len(data.shown_cases)
+    if not left_out:
+        return ""
+    shown = "that were asked for" if data.asked is not None else "with the costliest mismatches"
+    are = "is" if left_out == 1 else "are"
+    return f"{plural(left_out, 'more case')} {are} not shown here, to keep this page small: it has those {shown}."
 
 
 def _count_rows(data: StudyData) -> list[tuple[str, int]]:

@@ -1,8 +1,9 @@
 """The tables of a study as a report reads them: the database is never written to."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +15,29 @@ from knobscope.tables import TABLES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Row", "Rows", "StudyData", "name_case"]
+__all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case"]
+
+#: Of more cases than this some are shown: a case takes a quarter of a megabyte, and the page has to open and be sent.
+MOST_CASES = 12
 
 
 class StudyData:
     """Asks the tables of one study; all columns and units as in `knobscope.tables`."""
 
-    def __init__(self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+    def __init__(
+        self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, asked: Sequence[str] | None = None
+    ) -> None:
         self._connection = connection
         self.specs = specs
+        self.asked = asked
 
     @classmethod
     @contextmanager
-    def open(cls, database: Path, specs: StudySpecs) -> Iterator["StudyData"]:
-        """Open a study's DuckDB file.
+    def open(cls, database: Path, specs: StudySpecs, cases: Sequence[str] | None = None) -> Iterator["StudyData"]:
+        """Open a study's DuckDB file; `cases` are those to be shown, as DBMS/DEVICE/WORKLOAD (default: the worst).
 
-        Tables and columns that are not there count as empty. UserError: the file is missing, or not a study's database.
+        Tables and columns that are not there count as empty. UserError: the file is missing, or not a study's database;
+        the study has no such case.
         """
         import duckdb
 
@@ -41,7 +49,11 @@ class StudyData:
             raise UserError(f"{database} cannot be read as a DuckDB database: {error}") from error
         with connection:
             _complete_tables(connection, database)
-            yield cls(connection, specs)
+            data = cls(connection, specs, cases)
+            names = [str(case) for case in data.measured_cases]
+            if unknown := [name for name in cases or () if name not in names]:
+                raise UserError(f"{database} has no case {unknown[0]!r}; expected some of {', '.join(names)}")
+            yield data
 
     def rows(self, query: str, *parameters: object) -> Rows:
         """Return the rows of a query, each as column -> value, with that query."""
@@ -60,13 +72,31 @@ class StudyData:
         """The database itself, for questions that other stages ask of it."""
         return self._connection
 
-    @property
+    @cached_property
     def measured_cases(self) -> list[Case]:
         """The cases that have a run: in the order of the study, then those that only the runs know."""
         rows = self.rows("SELECT DISTINCT dbms, device, workload FROM runs")
         measured = {Case(row["dbms"], row["device"], row["workload"]) for row in rows}
         planned = self.specs.cases
         return [*(case for case in planned if case in measured), *sorted(measured - set(planned), key=str)]
+
+    @cached_property
+    def shown_cases(self) -> list[Case]:
+        """The cases that are shown with pictures: those asked for, else all, or some of many.
+
+        Of many, those with the costliest mismatches.
+        """
+        if self.asked is not None:
+            return [case for case in self.measured_cases if str(case) in self.asked]
+        if len(self.measured_cases) <= MOST_CASES:
+            return self.measured_cases
+        costs = self.rows(
+            "SELECT dbms, device, workload, max(coalesce(penalty, 1)) AS cost FROM findings "
+            "WHERE verdict = 'mismatch' AND confirmed <> 'no' GROUP BY ALL"
+        )
+        cost = {Case(row["dbms"], row["device"], row["workload"]): row["cost"] for row in costs}
+        worst = sorted(self.measured_cases, key=lambda case: -cost.get(case, 0))[:MOST_CASES]
+        return [case for case in self.measured_cases if case in worst]
 
     @property
     def is_imported(self) -> bool:

@@ -11,6 +11,7 @@ import re
 import traceback
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
@@ -81,6 +82,7 @@ class Sentences:
 
     def __init__(self, dbms: Mapping[str, Dbms]) -> None:
         self._dbms = dbms
+        self._templates: dict[Path, jinja2.Template] = {}
 
     def say(self, rule: Rule, finding: Mapping[str, Any]) -> str:
         """Return the sentence of a finding, with plain spaces; `evidence` of the finding is decoded, no text.
@@ -89,17 +91,19 @@ class Sentences:
         """
         import jinja2
 
-        file, template = show_path(rule.sentence_file), None
+        file = rule.sentence_file
+        template = self._templates.get(file)
         try:
-            template = _compile(rule.sentence_file.read_text(encoding="utf-8"))
+            if template is None:
+                template = self._templates[file] = _compile(file.read_text(encoding="utf-8"))
             module = template.make_module({**finding, **self._words(rule, finding)})
             text = str(getattr(module, f"if_{finding['verdict']}")())
         except (jinja2.TemplateError, TypeError, ValueError) as error:
-            where = f"{file}:{_line_of(error, template)}: {finding['verdict']}"
+            where = f"{show_path(file)}:{_line_of(error, template)}: {finding['verdict']}"
             raise UserError(f"{where}: found {error}; expected words for the finding {dict(finding)}") from error
         sentence = re.sub(r"\s+", " ", loosen_units(text)).strip()
         if not sentence:
-            raise UserError(f"{file}:1: {finding['verdict']}: found an empty text; expected a sentence")
+            raise UserError(f"{show_path(file)}:1: {finding['verdict']}: found an empty text; expected a sentence")
         return sentence
 
     def _words(self, rule: Rule, finding: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ that was copied, a table that was appended to itself) are judged together: their
 is a copy when, with as many pairs of runs to compare, fewer than one in a thousand studies would have one like it.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 
-__all__ = ["Figure", "cautious_noise", "chance_of_series", "find_copies", "measured_figure"]
+__all__ = ["Figure", "cautious_noise", "chances_of_series", "find_copies", "measured_figure"]
 
 #: False alarms per study, at most.
 _ALARMS = 1e-3
@@ -64,7 +65,8 @@ def measured_figure(topic: str, values: Floats, least_steps: Floats, noise: floa
     relative standard deviation that is counted on.
     """
     known = np.isfinite(values) & (values > 0)
-    steps = np.maximum(_last_digit(values[known]) / np.where(known, values, 1.0), least_steps)
+    enough = float((values * least_steps)[known].min(initial=math.inf))  # a smaller digit makes no difference
+    steps = np.maximum(_last_digit(values[known], enough) / np.where(known, values, 1.0), least_steps)
     return Figure(topic, values, np.where(known, np.minimum(1.0, _chance_of(steps, noise)), 1.0))
 
 
@@ -88,20 +90,28 @@ def _chance_of(steps: Floats, noise: float) -> Floats:
     return chances
 
 
-def chance_of_series(figures: Floats) -> float:
-    """Return how probable it is that another run has the same series (intervals, figures); NaN is not known.
+def chances_of_series(figures: Sequence[Floats]) -> Floats:
+    """Return for each series how probable it is that another run has the same; shape (series,).
 
-    The best figure of each interval counts. Percentiles of latency come from histograms that tell a thousandth.
+    A series is of shape (intervals, figures), with at least one interval; NaN is not known. The best figure of each
+    interval counts. Percentiles of latency come from histograms that tell a thousandth.
     """
-    known = np.where(figures > 0, figures, np.nan)
+    together = np.concatenate(figures)
+    known = np.where(together > 0, together, np.nan)
     steps = np.maximum(1 / known, _HISTOGRAM_STEP)
-    chances = np.minimum(1.0, np.nan_to_num(_chance_of(steps, _LEAST_NOISE), nan=1.0))
-    return max(_LEAST_CHANCE, float(np.prod(chances.min(axis=1))))
+    chances = np.minimum(1.0, np.nan_to_num(_chance_of(steps, _LEAST_NOISE), nan=1.0)).min(axis=1)
+    begins = np.cumsum([0, *(len(one) for one in figures[:-1])])
+    return np.maximum(_LEAST_CHANCE, np.multiply.reduceat(chances, begins))
 
 
-def _last_digit(values: Floats) -> float:
-    """Return the unit of the last digit that any of these values is written with."""
-    return min((10.0 ** int(Decimal(repr(float(value))).normalize().as_tuple()[2]) for value in values), default=1.0)
+def _last_digit(values: Floats, enough: float) -> float:
+    """Return the unit of the last digit that any of these values is written with, or one below what is enough."""
+    smallest = math.inf
+    for value in values.tolist():
+        smallest = min(smallest, 10.0 ** int(Decimal(repr(value)).normalize().as_tuple()[2]))
+        if smallest <= enough:
+            break
+    return smallest if len(values) else 1.0
 
 
 def find_copies(figures: Sequence[Figure], block: Ints) -> Ints:

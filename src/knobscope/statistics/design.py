@@ -101,14 +101,15 @@ class Settings:
         for factor in factors:
             if factor not in frame.columns:
                 raise UserError(f"no column {factor!r}; the table has {', '.join(map(str, frame.columns))}")
-            if missing := int(frame[factor].isna().sum()):
+            order, occurring = pd.factorize(frame[factor])  # in the order in which they occur; -1 is no value
+            if missing := int((order < 0).sum()):
                 raise UserError(f"column {factor!r} has no value in {missing} rows; every run needs a value")
-            found = [*frame[factor].unique().tolist(), *(levels or {}).get(factor, ())]
-            numbers = _as_numbers(found)
-            keys = frame[factor].astype(float) if numbers else frame[factor].astype(str)
-            distinct = sorted(set(numbers)) if numbers else sorted(set(map(str, found)))
-            labels: dict[Any, Any] = {(float(v) if numbers else str(v)): v for v in reversed(found)}
-            columns.append(pd.Index(distinct).get_indexer(pd.Index(keys)))
+            found = [*occurring.tolist(), *(levels or {}).get(factor, ())]
+            keys: list[Any] = _as_numbers(found) or [str(value) for value in found]
+            distinct = sorted(set(keys))
+            labels: dict[Any, Any] = dict(zip(reversed(keys), reversed(found), strict=True))
+            index = {key: code for code, key in enumerate(distinct)}
+            columns.append(np.array([index[key] for key in keys], np.int64)[order])
             all_levels.append(tuple(labels[key] for key in distinct))
         codes = np.column_stack(columns).astype(np.int64) if columns else np.zeros((len(frame), 0), np.int64)
         return cls(tuple(factors), tuple(all_levels), codes)

@@ -84,6 +84,7 @@ def _leaders(importance: Sequence[Mapping[str, Any]], top: int) -> list[str]:
 
 def _correlation(ranks: Sequence[tuple[int, int]]) -> float | None:
     """Spearman's correlation; None for fewer than three knobs."""
-    from scipy.stats import spearmanr
+    import numpy as np
+    import pandas as pd
 
-    return float(spearmanr(ranks).statistic) if len(ranks) > 2 else None
+    return float(np.corrcoef(pd.DataFrame(ranks).rank(), rowvar=False)[0, 1]) if len(ranks) > 2 else None

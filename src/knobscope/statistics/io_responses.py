@@ -15,6 +15,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings
+from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,6 @@ def find_io_related(runs: "pd.DataFrame", knobs: Sequence[str], responses: Seque
     (q <= fdr), none, or insufficient where a response was measured in too few configurations to test.
     """
     import pandas as pd
-    from scipy.stats import false_discovery_control
 
     figures = runs[list(responses)].to_numpy(float)
     runs, figures = runs[np.isfinite(figures).any(axis=1)], figures[np.isfinite(figures).any(axis=1)]
@@ -54,11 +54,10 @@ def find_io_related(runs: "pd.DataFrame", knobs: Sequence[str], responses: Seque
             designs[key] = _Design.of(settings[measured])
         rows += _test_knobs(designs[key], sums[measured] / counts[measured], knobs, response)
     found = pd.DataFrame(rows, columns=["knob", "response", "runs", "explained_share", "p_value"])
-    known = found["p_value"].notna()
-    found["q_value"] = np.nan
-    if known.any():
-        found.loc[known, "q_value"] = false_discovery_control(found.loc[known, "p_value"].to_numpy(float))
-    found["verdict"] = np.select([~known, found["q_value"] <= fdr], ["insufficient", "related"], "none")
+    found["q_value"] = adjust_for_fdr(found["p_value"].to_numpy(float))
+    found["verdict"] = np.select(
+        [found["p_value"].isna(), found["q_value"] <= fdr], ["insufficient", "related"], "none"
+    )
     return found
 
 
@@ -175,10 +174,10 @@ class _Model:
 
 def _normal_scores(values: Floats) -> Floats:
     """Return the normal quantiles of the ranks (Blom 1958), ties sharing the mean rank; mean 0."""
+    import pandas as pd
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
-    scores = ndtri((rankdata(values) - 0.375) / (len(values) + 0.25))
+    scores = ndtri((pd.Series(values).rank().to_numpy() - 0.375) / (len(values) + 0.25))
     return np.asarray(scores - scores.mean())
 
 

@@ -6,13 +6,14 @@ an exception: at most half of the runs of its configuration, and of its case, ar
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["Series", "Shape", "describe_series", "find_exceptions", "find_frozen", "find_silent", "find_truncated"]
+__all__ = ["Series", "Shapes", "describe_series", "find_exceptions", "find_frozen", "find_silent", "find_truncated"]
 
 #: False alarms per case, at most.
 _ALARMS = 1e-3
@@ -40,8 +41,8 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What a series looks like: counts of intervals.
+class Shapes:
+    """What the series of several runs look like; all are of shape (runs,), and all but the last two count intervals.
 
     `repeats` is the longest row of intervals that equal the one before in all figures, `starts` counts such rows,
     `chances` the intervals that could have begun one, `goes_on` those that could have made one longer, of which
@@ -49,47 +50,70 @@ class Shape:
     `pause` the longest row of such intervals elsewhere.
     """
 
-    intervals: int
-    repeats: int
-    starts: int
-    chances: int
-    goes_on: int
-    longer: int
-    silent: int
-    pause: int
-    end_s: float
-    step_s: float  # NaN where there is one interval only
+    intervals: Ints
+    repeats: Ints
+    starts: Ints
+    chances: Ints
+    goes_on: Ints
+    longer: Ints
+    silent: Ints
+    pause: Ints
+    end_s: Floats
+    step_s: Floats  # median; NaN where there is one interval only
 
 
-def describe_series(series: Series) -> Shape:
-    """Return the shape of a series that has at least one interval."""
-    figures, busy = series.figures, series.figures[:, 0] > 0
+def describe_series(series: Sequence[Series]) -> Shapes:
+    """Return the shapes of at least one series, each of at least one interval.
+
+    All are looked at together, since there may be tens of thousands, of a few intervals each.
+    """
+    t_s, figures = (np.concatenate([getattr(one, name) for one in series]) for name in ("t_s", "figures"))
+    intervals = np.array([len(one.t_s) for one in series], np.int64)
+    ends = np.cumsum(intervals)
+    begins = ends - intervals
+    is_first = np.zeros(len(t_s), bool)
+    is_first[begins] = True
+    busy = figures[:, 0] > 0
     same = (figures[1:] == figures[:-1]) | (np.isnan(figures[1:]) & np.isnan(figures[:-1]))
-    equal = same.all(axis=1) & busy[1:]
-    follows = np.concatenate([[False], equal[:-1]])
-    silent = _rows(~busy)
-    at_end = silent[-1] if len(silent) and not busy[-1] else 0
-    return Shape(
-        intervals=len(busy),
-        repeats=int(max(_rows(equal), default=0)),
-        starts=int((equal & ~follows).sum()),
-        chances=int((busy[1:] & ~follows).sum()),
-        goes_on=int((busy[1:] & follows).sum()),
-        longer=int((equal & follows).sum()),
-        silent=int(at_end),
-        pause=int(max(silent[:-1] if at_end else silent, default=0)),
-        end_s=float(series.t_s[-1]),
-        step_s=float(np.median(np.diff(series.t_s))) if len(busy) > 1 else np.nan,
+    equal = np.concatenate([[False], same.all(axis=1)]) & busy & ~is_first
+    follows = np.concatenate([[False], equal[:-1]]) & ~is_first
+    silent = _row_so_far(~busy, is_first)
+    at_end = silent[ends - 1]
+    is_end = np.arange(len(t_s)) >= np.repeat(ends - at_end, intervals)
+
+    def count(marked: Bools) -> Ints:
+        return np.asarray(np.add.reduceat(marked, begins, dtype=np.int64))
+
+    return Shapes(
+        intervals=intervals,
+        repeats=np.maximum.reduceat(_row_so_far(equal, is_first), begins),
+        starts=count(equal & ~follows),
+        chances=count(busy & ~is_first & ~follows),
+        goes_on=count(busy & follows),
+        longer=count(equal & follows),
+        silent=at_end,
+        pause=np.maximum.reduceat(np.where(is_end, 0, silent), begins),
+        end_s=t_s[ends - 1],
+        step_s=_median_steps(t_s, intervals, is_first),
     )
 
 
-def _rows(marked: Bools) -> list[int]:
-    """Return the lengths of all rows of marked elements, in their order."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]])))
-    return list(edges[1::2] - edges[::2])
+def _row_so_far(marked: Bools, is_first: Bools) -> Ints:
+    """Return for each interval how many marked ones end with it, in its own series."""
+    index = np.arange(len(marked))
+    before = np.where(marked, np.where(is_first, index - 1, -1), index)
+    return np.asarray(index - np.maximum.accumulate(before), np.int64)
 
 
-def find_frozen(shapes: list[Shape]) -> Bools:
+def _median_steps(t_s: Floats, intervals: Ints, is_first: Bools) -> Floats:
+    import pandas as pd
+
+    steps = np.diff(t_s, prepend=np.nan)
+    steps[is_first] = np.nan
+    return np.asarray(pd.Series(steps).groupby(np.repeat(np.arange(len(intervals)), intervals)).median(), float)
+
+
+def find_frozen(shapes: Shapes) -> Bools:
     """Return which runs of a case repeat an interval, in all its figures, more often than chance does; shape (runs,).
 
     Chance is learnt from the case itself: how often an interval equals the one before, where that one did not equal its
@@ -97,38 +121,35 @@ def find_frozen(shapes: list[Shape]) -> Bools:
     runs with the shortest rows (where a rate is limited, more often). Fewer than one in a thousand cases would have
     such a row by chance. Counts of few operations coincide often, and then only long rows tell anything.
     """
-    begun = (sum(shape.starts for shape in shapes) + 1) / (sum(shape.chances for shape in shapes) + 1)
-    usual = sorted(shapes, key=lambda shape: shape.repeats)[: math.ceil(_USUAL_SHARE * len(shapes))]
-    gone_on = sum(shape.longer for shape in usual) / (sum(shape.goes_on for shape in usual) + 1)
+    begun = (shapes.starts.sum() + 1) / (shapes.chances.sum() + 1)
+    usual = np.argsort(shapes.repeats, kind="stable")[: math.ceil(_USUAL_SHARE * len(shapes.repeats))]
+    gone_on = shapes.longer[usual].sum() / (shapes.goes_on[usual].sum() + 1)
     share = max(begun, gone_on)
-    intervals = sum(shape.intervals for shape in shapes)
-    needed = np.log(_ALARMS / max(intervals, 1)) / np.log(share) if share < 1 else np.inf
-    return np.array([shape.repeats >= max(_LEAST_REPEATS, needed) for shape in shapes], bool)
+    needed = np.log(_ALARMS / max(shapes.intervals.sum(), 1)) / np.log(share) if share < 1 else np.inf
+    frozen: Bools = shapes.repeats >= max(_LEAST_REPEATS, needed)
+    return frozen
 
 
-def find_silent(shapes: list[Shape]) -> Bools:
+def find_silent(shapes: Shapes) -> Bools:
     """Return which runs of a case end without an operation for a third of their intervals or more; shape (runs,).
 
     Not where any run of the case pauses elsewhere for half as long: pauses are what this system does.
     """
-    pause = max((shape.pause for shape in shapes), default=0)
-    least = [max(_LEAST_SILENT, _SILENT_SHARE * shape.intervals, 2 * pause + 1) for shape in shapes]
-    return np.array(
-        [least_one <= shape.silent < shape.intervals for shape, least_one in zip(shapes, least, strict=True)], bool
-    )
+    least = np.maximum(max(_LEAST_SILENT, 2 * int(shapes.pause.max()) + 1), _SILENT_SHARE * shapes.intervals)
+    silent: Bools = (least <= shapes.silent) & (shapes.silent < shapes.intervals)
+    return silent
 
 
-def find_truncated(shapes: list[Shape], window_s: Floats) -> Bools:
+def find_truncated(shapes: Shapes, window_s: Floats) -> Bools:
     """Return which runs of a case have no intervals at the end of their window; shape (runs,), seconds.
 
     A window that nobody knows (NaN) is as long as the series of the case usually are.
     """
-    ends = np.array([shape.end_s for shape in shapes])
-    steps = np.array([shape.step_s for shape in shapes])
-    if not np.isfinite(steps).any():
-        return np.zeros(len(shapes), bool)
-    window = np.where(np.isfinite(window_s), window_s, np.median(ends))
-    truncated: Bools = window - ends > np.maximum(_MISSING_STEPS * np.nanmedian(steps), _MISSING_SHARE * window)
+    if not np.isfinite(shapes.step_s).any():
+        return np.zeros(len(shapes.end_s), bool)
+    window = np.where(np.isfinite(window_s), window_s, np.median(shapes.end_s))
+    least = np.maximum(_MISSING_STEPS * np.nanmedian(shapes.step_s), _MISSING_SHARE * window)
+    truncated: Bools = window - shapes.end_s > least
     return truncated
 
 

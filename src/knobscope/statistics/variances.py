@@ -52,12 +52,12 @@ def moderate_variances(squares: Floats, degrees: Floats) -> tuple[Floats, Floats
 
 def _find_noisier(squares: Floats, degrees: Floats, varies: Bools) -> Bools:
     """Return which configurations are clearly noisier than the median one (chi squared test)."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc, gammaincinv
 
     if not varies.any():
         return varies
-    typical = float(np.median(squares[varies] / chi2.ppf(0.5, degrees[varies])))
-    noisier: Bools = varies & (chi2.sf(squares / typical, np.maximum(degrees, _LEAST_DEGREES)) < _NOISIER_P)
+    typical = float(np.median(squares[varies] / (2 * gammaincinv(degrees[varies] / 2, 0.5))))
+    noisier: Bools = varies & (chdtrc(np.maximum(degrees, _LEAST_DEGREES), squares / typical) < _NOISIER_P)
     return noisier
 
 

@@ -67,6 +67,11 @@ class Canvas:
         if points:
             self._add("path", look, {"d": "".join(f"M{_number(x)} {_number(y)}h0" for x, y in points)})
 
+    def ticks(self, x: Sequence[float], top: float, bottom: float, look: str) -> None:
+        """Draw many equal upright lines in one mark."""
+        if x:
+            self._add("path", look, {"d": "".join(f"M{_number(one)} {_number(top)}V{_number(bottom)}" for one in x)})
+
     def text(self, x: float, y: float, text: str, look: str = "", anchor: Anchor = "start") -> None:
         """Write a text; `y` is its base line."""
         attributes: dict[str, float | str] = {"x": x, "y": y}

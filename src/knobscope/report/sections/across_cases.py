@@ -27,10 +27,12 @@ def effects_by_case(data: StudyData) -> list[Figure]:
 
 
 def _groups(data: StudyData, changed: str, same: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (DBMS, what is the same, what differs) of measured cases, at least two of the latter."""
+    """Yield (DBMS, what is the same, what differs) of measured cases of which one is shown."""
+    shown = {(case.dbms, getattr(case, same)) for case in data.shown_cases}
     cases = sorted(data.measured_cases, key=lambda case: (case.dbms, getattr(case, same)))
     for (dbms, fixed), members in groupby(cases, key=lambda case: (case.dbms, getattr(case, same))):
-        yield dbms, fixed, [getattr(case, changed) for case in members]
+        if (dbms, fixed) in shown:
+            yield dbms, fixed, [getattr(case, changed) for case in members]
 
 
 def _effect_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure]:

@@ -48,7 +48,7 @@ def build_effects(data: StudyData) -> EffectsSection:
     """Return the section from table `effects`."""
     cases = [
         CaseEffects(name_case(case), forest_figure(data, case, rows), _span_figure(data, case, rows))
-        for case in data.measured_cases
+        for case in data.shown_cases
         if (rows := load_effects(data, case))
     ]
     if cases:

@@ -65,7 +65,7 @@ class FilesSection:
 
 def build_files(data: StudyData, traces: Path) -> FilesSection:
     """Return the section from table `files`, and pictures of the runs that left a trace: `traces/<run_id>`."""
-    cases = [found for case in data.measured_cases if (found := _case_files(data, case, traces)) is not None]
+    cases = [found for case in data.shown_cases if (found := _case_files(data, case, traces)) is not None]
     empty = "" if cases else "No run of a default configuration tells which files its requests went to: that takes BPF."
     return FilesSection(cases, empty)
 

@@ -27,6 +27,8 @@ from knobscope.specs import Case, RuleEffect, RuleSpec
 
 __all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
 
+#: More findings than this are counted, and not shown: of a card, and of each table.
+_MOST_VALUES, _MOST_JUDGED = 40, 500
 #: More cards than this get no pictures: the page stays small enough to be sent around.
 _MOST_PICTURED = 24
 _CONFIRMED = {"yes": "confirmed", "found": "found on what-if devices", "not_tested": "not known"}
@@ -65,6 +67,7 @@ class Card:
     subject: str  # what it is about, where it has no knob
     durability: bool
     values: list[CardValue]
+    omitted: int  # findings that are not among the values
     pictures: list[Figure]
     more: list[Figure]
     no_pictures: str
@@ -84,6 +87,14 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class JudgedTable:
+    """Findings of one kind; of many those with the largest effects. `count` is how many there are."""
+
+    rows: list[Judged]
+    count: int
+
+
+@dataclass(frozen=True)
 class Tally:
     """How often each verdict was given to a case, by rule: rule -> verdict -> count."""
 
@@ -96,9 +107,9 @@ class FindingsSection:
     """All findings; `empty` says why there are none."""
 
     cards: list[Card]
-    withdrawn: list[Judged]  # an experiment refuted the cause that they name
-    sound: list[Judged]
-    unjudged: list[Judged]
+    withdrawn: JudgedTable  # an experiment refuted the cause that they name
+    sound: JudgedTable
+    unjudged: JudgedTable
     rules: list[str]
     tallies: list[Tally]
     empty: str = ""
@@ -111,7 +122,7 @@ class FindingsSection:
     @property
     def symptoms(self) -> int:
         """Number of findings that these mismatches consist of."""
-        return sum(len(card.values) for card in self.cards)
+        return sum(len(card.values) + card.omitted for card in self.cards)
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -129,9 +140,11 @@ def build_findings(data: StudyData) -> FindingsSection:
     order = list(data.specs.rules)
     return FindingsSection(
         cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
-        withdrawn=[_judged(data, row) for row in rows if row["verdict"] == "mismatch" and row["confirmed"] == "no"],
-        sound=[_judged(data, row) for row in rows if row["verdict"] == "none"],
-        unjudged=[_judged(data, row) for row in rows if row["verdict"] not in ("mismatch", "none")],
+        withdrawn=_judged_table(
+            data, [row for row in rows if row["verdict"] == "mismatch" and row["confirmed"] == "no"]
+        ),
+        sound=_judged_table(data, [row for row in rows if row["verdict"] == "none"]),
+        unjudged=_judged_table(data, [row for row in rows if row["verdict"] not in ("mismatch", "none")]),
         rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
         tallies=list(_tallies(rows)),
         empty="" if rows else _why_empty(data),
@@ -166,6 +179,14 @@ def _tallies(rows: list[Row]) -> Iterator[Tally]:
 
 def _case_of(row: Row) -> Case:
     return Case(row["dbms"], row["device"], row["workload"])
+
+
+def _judged_table(data: StudyData, rows: list[Row]) -> JudgedTable:
+    shown = rows
+    if len(rows) > _MOST_JUDGED:
+        largest = sorted(range(len(rows)), key=lambda index: -abs(_log_ratio(rows[index]["effect"]) or 0.0))
+        shown = [rows[index] for index in sorted(largest[:_MOST_JUDGED])]
+    return JudgedTable([_judged(data, row) for row in shown], len(rows))
 
 
 def _judged(data: StudyData, row: Row) -> Judged:
@@ -224,7 +245,8 @@ def _card(data: StudyData, mismatch: Mismatch) -> Card:
         knob=mismatch.knob or "",
         subject="" if mismatch.knob else about.subject,
         durability=knob is not None and any(knob.risks(row["value"]) for row in mismatch.findings if row["value"]),
-        values=[_card_value(data, mismatch, row) for row in mismatch.findings],
+        values=[_card_value(data, mismatch, row) for row in mismatch.findings[:_MOST_VALUES]],
+        omitted=max(len(mismatch.findings) - _MOST_VALUES, 0),
         pictures=pictures[:2],
         more=pictures[2:],
         no_pictures="" if is_pictured else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",

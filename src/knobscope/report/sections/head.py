@@ -131,8 +131,8 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     if findings.empty:
         yield findings.empty
         return
-    if not findings.cards and not findings.sound and not findings.withdrawn:
-        asked = plural(len(findings.unjudged), "question")
+    if not findings.cards and not findings.sound.count and not findings.withdrawn.count:
+        asked = plural(findings.unjudged.count, "question")
         yield f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
         return
     devices = sorted({device for card in findings.cards for device in card.devices})
@@ -140,16 +140,16 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     if findings.symptoms > findings.mismatches:
         words += f", seen in {plural(findings.symptoms, 'finding')},"
     words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
-    if findings.withdrawn:
-        words += f"; {plural(len(findings.withdrawn), 'finding')} withdrawn, since an experiment refuted the cause"
-    if findings.unjudged:
-        words += f"; {plural(len(findings.unjudged), 'question')} could not be judged, {_example(findings)}"
+    if findings.withdrawn.count:
+        words += f"; {plural(findings.withdrawn.count, 'finding')} withdrawn, since an experiment refuted the cause"
+    if findings.unjudged.count:
+        words += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
     yield f"{words}."
 
 
 def _example(findings: FindingsSection) -> str:
     """Return the shortest reason why something could not be judged."""
-    shortest = min((judged.sentence for judged in findings.unjudged), key=len)
+    shortest = min((judged.sentence for judged in findings.unjudged.rows), key=len)
     return f"for example: {shortest.rstrip('.')}"
 
 

@@ -11,7 +11,7 @@ __all__ = ["order_figures"]
 
 def order_figures(data: StudyData) -> list[Figure]:
     """Return a figure for each case whose sweep knows sequential shares and CPU time."""
-    return [figure for case in data.measured_cases if (figure := _order_figure(data, case)) is not None]
+    return [figure for case in data.shown_cases if (figure := _order_figure(data, case)) is not None]
 
 
 def _read_settings(data: StudyData, case: Case, op: str) -> Rows:

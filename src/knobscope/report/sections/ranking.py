@@ -62,7 +62,7 @@ class RankingSection:
 
 def build_ranking(data: StudyData) -> RankingSection:
     """Return the section from tables `fits`, `importance` and `important_points`."""
-    cases = [ranking for case in data.measured_cases if (ranking := _rank_case(data, case)) is not None]
+    cases = [ranking for case in data.shown_cases if (ranking := _rank_case(data, case)) is not None]
     if cases:
         return RankingSection(cases, ranks_by_case(data))
     if not data.value("SELECT count(*) FROM runs WHERE phase = 'screen'"):

@@ -66,7 +66,7 @@ def build_runs(data: StudyData) -> RunsSection:
     ]
     if not statuses:
         return RunsSection([], [], [], [], [], "Nothing has been measured yet.")
-    cases = [_case_runs(data, case) for case in data.measured_cases]
+    cases = [_case_runs(data, case) for case in data.shown_cases]
     return RunsSection(cases, statuses, list_failures(data), _left_out(data), _knobs_left_out(data))
 
 
