@@ -106,18 +106,23 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def device_profile(shared: Path) -> Path:
+def finished_small(shared: Path) -> Path:
+    """A folder with the finished study `small`, to be read only; a shell would misread its name."""
+    odd = 'it\'s "odd" ü $(touch EXECUTED) `touch EXECUTED`;&'  # blanks, quotes, a letter beyond ASCII, commands
+    return studies.make_once(shared / odd, studies.finish_small)
+
+
+@pytest.fixture(scope="session")
+def device_profile(finished_small: Path) -> Path:
     """The profile of the shipped device, measured once."""
-    return studies.make_once(shared / "here.json", studies.profile_device)
+    return finished_small / "results/small/devices/here.json"
 
 
 @pytest.fixture(scope="module")
-def small_study(shared: Path, device_profile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the finished study `small`, for the tests of one file; a shell would misread its name."""
-    odd = 'it\'s "odd" ü $(touch EXECUTED) `touch EXECUTED`;&'  # blanks, quotes, a letter beyond ASCII, commands
-    original = studies.make_once(shared / odd, lambda folder: studies.finish_small(folder, device_profile))
-    copy = tmp_path_factory.mktemp("small") / odd
-    subprocess.run(["cp", "-a", original, copy], check=True)  # some of it belongs to the user that servers run as
+def small_study(finished_small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the finished study `small`, for the tests of one file to change."""
+    copy = tmp_path_factory.mktemp("small") / finished_small.name
+    subprocess.run(["cp", "-a", finished_small, copy], check=True)  # some of it belongs to the user of the servers
     return copy
 
 

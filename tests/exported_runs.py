@@ -8,7 +8,9 @@ from knobscope.importing import SIDE_TABLES
 from knobscope.specs import StudySpecs
 from knobscope.tables import TABLES
 
-RUNS = """
+#: Which runs of view `sweep_runs`: a table of others cannot tell what a value was measured beside.
+EXPORTED = "(is_sentinel OR (knob IS NOT NULL AND beside IS NULL))"
+RUNS = f"""
 SELECT run_id AS run, block_id AS block, session, position, repeat, dbms, dbms_version, device, r.tier, workload,
     c.workload_class, threads, dedicated, knob, value, baseline, unit, expect, mechanism, durability, status, reason,
     started_at, window_s, operations, failed_operations, throughput_ops, latency_mean_us, latency_p95_us,
@@ -20,9 +22,9 @@ LEFT JOIN (
         bool_or(durability) AS durability
     FROM effects GROUP BY dbms, knob
 ) USING (dbms, knob)
-WHERE is_sentinel OR (knob IS NOT NULL AND beside IS NULL)
+WHERE {EXPORTED}
 ORDER BY block_id, position
-"""
+"""  # noqa: S608 - no word of anybody else
 
 
 def export_runs(database: Path, specs: StudySpecs, folder: Path) -> list[str]:
@@ -39,7 +41,7 @@ def export_runs(database: Path, specs: StudySpecs, folder: Path) -> list[str]:
             query = f"FROM {table}"
             if "run_id" in TABLES[table]:
                 columns = "SELECT run_id AS run, t.* EXCLUDE (run_id)"
-                query = f"{columns} FROM {table} t JOIN sweep_runs USING (run_id)"
+                query = f"{columns} FROM {table} t SEMI JOIN (FROM sweep_runs WHERE {EXPORTED}) USING (run_id)"
             connection.execute(f"COPY ({query}) TO '{folder / table}.csv' (HEADER)")
             arguments += ["--table", f"{table}={folder / table}.csv"]
     return arguments

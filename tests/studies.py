@@ -4,19 +4,11 @@ import fcntl
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
-
-from knobscope.characterise.profile import measure_profile
-from knobscope.characterise.schedule import QUICK
-from knobscope.devices import open_device
-from knobscope.specs import Device, read_spec
-from knobscope.storage import write_sealed
 
 __all__ = [
     "SMALL",
@@ -27,7 +19,6 @@ __all__ = [
     "make_folder",
     "make_once",
     "place_profile",
-    "profile_device",
     "query",
     "write_study",
 ]
@@ -40,14 +31,15 @@ description: the smallest study there is
 dbms: [sqlite]
 devices: [here]
 workloads:
-  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
+  ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.5}
 knobs:
   sqlite:
     synchronous: {values: [off, full]}
-    cache_size: {values: [-500, -2000]}
+    journal_mode: {values: [delete, wal]}
+    wal_autocheckpoint: {values: [1, 1000]}
 sampling: {runs_per_round: 4, max_rounds: 1}
 screening: {top: 1}
-sweep: {repeats: 2, always: [synchronous, cache_size]}
+sweep: {repeats: 2, always: [synchronous, journal_mode, wal_autocheckpoint]}
 rules: [intuition]
 """
 
@@ -78,12 +70,17 @@ def make_once(path: Path, make: Callable[[Path], object]) -> Path:
     return path
 
 
-def finish_small(folder: Path, profile: Path) -> None:
-    """Run the study `small` in a folder of this name, which is made."""
+def finish_small(folder: Path) -> None:
+    """Run the study `small` in a folder of this name, which is made; `told.txt` has what Snakemake said.
+
+    A power cut has emptied the profile of its device.
+    """
     make_folder(folder)
     write_study(folder, "small", SMALL)
-    place_profile(folder, profile, "small")
-    call(folder, "small")
+    profile = folder / "results/small/devices/here.json"
+    profile.parent.mkdir(parents=True)
+    profile.touch()
+    (folder / "told.txt").write_text(call(folder, "small"))
 
 
 def place_profile(folder: Path, profile: Path, *names: str) -> None:
@@ -92,15 +89,6 @@ def place_profile(folder: Path, profile: Path, *names: str) -> None:
         target = folder / f"results/{name}/devices/here.json"
         target.parent.mkdir(parents=True)
         shutil.copy(profile, target)
-
-
-def profile_device(out: Path) -> None:
-    """Measure the shipped device with the shortest windows that give numbers."""
-    device = read_spec(ROOT / "specs/devices/here.yaml", Device, None)[1]
-    root = tempfile.TemporaryDirectory(prefix="knobscope-test-", dir="/var/tmp")
-    with root as name, open_device(device, Path(name), "profile") as opened:
-        schedule = replace(QUICK, file_bytes=16 << 20, window_ms=50, repeats=1, replay_ms=300)
-        write_sealed(out, measure_profile(opened, schedule))
 
 
 def command(folder: Path, name: str, *more: str) -> list[str]:
