@@ -35,19 +35,19 @@ def marked_processes(mark: str) -> set[str]:
     return found
 
 
-def test_study_runs_to_a_report_and_a_second_call_does_nothing(small_study: Path) -> None:
+def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: Path) -> None:
     """The profile that lay there, empty, is made anew: `test_damaged_results` damages what lies in a finished study."""
-    assert "here.json is damaged: it is empty" in (small_study / "told.txt").read_text()
-    statuses = studies.query(small_study, "small", "SELECT status, count(*) FROM runs GROUP BY ALL")
+    assert "here.json is damaged: it is empty" in (finished_small / "told.txt").read_text()
+    statuses = studies.query(finished_small, "small", "SELECT status, count(*) FROM runs GROUP BY ALL")
     assert statuses == [("ok", 7 + 2 * (3 + 3))]  # each block, of a round or of the sweep, has three sentinels
     unread = "SELECT count(*) FROM effective_values JOIN runs USING (run_id) WHERE status = 'ok' AND effective IS NULL"
-    assert studies.query(small_study, "small", unread) == [(0,)]
+    assert studies.query(finished_small, "small", unread) == [(0,)]
     speeds = "SELECT side, avg(throughput_ops) FROM runs_behind JOIN runs USING (run_id)"
     speeds += " WHERE knob = 'synchronous' AND value = 'off' GROUP BY side"
-    mean = dict(studies.query(small_study, "small", speeds))
+    mean = dict(studies.query(finished_small, "small", speeds))
     assert mean["value"] > mean["default"]  # without waiting for the device SQLite is faster, on any device
-    assert "synchronous" in (small_study / "results/small/report.html").read_text()
-    assert "Nothing to be done" in studies.call(small_study, "small")
+    assert "synchronous" in (finished_small / "results/small/report.html").read_text()
+    assert "Nothing to be done" in studies.call(finished_small, "small", "-n")
 
 
 def test_what_is_watched_in_addition_is_measured_anew(small_study: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_is_watched_in_addition_is_measured_anew(small_study: Path) -> None
         found = {phase for phase in ("screen", "sweep") if any(f"runs/{phase}-0-0" in line for line in made)}
         assert found and found <= phases  # what lies behind a checkpoint is planned when the checkpoint has run
     studies.write_study(small_study, "small", studies.SMALL)
-    assert "Nothing to be done" in studies.call(small_study, "small", "-n")
+    assert "rule measure:" not in studies.call(small_study, "small", "-n")
 
 
 def test_runs_that_are_exported_come_back_when_they_are_imported(
