@@ -82,7 +82,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
             insert_rows(connection, "left_out_values", [dict(row) for row in list_left_out(specs, case)])
         _store_views(connection, RUN_VIEWS)
         add_effects(connection, specs)
-        add_pair_effects(connection)
+        add_pair_effects(connection, specs)
         _store_views(connection, BLOCK_VIEWS)
         add_frame(connection, "level_contrasts", contrast_levels(connection))
         add_io_related(connection, specs.study.thresholds.fdr)

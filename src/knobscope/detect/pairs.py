@@ -1,94 +1,86 @@
 """What two knobs do together: interactions of the pairs that a sweep measured, with intervals.
 
-In every block that has both values, each alone, and the default configuration, the interaction is a difference of four
-means of ln(throughput): (both - one) - (other - default). What the block has in common drops out. The interval is
-Student's, over blocks: it needs two of them, and assumes nothing of the noise but that blocks are alike.
+The interaction of two values is what both do less what each does alone, as logarithms of throughput: a contrast of four
+configurations of the fit that gives the effects (`knobscope.detect.effects`), whose terms for blocks and drift, units
+and unequal variances it shares.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from knobscope.detect.blocks import judge_blocks
 from knobscope.detect.effects import add_frame
-from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
+from knobscope.detect.units import make_units
+from knobscope.specs import StudySpecs
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.regression import adjust_for_fdr, contrast_errors, fit_blocks, t_interval, t_probability
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["add_pair_effects"]
+__all__ = ["add_pair_effects", "pair_effects_of_case"]
 
 _CASE = ["dbms", "device", "workload"]
-_PAIR = ["knob", "value", "other", "other_value"]
+_LEAST_BLOCKS = 2
+_LEAST_DEGREES = 2
 
-#: One row per pair of values and session of a block. Sessions that are not comparable within are left out.
-_DIFFERENCES = """
-    WITH sentinels AS (SELECT DISTINCT block_id, config_id AS default_id FROM runs WHERE is_sentinel),
-    swept AS (
-        SELECT DISTINCT dbms, config_id, default_id
-        FROM runs JOIN sentinels USING (block_id)
-        WHERE phase = 'sweep' AND NOT is_sentinel
-    ), settings AS (SELECT DISTINCT dbms, config_id, knob, value FROM knob_values),
-    configurations AS (
-        SELECT s.dbms, s.config_id, default_id, list({knob: v.knob, value: v.value} ORDER BY v.knob) AS changed
-        FROM swept s
-        JOIN settings v ON (v.dbms, v.config_id) = (s.dbms, s.config_id)
-        LEFT JOIN settings d ON (d.dbms, d.config_id, d.knob) = (s.dbms, s.default_id, v.knob)
-        WHERE v.value IS DISTINCT FROM d.value
-        GROUP BY ALL
-    ), pairs AS (
-        SELECT c.dbms, c.default_id, c.config_id AS both_id, one.config_id AS one_id, other.config_id AS other_id,
-            c.changed[1].knob AS knob, c.changed[1].value AS value,
-            c.changed[2].knob AS other, c.changed[2].value AS other_value
-        FROM configurations c
-        JOIN configurations one
-            ON (one.dbms, one.default_id) = (c.dbms, c.default_id) AND one.changed = [c.changed[1]]
-        JOIN configurations other
-            ON (other.dbms, other.default_id) = (c.dbms, c.default_id) AND other.changed = [c.changed[2]]
-        WHERE len(c.changed) = 2
-    ), means AS (
-        SELECT dbms, device, workload, block_id, session, config_id, avg(ln(throughput_ops)) AS response
-        FROM ok_runs
-        ANTI JOIN (SELECT block_id, session FROM blocks WHERE treatment = 'dropped') USING (block_id, session)
-        WHERE phase = 'sweep' AND throughput_ops > 0
-        GROUP BY ALL
+
+def add_pair_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+    """Fill table `pair_effects` of a study's database from views `sweep_metrics` and `knob_pairs`."""
+    pairs = connection.execute("FROM knob_pairs ORDER BY ALL").df()
+    if pairs.empty:
+        return
+    runs = connection.execute("FROM sweep_metrics SEMI JOIN knob_pairs USING (dbms, device, workload)").df()
+    runs = runs.sort_values(["block_id", "position"]).drop_duplicates("run_id")
+    for names, of_case in pairs.groupby(_CASE, sort=True):
+        own = runs[(runs[_CASE] == list(names)).all(axis=1)]
+        add_frame(connection, "pair_effects", pair_effects_of_case(own, of_case, specs.study.thresholds.min_effect))
+
+
+def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect: float) -> "pd.DataFrame":
+    """Return rows of `pair_effects`: `runs` are those of a case in view `sweep_metrics`, `pairs` its `knob_pairs`.
+
+    A pair of which a part has no run that can be compared has no row.
+    """
+    import pandas as pd
+
+    codes, configurations = pd.factorize(runs["config_id"].where(~runs["is_sentinel"]))
+    settings = len(configurations) + 1
+    units = make_units(runs, (codes + 1).astype(np.int64), settings)
+    groups, _ = judge_blocks(units.frame, min_effect)
+    response = units.responses["throughput_ops"]
+    rows = groups.comparable(np.isfinite(response))
+    setting, block = units.setting[rows], units.block[rows]
+    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
+    seen[setting, block] = True
+    parts = np.column_stack(
+        [configurations.get_indexer(pairs[name]) + 1 for name in ("config_id", "one_id", "other_id")]
     )
-    SELECT m.dbms, m.device, m.workload, p.knob, p.value, p.other, p.other_value,
-        one.response - standard.response AS alone,
-        other.response - standard.response AS other_alone,
-        m.response - standard.response AS together
-    FROM pairs p
-    JOIN means m ON (m.dbms, m.config_id) = (p.dbms, p.both_id)
-    JOIN means one
-        ON (one.dbms, one.block_id, one.session, one.config_id) = (m.dbms, m.block_id, m.session, p.one_id)
-    JOIN means other
-        ON (other.dbms, other.block_id, other.session, other.config_id) = (m.dbms, m.block_id, m.session, p.other_id)
-    JOIN means standard
-        ON (standard.dbms, standard.block_id, standard.session, standard.config_id)
-            = (m.dbms, m.block_id, m.session, p.default_id)
-    ORDER BY ALL
-"""
-
-
-def add_pair_effects(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Fill table `pair_effects` of a study's database from its runs and `blocks`."""
-    differences = connection.execute(_DIFFERENCES).df()
-    if not differences.empty:
-        add_frame(connection, "pair_effects", interactions(differences))
-
-
-def interactions(differences: "pd.DataFrame") -> "pd.DataFrame":
-    """Return table `pair_effects` from differences to the default configuration, a row per pair and block."""
-    differences = differences.assign(
-        estimate=differences["together"] - differences["alone"] - differences["other_alone"]
+    blocks = (seen[parts].all(axis=1) & seen[0]).sum(axis=1)
+    whole = seen[parts].any(axis=2).all(axis=1)
+    pairs, parts, blocks = pairs[whole], parts[whole], blocks[whole]
+    if pairs.empty:
+        return pairs
+    fit = fit_blocks(response[rows], setting, groups.nuisance(rows), settings)
+    together, alone, other_alone = fit.estimates[parts - 1].T
+    errors, degrees = contrast_errors(fit, _weights(parts, settings))
+    errors = np.where((blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES), errors, np.nan)
+    estimates = together - alone - other_alone
+    low, high = t_interval(estimates, errors, np.maximum(degrees, 1))
+    p_values = t_probability(estimates, errors, np.maximum(degrees, 1))
+    measured = {"alone": alone, "other_alone": other_alone, "together": together, "estimate": estimates}
+    return pairs.assign(
+        **measured, low=low, high=high, p_value=p_values, q_value=adjust_for_fdr(p_values), blocks=blocks
     )
-    groups = differences.groupby([*_CASE, *_PAIR])
-    table = groups[["alone", "other_alone", "together", "estimate"]].mean()
-    blocks = groups.size().to_numpy()
-    estimates, degrees = table["estimate"].to_numpy(float), np.maximum(blocks - 1, 1)
-    errors = groups["estimate"].std().to_numpy(float) / np.sqrt(blocks)  # NaN for one block
-    low, high = t_interval(estimates, errors, degrees)
-    table = table.assign(blocks=blocks, low=low, high=high, p_value=t_probability(estimates, errors, degrees))
-    table = table.reset_index()
-    table["q_value"] = table.groupby(_CASE)["p_value"].transform(lambda p: adjust_for_fdr(p.to_numpy()))
-    return table
+
+
+def _weights(parts: np.ndarray, settings: int) -> Floats:
+    """Return the contrasts (pairs, settings): both - one - other + default."""
+    weights = np.zeros((len(parts), settings))
+    each = np.arange(len(parts))
+    for column, weight in enumerate((1.0, -1.0, -1.0)):
+        weights[each, parts[:, column]] = weight
+    weights[:, 0] = 1.0
+    return weights

@@ -16,29 +16,53 @@ RUN_VIEWS: dict[str, str] = {
         FROM (SELECT DISTINCT device, tier FROM runs) r FULL JOIN device_profile p USING (device)
         GROUP BY device
     """,
+    # What configurations of the sweep change in the sentinel of their block, a row per knob.
+    "swept_changes": """
+        WITH sentinels AS (SELECT DISTINCT block_id, config_id AS sentinel_id FROM runs WHERE is_sentinel),
+        swept AS (
+            SELECT DISTINCT dbms, device, workload, config_id, sentinel_id
+            FROM runs JOIN sentinels USING (block_id)
+            WHERE phase = 'sweep' AND NOT is_sentinel
+        )
+        SELECT s.*, v.knob, v.value, b.value AS baseline
+        FROM swept s
+        JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) v USING (config_id)
+        LEFT JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) b
+            ON b.config_id = sentinel_id AND b.knob = v.knob
+        WHERE v.value IS DISTINCT FROM b.value
+    """,
+    # Configurations that change two knobs, where each change was swept alone, too.
+    "knob_pairs": """
+        WITH configurations AS (
+            SELECT dbms, device, workload, config_id, sentinel_id,
+                list({knob: knob, value: value} ORDER BY knob) AS changed
+            FROM swept_changes GROUP BY ALL
+        )
+        SELECT c.dbms, c.device, c.workload, c.config_id, one.config_id AS one_id, other.config_id AS other_id,
+            c.changed[1].knob AS knob, c.changed[1].value AS value,
+            c.changed[2].knob AS other, c.changed[2].value AS other_value
+        FROM configurations c
+        JOIN configurations one
+            ON (one.dbms, one.device, one.workload, one.sentinel_id)
+                = (c.dbms, c.device, c.workload, c.sentinel_id)
+            AND one.changed = [c.changed[1]]
+        JOIN configurations other
+            ON (other.dbms, other.device, other.workload, other.sentinel_id)
+                = (c.dbms, c.device, c.workload, c.sentinel_id)
+            AND other.changed = [c.changed[2]]
+        WHERE len(c.changed) = 2
+    """,
     # Configurations that differ in exactly one knob from what they are compared with (`reference_id`): the sentinel of
     # their block or, where they change more knobs (`beside`), another configuration of the sweep in which that knob has
     # its default. A value of a knob is compared once in a case: with the sentinel, if that was measured.
     "single_changes": """
-        WITH sentinels AS (SELECT DISTINCT block_id, config_id AS sentinel_id FROM runs WHERE is_sentinel),
-        pairs AS (
-            SELECT DISTINCT dbms, device, workload, config_id, sentinel_id
-            FROM runs JOIN sentinels USING (block_id)
-            WHERE phase = 'sweep' AND NOT is_sentinel
-        ), changes AS (
-            SELECT p.*, v.knob, v.value, b.value AS baseline
-            FROM pairs p
-            JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) v USING (config_id)
-            LEFT JOIN (SELECT DISTINCT config_id, knob, value FROM knob_values) b
-                ON b.config_id = sentinel_id AND b.knob = v.knob
-            WHERE v.value IS DISTINCT FROM b.value
-        ), configurations AS (
+        WITH configurations AS (
             SELECT dbms, device, workload, config_id, sentinel_id,
                 list({knob: knob, value: value} ORDER BY knob) AS changed
-            FROM changes GROUP BY ALL
+            FROM swept_changes GROUP BY ALL
         ), others AS (
             SELECT c.*, [one FOR one IN changed IF one.knob <> c.knob] AS rest
-            FROM changes c JOIN configurations USING (dbms, device, workload, config_id, sentinel_id)
+            FROM swept_changes c JOIN configurations USING (dbms, device, workload, config_id, sentinel_id)
         )
         SELECT o.* EXCLUDE (rest),
             coalesce(r.config_id, o.sentinel_id) AS reference_id,
@@ -52,8 +76,8 @@ RUN_VIEWS: dict[str, str] = {
             PARTITION BY o.dbms, o.device, o.workload, o.sentinel_id, knob, value ORDER BY len(rest), o.config_id
         ) = 1
     """,
-    # All runs of the one-at-a-time round, of any status; knob, value and baseline are NULL for the sentinel, and for
-    # what is there only to be compared with.
+    # All runs of the one-at-a-time round, of any status; knob, value and baseline are NULL for the sentinel, for pairs,
+    # and for what is there only to be compared with.
     "sweep_runs": """
         WITH sentinels AS (SELECT DISTINCT block_id, config_id AS sentinel_id FROM runs WHERE is_sentinel)
         SELECT r.*, knob, value, baseline, reference_id, beside
@@ -64,6 +88,7 @@ RUN_VIEWS: dict[str, str] = {
                 = (r.dbms, r.device, r.workload, r.config_id, s.sentinel_id)
         WHERE phase = 'sweep' AND (
             is_sentinel OR knob IS NOT NULL OR r.config_id IN (SELECT reference_id FROM single_changes)
+            OR r.config_id IN (SELECT config_id FROM knob_pairs)
         )
     """,
     "watched_runs": """

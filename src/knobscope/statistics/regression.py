@@ -16,6 +16,7 @@ from knobscope.statistics.variances import moderate_variances
 __all__ = [
     "BlockFit",
     "adjust_for_fdr",
+    "contrast_errors",
     "exchange_codes",
     "fit_blocks",
     "t_interval",
@@ -42,6 +43,8 @@ class BlockFit:
     own_degrees: Floats
     levels: Floats  # 1 / runs of each configuration, the part of the leverage that is its own
     shared: Floats  # the rest of the leverage of each estimate: what the nuisance terms add
+    nuisance_means: Floats  # mean of each nuisance column in the runs of each configuration
+    inverse: Floats  # inverse of the nuisance columns' cross products within configurations
 
 
 def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configurations: int) -> BlockFit:
@@ -84,6 +87,8 @@ def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configur
         np.bincount(configuration, of_runs, minlength=configurations).astype(np.float64),
         1 / counts,
         shared,
+        nuisance_means,
+        inverse.astype(np.float64),
     )
 
 
@@ -109,10 +114,31 @@ def unequal_errors(fit: BlockFit) -> tuple[Floats, Floats]:
     of_parts = np.vstack(
         [degrees[1:], np.full(len(fit.estimates), degrees[0]), np.full(len(fit.estimates), fit.degrees)]
     )
+    return _combine_errors(parts, of_parts, fit.degrees)
+
+
+def contrast_errors(fit: BlockFit, weights: Floats) -> tuple[Floats, Floats]:
+    """Return standard errors and degrees of freedom of contrasts of configurations, as `unequal_errors` does.
+
+    `weights` has a row per contrast and a column per configuration, 0 included; each row adds up to 0. The results are
+    of shape (contrasts,), NaN where a configuration of the contrast has no run.
+    """
+    variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
+    used = weights != 0
+    own = np.where(used, weights**2 * np.where(used, variances * fit.levels, 0.0), 0.0)
+    shift = np.where(used, weights, 0.0) @ np.nan_to_num(fit.nuisance_means)
+    shared = fit.noise**2 * np.einsum("ij,jk,ik->i", shift, fit.inverse, shift)
+    parts = np.vstack([own.T, shared])
+    of_parts = np.vstack([np.repeat(degrees[:, None], len(weights), axis=1), np.full(len(weights), fit.degrees)])
+    return _combine_errors(parts, of_parts, fit.degrees)
+
+
+def _combine_errors(parts: Floats, of_parts: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return errors and Welch and Satterthwaite's degrees from variances (parts, estimates) and their degrees."""
     total = parts.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = total**2 / (parts**2 / np.maximum(of_parts, 1e-9)).sum(axis=0)
-    return np.sqrt(total), np.where(total > 0, np.minimum(joint, fit.degrees), fit.degrees)
+    return np.sqrt(total), np.where(total > 0, np.minimum(joint, most), most)
 
 
 def _group_means(columns: Floats, group: Ints, counts: Floats) -> Floats:

@@ -88,7 +88,7 @@ class PairEffectRow(CaseColumns, EstimateColumns, total=False):
     alone: Annotated[Real, "What the first value does beside the defaults, in the same blocks (natural-log ratio)."]
     other_alone: Annotated[Real, "The same of the other value."]
     together: Annotated[Real, "The same of both."]
-    blocks: Annotated[Integer, "Sessions of blocks that hold both values, each alone, and the default configuration."]
+    blocks: Annotated[Integer, "Blocks that hold both values, each alone, and the default configuration."]
 
 
 class BlockRow(CaseColumns, total=False):
