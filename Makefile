@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup study fleet check test test-fleet test-cluster test-kernels verdicts lint $(LINTS) format lock docs site audit clean
+.PHONY: help setup study fleet check test test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -60,6 +60,10 @@ VERDICTS ?= --devices nvme-consumer
 verdicts: setup ## score the rules against causes found by changing a modelled device; VERDICTS='--devices A B' takes others; needs root
 	mkdir -p results/verdicts
 	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --json cases.json
+
+FAULTS ?= --trials 20 --jobs 2
+faults: setup ## kill, fill, damage and cut the power of small studies at random; FAULTS='--trials 200 --jobs 2' for more; needs root
+	$(BIN)/python benchmarks/faults $(FAULTS)
 
 lint: .venv/.installed ## check style, types, layers and rules, side by side
 	@$(MAKE) --no-print-directory -j --output-sync -k $(LINTS)
