@@ -21,7 +21,7 @@ from knobscope.detect.blocks import Groups, judge_blocks
 from knobscope.detect.contrasts import contrast_tiers
 from knobscope.detect.metrics import METRICS
 from knobscope.detect.order import steps_from
-from knobscope.detect.units import Units, make_units
+from knobscope.detect.units import Units, list_blocks, make_units
 from knobscope.specs import Knob, StudySpecs
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.regression import (
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["add_effects", "add_frame", "effects_of_case"]
+__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "effects_of_case"]
 
-_LEAST_DEGREES = 2
-_LEAST_REPLICATES = 2
+LEAST_DEGREES = 2
+LEAST_REPLICATES = 2
 #: Rounding of the fit may carry an effect a little beyond the range of two runs.
 _RANGE_SLACK = 1 + 1e-9
 _CASE = ["dbms", "device", "workload"]
@@ -125,13 +125,12 @@ def _fit_against(
     """Return the effects of configurations 1, 2, ... against one of them, shape (settings - 1,)."""
     setting = exchange_codes(units.setting, reference)
     compared = response[rows & (setting == 0)]
-    seen = np.zeros((settings, int(units.block.max(initial=-1)) + 1), bool)
-    seen[setting[rows], units.block[rows]] = True
+    seen = list_blocks(setting[rows], units.block[rows], settings)
     blocks = (seen[1:] & seen[0]).sum(axis=1)
     replicates = blocks if units.has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
     measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
-    judged = measured & (replicates >= _LEAST_REPLICATES) & (fit.degrees >= _LEAST_DEGREES)
+    judged = measured & (replicates >= LEAST_REPLICATES) & (fit.degrees >= LEAST_DEGREES)
     errors, degrees = unequal_errors(fit)
     errors = np.where(judged, errors, np.nan)
     low, high = t_interval(fit.estimates, errors, np.maximum(degrees, 1))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.detect.blocks import judge_blocks
-from knobscope.detect.effects import add_frame
-from knobscope.detect.units import make_units
+from knobscope.detect.effects import LEAST_DEGREES, LEAST_REPLICATES, add_frame
+from knobscope.detect.units import list_blocks, make_units
 from knobscope.specs import StudySpecs
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.regression import adjust_for_fdr, contrast_errors, fit_blocks, t_interval, t_probability
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["add_pair_effects", "pair_effects_of_case"]
 
 _CASE = ["dbms", "device", "workload"]
-_LEAST_BLOCKS = 2
-_LEAST_DEGREES = 2
 
 
 def add_pair_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
@@ -53,8 +51,7 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
     response = units.responses["throughput_ops"]
     rows = groups.comparable(np.isfinite(response))
     setting, block = units.setting[rows], units.block[rows]
-    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
-    seen[setting, block] = True
+    seen = list_blocks(setting, block, settings)
     parts = np.column_stack(
         [configurations.get_indexer(pairs[name]) + 1 for name in ("config_id", "one_id", "other_id")]
     )
@@ -66,7 +63,7 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
     fit = fit_blocks(response[rows], setting, groups.nuisance(rows), settings)
     together, alone, other_alone = fit.estimates[parts - 1].T
     errors, degrees = contrast_errors(fit, _weights(parts, settings))
-    errors = np.where((blocks >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES), errors, np.nan)
+    errors = np.where((blocks >= LEAST_REPLICATES) & (fit.degrees >= LEAST_DEGREES), errors, np.nan)
     estimates = together - alone - other_alone
     low, high = t_interval(estimates, errors, np.maximum(degrees, 1))
     p_values = t_probability(estimates, errors, np.maximum(degrees, 1))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.detect.metrics import METRICS
-from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.stalls import find_stalls
 from knobscope.tables import NO_BLOCK
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Units", "make_units"]
+__all__ = ["Units", "list_blocks", "make_units"]
 
 _GROUP = ["block_id", "session"]
 
@@ -56,6 +56,13 @@ class Units:
     def has_blocks(self) -> bool:
         """Whether any of them is known to belong to a block: tables of others may tell of none."""
         return not all(block.endswith(f"/{NO_BLOCK}") for block in self.frame["block_id"].unique())
+
+
+def list_blocks(setting: Ints, block: Ints, settings: int) -> Bools:
+    """Return which blocks hold which configuration, shape (settings, blocks), from the codes of measurements."""
+    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
+    seen[setting, block] = True
+    return seen
 
 
 def make_units(runs: "pd.DataFrame", setting: Ints, settings: int) -> Units:

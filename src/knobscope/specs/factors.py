@@ -40,11 +40,9 @@ _SOURCES = {
 _IDEA = "https://github.com/huiyujie/ExtensiveEval"
 
 
-def shapes_data(workload: Workload, setting: str) -> bool:
-    """Whether data has to be loaded anew for another value: of all parameters of a generator that a spec describes."""
-    if setting in _KEYS:
-        return setting == "records"
-    return workload.generator not in BUILT_IN or setting.startswith(_DATA_PARAMETERS)
+def shapes_data(workload: Workload, parameter: str) -> bool:
+    """Whether data is loaded anew for another value of a parameter; of a generator with a spec, for any."""
+    return workload.generator not in BUILT_IN or parameter.startswith(_DATA_PARAMETERS)
 
 
 def split_configuration(
@@ -134,6 +132,10 @@ def spread_factors(
     return study, dbms.model_copy(update={"knobs": {**dbms.knobs, **knobs}})
 
 
+def _is_loaded(workload: Workload, setting: str) -> bool:
+    return setting == "records" if setting in _KEYS else shapes_data(workload, setting)
+
+
 def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload], sources: Mapping[str, str]) -> Knob:
     workload = next(iter(workloads))
     default = _read(workload, setting)
@@ -145,7 +147,7 @@ def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload
         type="enum",
         values=listed,
         default=default,
-        apply="load" if any(shapes_data(one, setting) for one in workloads) else "restart",
+        apply="load" if any(_is_loaded(one, setting) for one in workloads) else "restart",
         mechanism="workload",
         description=f"`{setting}` of the workload.",
         source=workload.source or sources.get(workload.generator, _IDEA),

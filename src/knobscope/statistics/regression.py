@@ -42,7 +42,6 @@ class BlockFit:
     own_squares: Floats  # residual sum of squares of each configuration, 0 included, and its degrees of freedom
     own_degrees: Floats
     levels: Floats  # 1 / runs of each configuration, the part of the leverage that is its own
-    shared: Floats  # the rest of the leverage of each estimate: what the nuisance terms add
     nuisance_means: Floats  # mean of each nuisance column in the runs of each configuration
     inverse: Floats  # inverse of the nuisance columns' cross products within configurations
 
@@ -86,7 +85,6 @@ def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configur
         np.bincount(configuration, squares, minlength=configurations).astype(np.float64),
         np.bincount(configuration, of_runs, minlength=configurations).astype(np.float64),
         1 / counts,
-        shared,
         nuisance_means,
         inverse.astype(np.float64),
     )
@@ -100,45 +98,32 @@ def exchange_codes(configuration: Ints, reference: int) -> Ints:
 def unequal_errors(fit: BlockFit) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of the estimates when configurations differ in noise.
 
-    Each configuration has a variance of its own, moderated by that of the others; degrees of freedom of a difference
-    are Welch and Satterthwaite's. Shapes are (configurations - 1,).
+    Shapes are (configurations - 1,); see `contrast_errors`.
     """
-    variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
-    parts = np.vstack(
-        [
-            variances[1:] * fit.levels[1:],
-            np.full(len(fit.estimates), variances[0] * fit.levels[0]),
-            fit.noise**2 * fit.shared,
-        ]
-    )
-    of_parts = np.vstack(
-        [degrees[1:], np.full(len(fit.estimates), degrees[0]), np.full(len(fit.estimates), fit.degrees)]
-    )
-    return _combine_errors(parts, of_parts, fit.degrees)
+    weights = np.eye(len(fit.estimates) + 1)[1:]
+    weights[:, 0] = -1
+    return contrast_errors(fit, weights)
 
 
 def contrast_errors(fit: BlockFit, weights: Floats) -> tuple[Floats, Floats]:
-    """Return standard errors and degrees of freedom of contrasts of configurations, as `unequal_errors` does.
+    """Return standard errors and degrees of freedom of contrasts of configurations that differ in noise.
+
+    Each configuration has a variance of its own, moderated by that of the others; degrees of freedom are Welch and
+    Satterthwaite's.
 
     `weights` has a row per contrast and a column per configuration, 0 included; each row adds up to 0. The results are
     of shape (contrasts,), NaN where a configuration of the contrast has no run.
     """
     variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
-    used = weights != 0
-    own = np.where(used, weights**2 * np.where(used, variances * fit.levels, 0.0), 0.0)
-    shift = np.where(used, weights, 0.0) @ np.nan_to_num(fit.nuisance_means)
+    own = np.where(weights != 0, weights**2 * variances * fit.levels, 0.0)
+    shift = weights @ np.nan_to_num(fit.nuisance_means)
     shared = fit.noise**2 * np.einsum("ij,jk,ik->i", shift, fit.inverse, shift)
     parts = np.vstack([own.T, shared])
     of_parts = np.vstack([np.repeat(degrees[:, None], len(weights), axis=1), np.full(len(weights), fit.degrees)])
-    return _combine_errors(parts, of_parts, fit.degrees)
-
-
-def _combine_errors(parts: Floats, of_parts: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return errors and Welch and Satterthwaite's degrees from variances (parts, estimates) and their degrees."""
     total = parts.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = total**2 / (parts**2 / np.maximum(of_parts, 1e-9)).sum(axis=0)
-    return np.sqrt(total), np.where(total > 0, np.minimum(joint, most), most)
+    return np.sqrt(total), np.where(total > 0, np.minimum(joint, fit.degrees), fit.degrees)
 
 
 def _group_means(columns: Floats, group: Ints, counts: Floats) -> Floats:

@@ -1,25 +1,20 @@
 """Gradient-boosted trees (LightGBM)."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
-from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+from knobscope.statistics.models.predicting import PredictingModel
 
 __all__ = ["LightGbm"]
 
 
-class LightGbm:
+class LightGbm(PredictingModel):
     """LightGBM with settings for some tens to some thousands of runs; one thread, so that results repeat."""
 
     name = "lightgbm"
-
-    def __init__(self, seed: int = 0) -> None:
-        """`seed` fixes every random choice."""
-        self.seed = seed
-        self._model: Any = None
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Fit to a response per row."""
@@ -42,21 +37,9 @@ class LightGbm:
         self._model.fit(settings.values(), response)
         return self
 
-    def fresh(self) -> Self:
-        """Return a model that has not been fitted, with the same seed."""
-        return type(self)(self.seed)
-
-    def refit(self, settings: Settings, response: Floats) -> Self:
-        """Return a model of the same kind, fitted on other rows."""
-        return self.fresh().fit(settings, response)
-
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
         return np.asarray(self._model.booster_.predict(settings.values()), float)
-
-    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
-        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
-        return explain_by_dependence(self, settings, response)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the loss reduction that splits on each factor brought."""

@@ -6,20 +6,15 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
-from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+from knobscope.statistics.models.predicting import PredictingModel
 
 __all__ = ["ExtraTrees", "RandomForest"]
 
 
-class RandomForest:
+class RandomForest(PredictingModel):
     """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split."""
 
     name = "random_forest"
-
-    def __init__(self, seed: int = 0) -> None:
-        """`seed` fixes every random choice."""
-        self.seed = seed
-        self._model: Any = None
 
     def _make(self) -> Any:
         from sklearn.ensemble import RandomForestRegressor
@@ -31,21 +26,9 @@ class RandomForest:
         self._model = self._make().fit(settings.values(), response)
         return self
 
-    def fresh(self) -> Self:
-        """Return a model that has not been fitted, with the same seed."""
-        return type(self)(self.seed)
-
-    def refit(self, settings: Settings, response: Floats) -> Self:
-        """Return a model of the same kind, fitted on other rows."""
-        return self.fresh().fit(settings, response)
-
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
         return np.asarray(self._model.predict(settings.values()), float)
-
-    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
-        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
-        return explain_by_dependence(self, settings, response)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the variance reduction that splits on each factor brought (mean decrease in impurity)."""

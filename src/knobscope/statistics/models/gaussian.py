@@ -8,7 +8,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
-from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+from knobscope.statistics.models.predicting import PredictingModel, unit_columns
 
 __all__ = ["GaussianProcess"]
 
@@ -20,7 +20,7 @@ _STEPS = 30
 _MOST_FOR_SCALES, _MOST_ROWS = 300, 2000
 
 
-class GaussianProcess:
+class GaussianProcess(PredictingModel):
     """Gaussian process regression with a squared exponential kernel and automatic relevance determination.
 
     Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), sections 2.2 and 5.1. Length scales are
@@ -32,8 +32,7 @@ class GaussianProcess:
 
     def __init__(self, seed: int = 0) -> None:
         """`seed` fixes which rows stand for all, where there are very many."""
-        self.seed = seed
-        self._model: Any = None
+        super().__init__(seed)
         self._mean, self._spread = 0.0, 1.0
 
     def fit(self, settings: Settings, response: Floats) -> Self:
@@ -43,7 +42,7 @@ class GaussianProcess:
 
         self._mean, self._spread = float(np.mean(response)), float(np.std(response)) or 1.0
         order = np.random.default_rng(self.seed).permutation(len(response))[:_MOST_ROWS]
-        columns, scaled = _columns(settings)[order], (response[order] - self._mean) / self._spread
+        columns, scaled = unit_columns(settings)[order], (response[order] - self._mean) / self._spread
         few = slice(None, _MOST_FOR_SCALES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the factor counts for nothing
@@ -52,22 +51,10 @@ class GaussianProcess:
         self._model = GaussianProcessRegressor(found.kernel_, optimizer=None).fit(columns, scaled)
         return self
 
-    def fresh(self) -> Self:
-        """Return a model that has not been fitted, with the same seed."""
-        return type(self)(self.seed)
-
-    def refit(self, settings: Settings, response: Floats) -> Self:
-        """Return a model of the same kind, fitted on other rows."""
-        return self.fresh().fit(settings, response)
-
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
-        predicted = np.asarray(self._model.predict(_columns(settings)), float)
+        predicted = np.asarray(self._model.predict(unit_columns(settings)), float)
         return predicted * self._spread + self._mean
-
-    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
-        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
-        return explain_by_dependence(self, settings, response)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of what the prediction varies by in the terms of each factor; a short length scale alone is no effect.
@@ -80,29 +67,6 @@ class GaussianProcess:
                 shares[factor] += one.explained_share / len(one.term.factors)
         total = sum(shares.values()) or 1.0
         return {factor: share / total for factor, share in shares.items()}
-
-
-def _widths(settings: Settings) -> list[int]:
-    """Return how many columns each factor has: one where levels are numbers or two, else one per level."""
-    return [
-        1 if settings.numbers(factor) is not None or len(levels) <= 2 else len(levels)
-        for factor, levels in zip(settings.factors, settings.levels, strict=True)
-    ]
-
-
-def _columns(settings: Settings) -> Floats:
-    """Return a row per run with columns from 0 to 1: ranks of numbers, and an indicator per level of words.
-
-    Ranks, since knobs are set by orders of magnitude.
-    """
-    parts = []
-    for column, width in enumerate(_widths(settings)):
-        codes = settings.codes[:, column]
-        if width == 1:
-            parts.append((codes / max(len(settings.levels[column]) - 1, 1))[:, None])
-        else:
-            parts.append((codes[:, None] == np.arange(width)).astype(float))
-    return np.hstack(parts) if parts else np.zeros((len(settings), 0))
 
 
 def _make_kernel(columns: int) -> Any:

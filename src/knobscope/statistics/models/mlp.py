@@ -1,18 +1,18 @@
 """A small neural network (scikit-learn's multi-layer perceptron)."""
 
 import warnings
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
-from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
+from knobscope.statistics.models.predicting import PredictingModel, unit_columns
 
 __all__ = ["Mlp"]
 
 
-class Mlp:
+class Mlp(PredictingModel):
     """The net of Hui et al. (SIGMOD 2024): hidden layers of 10, 10 and 5 units, L-BFGS, standardised inputs.
 
     Beyond it, words are one-hot, numbers count as ranks, and the response is standardised, or L-BFGS stops at once.
@@ -22,8 +22,7 @@ class Mlp:
 
     def __init__(self, seed: int = 0) -> None:
         """`seed` fixes the initial weights."""
-        self.seed = seed
-        self._model: Any = None
+        super().__init__(seed)
         self._centre = self._scale = np.zeros(0)
         self._mean, self._spread = 0.0, 1.0
 
@@ -32,7 +31,7 @@ class Mlp:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
 
-        inputs = _inputs(settings)
+        inputs = unit_columns(settings)
         self._centre, self._scale = inputs.mean(axis=0), np.where(inputs.std(axis=0) > 0, inputs.std(axis=0), 1.0)
         self._mean, self._spread = float(response.mean()), float(response.std()) or 1.0
         self._model = MLPRegressor(
@@ -47,22 +46,10 @@ class Mlp:
             self._model.fit((inputs - self._centre) / self._scale, (response - self._mean) / self._spread)
         return self
 
-    def fresh(self) -> Self:
-        """Return a model that has not been fitted, with the same seed."""
-        return type(self)(self.seed)
-
-    def refit(self, settings: Settings, response: Floats) -> Self:
-        """Return a model of the same kind, fitted on other rows."""
-        return self.fresh().fit(settings, response)
-
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
-        inputs = (_inputs(settings) - self._centre) / self._scale
+        inputs = (unit_columns(settings) - self._centre) / self._scale
         return np.asarray(self._model.predict(inputs) * self._spread + self._mean, float)
-
-    def explain(self, settings: Settings, response: Floats) -> list[ExplainedTerm]:
-        """Return the share of the variance of the response that each factor, and each pair of strong ones, explains."""
-        return explain_by_dependence(self, settings, response)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the error that shuffling each factor causes on the given rows: a net has no splits to count."""
@@ -75,12 +62,3 @@ class Mlp:
             losses.append(float(np.mean((self.predict(shuffled) - plain) ** 2)))
         total = sum(losses) or 1.0
         return {factor: loss / total for factor, loss in zip(settings.factors, losses, strict=True)}
-
-
-def _inputs(settings: Settings) -> Floats:
-    """Words one-hot; numbers as their rank among the levels, which no range of values can blow up."""
-    blocks = []
-    for column, factor in enumerate(settings.factors):
-        codes, count = settings.codes[:, column], len(settings.levels[column])
-        blocks.append(codes[:, None].astype(float) if settings.numbers(factor) else np.eye(count)[codes])
-    return np.hstack(blocks)
