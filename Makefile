@@ -12,7 +12,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 # Stages start a third faster when Python may keep what it compiled, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE :=
-# Two tests at a time; what computes in threads of its own takes one each.
+# What computes in threads of its own takes one each: tests run side by side.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 CLIENTS := clients/target/.built
 DEVMODEL := devmodel/build/devmodel
@@ -44,7 +44,7 @@ check: lint ## check style and types, run the quick tests that need no server, d
 test: setup lint ## check style and types, run all tests
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 	$(MAKE) -C devmodel test
-	$(PYTEST) -n 2
+	$(PYTEST) -n 3
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet
@@ -61,8 +61,8 @@ verdicts: setup ## score the rules against causes found by changing a modelled d
 	mkdir -p results/verdicts
 	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --json cases.json
 
-FAULTS ?= --trials 20 --jobs 2
-faults: setup ## kill, fill, damage and cut the power of small studies at random; FAULTS='--trials 200 --jobs 2' for more; needs root
+FAULTS ?= --trials 200 --jobs 2
+faults: setup ## kill, fill, damage and cut the power of 200 small studies at random; FAULTS='--trials 20' for fewer; needs root
 	$(BIN)/python benchmarks/faults $(FAULTS)
 
 lint: .venv/.installed ## check style, types, layers and rules, side by side

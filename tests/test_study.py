@@ -1,11 +1,5 @@
-"""A whole study through Snakemake, on a real disk: undisturbed, killed again and again, and asked for more."""
+"""A whole study through Snakemake, on a real disk: undisturbed, and asked for more."""
 
-import json
-import os
-import random
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import duckdb
@@ -21,18 +15,6 @@ pytestmark = [pytest.mark.real, pytest.mark.long(minutes=4)]
 
 def run_ids(folder: Path) -> set[str]:
     return {row[0] for row in studies.query(folder, "small", "SELECT run_id FROM runs")}
-
-
-def marked_processes(mark: str) -> set[str]:
-    """Commands of processes that inherited the mark from the pipeline, however they were orphaned since."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_text(errors="replace"):
-                found.add((path.parent / "cmdline").read_text().replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):  # gone, or none of ours
-            continue
-    return found
 
 
 def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: Path) -> None:
@@ -90,36 +72,6 @@ def test_runs_that_are_exported_come_back_when_they_are_imported(
 def read(database: Path, query: str) -> list[tuple[object, ...]]:
     with duckdb.connect(str(database), read_only=True) as connection:
         return connection.execute(query).fetchall()
-
-
-def test_kill_9_at_random_moments_changes_nothing(finished_small: Path, device_profile: Path, tmp_path: Path) -> None:
-    folder = studies.make_folder(tmp_path / "killed")
-    studies.write_study(folder, "small", studies.SMALL)
-    studies.place_profile(folder, device_profile, "small")
-    mark = f"KNOBSCOPE_TEST={tmp_path}"
-    rng = random.Random(20261121)
-    for _ in range(3):
-        pipeline = subprocess.Popen(
-            studies.command(folder, "small"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "KNOBSCOPE_TEST": str(tmp_path)},
-        )
-        time.sleep(rng.uniform(3, 9))  # all of them together are shorter than the study
-        assert marked_processes(mark) != set()
-        os.kill(pipeline.pid, signal.SIGKILL)
-        pipeline.wait()
-        deadline = time.monotonic() + 10
-        while marked_processes(mark) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert marked_processes(mark) == set()
-    studies.call(folder, "small")
-    assert run_ids(folder) == run_ids(finished_small)
-    results = folder / "results/small"
-    assert list(results.rglob("*.part*")) == []
-    for path in (results / "store").glob("*.json"):
-        assert json.loads(path.read_text())["run"]["run_id"] == path.stem
 
 
 def test_a_round_more_adds_only_what_is_missing(small_study: Path) -> None:

@@ -2,9 +2,10 @@
 
 Run `python benchmarks/faults --trials 200 --seed 1` as root. Every trial has a file system, temporary directory, shared
 memory, and control groups of its own, so that nothing it does reaches the machine, and whatever stays can be seen. One
-call of a study is disturbed at a random moment; then the study is called again. The trial fails unless
+call of a study is disturbed at a random moment; then the study is called again. With `--faults 10` ten faults come one
+after the other, into calls that each go on with what the one before left. The trial fails unless
 
-- this next call finishes, and the disturbed one ended within its limit of time;
+- the last call, which nothing disturbs, finishes, and the disturbed ones ended within their limit of time;
 - every run that was stored before the fault still is, unchanged, and was measured once;
 - runs and tables are those of an undisturbed study, as far as they are no measured figures;
 - no run has failed: what came from outside is no configuration's fault;
@@ -28,6 +29,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,25 @@ Outcome = dict[str, Any]
 Options = argparse.Namespace
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A study with the faults that hit its calls, one each: their kinds and seeds. Without any it is a reference."""
+
+    number: int | str
+    study: str
+    faults: tuple[tuple[str, int], ...]
+
+    @property
+    def key(self) -> tuple[int | str, str]:
+        """What its outcome is found by."""
+        return self.number, self.study
+
+    @property
+    def reference(self) -> str:
+        """The undisturbed study that it must come to."""
+        return next((result for kind, _ in self.faults if (result := KINDS[kind].result)), self.study)
+
+
 def main() -> int:
     """Carry out what is missing, print, and return the exit code."""
     options = _parse()
@@ -52,24 +74,24 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     outcomes = _read(options.out)
-    trials = list(enumerate(_draw(options.trials, options.seed, options.kinds, options.studies), start=1))
-    references = list(dict.fromkeys(KINDS[kind].result or study for _, (study, kind, _) in trials))
-    _carry_out_all(outcomes, [(UNDISTURBED, study, UNDISTURBED, 0) for study in references], options)
+    trials = _draw(options)
+    references = list(dict.fromkeys(trial.reference for trial in trials))
+    _carry_out_all(outcomes, [Trial(UNDISTURBED, study, ()) for study in references], options)
     for study in references:
         if outcomes[UNDISTURBED, study]["violations"]:
             print(f"the undisturbed study of {study} does not do what it should", file=sys.stderr)
             return 1
-    _carry_out_all(outcomes, [(number, *trial) for number, trial in trials], options)
-    done = [outcomes[number, study] for number, (study, _, _) in trials]
+    _carry_out_all(outcomes, trials, options)
+    done = [outcomes[trial.key] for trial in trials]
     print(_tabulate(done))
     return int(any(one["violations"] for one in done))
 
 
-def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[tuple[Any, str, str, int]], options: Options) -> None:
-    """Carry out those trials (number, study, kind, seed) that have no outcome, some of them at a time."""
-    missing = [trial for trial in trials if trial[:2] not in outcomes]
+def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[Trial], options: Options) -> None:
+    """Carry out those trials that have no outcome, some of them at a time."""
+    missing = [trial for trial in trials if trial.key not in outcomes]
     with ThreadPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(_carry_out, outcomes, trial[:2], *trial[1:], options) for trial in missing]
+        running = [pool.submit(_carry_out, outcomes, trial, options) for trial in missing]
         try:
             for one in as_completed(running):
                 one.result()
@@ -81,32 +103,40 @@ def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[tuple[Any, str, st
             raise
 
 
-def _draw(trials: int, seed: int, kinds: list[str], studies: list[str]) -> list[tuple[str, str, int]]:
-    """Return study, kind and seed of each trial: kinds in turn, in random order, so that a short form has many."""
-    chance = random.Random(seed)  # noqa: S311 - trials, no secret
-    possible = [(study, kind) for kind in kinds for study in studies if KINDS[kind].fits(study)]
-    drawn: list[tuple[str, str, int]] = []
-    while len(drawn) < trials:
+def _draw(options: Options) -> list[Trial]:
+    """Return the trials. The kinds of first faults come in turn, in random order, so that a short form has many.
+
+    Further faults of a trial are of other kinds that its study can meet, those first that came least often so far.
+    """
+    chance = random.Random(options.seed)  # noqa: S311 - trials, no secret
+    possible = [(study, kind) for kind in options.kinds for study in options.studies if KINDS[kind].fits(study)]
+    first: list[tuple[str, str, int]] = []
+    while len(first) < options.trials:
         order = list(dict.fromkeys(kind for _, kind in possible))
         chance.shuffle(order)
         for kind in order:
             study = chance.choice([study for study, of in possible if of == kind])
-            drawn.append((study, kind, chance.getrandbits(32)))
-    return drawn[:trials]
+            first.append((study, kind, chance.getrandbits(32)))
+    trials = []
+    drawn: Counter[str] = Counter()
+    for number, (study, kind, seed) in enumerate(first[: options.trials], start=1):
+        others = [other for of, other in possible if of == study and other != kind]
+        chance.shuffle(others)
+        others.sort(key=lambda other: drawn[other])
+        faults = ((kind, seed), *((other, chance.getrandbits(32)) for other in others[: options.faults - 1]))
+        drawn.update(kind for kind, _ in faults)
+        trials.append(Trial(number, study, faults))
+    return trials
 
 
-def _carry_out(
-    outcomes: dict[Any, Outcome],
-    key: tuple[Any, str],
-    study: str,
-    kind: str,
-    seed: int,
-    options: Options,
-) -> None:
+def _carry_out(outcomes: dict[Any, Outcome], trial: Trial, options: Options) -> None:
     """Carry out one trial in namespaces of its own, in a program of its own; note and print its outcome."""
-    order: dict[str, Any] = {"study": study, "kind": kind, "seed": seed, "logs": str(_logs(options, key))}
-    if kind != UNDISTURBED:
-        order["reference"] = outcomes[UNDISTURBED, KINDS[kind].result or study]["found"]
+    order: dict[str, Any] = {"study": trial.study, "faults": trial.faults, "logs": str(_logs(options, trial))}
+    if options.profile:
+        order["profile"] = options.profile.read_text(encoding="utf-8")
+    if trial.faults:
+        order["reference"] = outcomes[UNDISTURBED, trial.reference]["found"]
+        order["profile"] = order["reference"]["profile"]
     begin = time.monotonic()
     command = ["unshare", "--mount", "--ipc", "--net", "--propagation", "private", sys.executable]
     with tempfile.TemporaryDirectory(prefix="knobscope-faults-", dir="/var/tmp") as folder:
@@ -115,16 +145,18 @@ def _carry_out(
         code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
     if _ENDED.is_set():
         return
-    outcome: Outcome = {"told": kind, "first_exit": None, "violations": [f"the trial itself failed:\n{complained}"]}
+    outcome: Outcome = {"told": [], "exits": [], "violations": [f"the trial itself failed:\n{complained}"]}
     if code == 0:
         outcome = json.loads(said)
-    outcome |= {"trial": key[0], "study": study, "kind": kind, "seed": seed}
+    outcome |= {"trial": trial.number, "study": trial.study, "faults": trial.faults}
     outcome["seconds"] = round(time.monotonic() - begin, 1)
-    outcomes[key] = outcome
+    outcomes[trial.key] = outcome
     with options.out.open("a", encoding="utf-8") as file:
         file.write(f"{json.dumps(outcome)}\n")
     words = "; ".join(outcome["violations"]) or "held"
-    print(f"{key[0]}: {study}, {outcome['told']}: {words} ({outcome['seconds']:.0f} s)", flush=True)
+    print(
+        f"{trial.number}: {trial.study}, {'; '.join(outcome['told'])}: {words} ({outcome['seconds']:.0f} s)", flush=True
+    )
 
 
 def _run(command: list[str], order: str) -> tuple[int, str, str]:
@@ -142,9 +174,9 @@ def _run(command: list[str], order: str) -> tuple[int, str, str]:
     return process.returncode, said, complained
 
 
-def _logs(options: Options, key: tuple[Any, str]) -> Path:
+def _logs(options: Options, trial: Trial) -> Path:
     """Return where a trial that fails leaves what the calls said."""
-    return Path(f"{options.out.resolve()}.logs", f"{key[0]}-{key[1]}")
+    return Path(f"{options.out.resolve()}.logs", f"{trial.number}-{trial.study}")
 
 
 def _read(file: Path) -> dict[Any, Outcome]:
@@ -155,23 +187,29 @@ def _read(file: Path) -> dict[Any, Outcome]:
 
 
 def _tabulate(outcomes: list[Outcome]) -> str:
-    """Return a Markdown table: by kind, how many trials there were, held, and ended well by themselves."""
-    rows = ["| fault | trials | held | the disturbed call finished, too |", "|---|---|---|---|"]
-    kinds = Counter(one["kind"] for one in outcomes)
-    for kind in [*sorted(kinds), "all"]:
-        of_kind = [one for one in outcomes if kind in (one["kind"], "all")]
-        held = sum(not one["violations"] for one in of_kind)
-        rows.append(f"| {kind} | {len(of_kind)} | {held} | {sum(one['first_exit'] == 0 for one in of_kind)} |")
+    """Return a Markdown table: by kind, how many faults there were, in trials that held, and in calls that finished."""
+    rows = ["| fault | number | in trials that held | the disturbed call finished, too |", "|---|---|---|---|"]
+    faults = [
+        (kind, not one["violations"], code)
+        for one in outcomes
+        for (kind, _), code in zip_longest(one["faults"], one["exits"])
+    ]
+    for kind in [*sorted({kind for kind, *_ in faults}), "all"]:
+        of_kind = [fault for fault in faults if kind in (fault[0], "all")]
+        held, finished = sum(fault[1] for fault in of_kind), sum(fault[2] == 0 for fault in of_kind)
+        rows.append(f"| {kind} | {len(of_kind)} | {held} | {finished} |")
     return "\n".join(rows)
 
 
 def _parse() -> Options:
     parser = argparse.ArgumentParser(prog="benchmarks/faults", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--faults", type=int, default=1, help="faults of a trial, one call after the other")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--studies", nargs="+", choices=sorted(STUDIES), default=list(STUDIES), metavar="STUDY")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
+    parser.add_argument("--profile", type=Path, help="profile of the shipped device, which is characterised else")
     parser.add_argument("--out", type=Path, default=Path("results/faults.jsonl"), help="JSON lines, one per trial")
     return parser.parse_args()
 

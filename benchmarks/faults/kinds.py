@@ -48,11 +48,12 @@ Injection = Callable[[Scene], AbstractContextManager[str]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault; `needs_server`: only for DBMSs that have one."""
+    """A kind of fault; `needs_server`: only for DBMSs that have one; `is_survived`: the call should go on."""
 
     inject: Injection
     needs_server: bool = False
     needs_clock: bool = False
+    is_survived: bool = False
     only: tuple[str, ...] = ()  # studies that it can happen to, if not to all
     result: str | None = None  # study whose result is to be expected, if another
 
@@ -249,11 +250,11 @@ while True:
 KINDS = {
     "kill snakemake": Kind(_kill_pipeline),
     "kill stage": Kind(_kill(r"\S*python\S* \S*bin/knobscope ")),
-    "kill keeper": Kind(_kill(r"\S*python\S* (-\S+ )*\S*keeper\.py ")),
-    "kill client": Kind(_kill(r"\S*java ")),
-    "kill monitor": Kind(_kill(r"\S*python\S* (-\S+ )*\S*monitor\.py ")),
+    "kill keeper": Kind(_kill(r"\S*python\S* (-\S+ )*\S*keeper\.py "), is_survived=True),
+    "kill client": Kind(_kill(r"\S*java "), is_survived=True),
+    "kill monitor": Kind(_kill(r"\S*python\S* (-\S+ )*\S*monitor\.py "), is_survived=True),
     "kill shell": Kind(_kill(r"\S*(bash|tee) ")),
-    "kill server": Kind(_kill(r"\S*(redis-server|postgres)\b"), needs_server=True),
+    "kill server": Kind(_kill(r"\S*(redis-server|postgres)\b"), needs_server=True, is_survived=True),
     "power cut": Kind(_cut_power),
     "disk full": Kind(_fill_disk),
     "I/O errors": Kind(_fail_io),

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-__all__ = ["Found", "find_violations", "read_found", "read_store"]
+__all__ = ["Found", "find_lost", "find_violations", "read_found", "read_store"]
 
 #: Tables and what of them is the same each time.
 _QUERIES = {
@@ -43,18 +43,21 @@ def read_found(results: Path) -> Found:
     return {"tables": tables, "duration_s": round(duration, 1)}
 
 
-def find_violations(results: Path, stored: dict[str, str], reference: Found, told: str) -> list[str]:
-    """Return in words what differs from the undisturbed study, or was lost of what was stored before."""
+def find_lost(results: Path, stored: dict[str, str], told: str) -> list[str]:
+    """Return in words which of the runs stored before a fault are not stored any more as they were."""
     now = read_store(results)
-    violations = [
+    return [
         f"stored run {name} is {'another' if name in now else 'lost'}"
         for name, content in stored.items()
         if now.get(name) != content and name not in told  # a damaged run has to be measured again
     ]
+
+
+def find_violations(results: Path, reference: Found) -> list[str]:
+    """Return in words what differs from the undisturbed study."""
     if not (results / "report.html").exists():
-        return [*violations, "there is no report"]
-    if violation := _find_doubled(results, now):
-        violations.append(violation)
+        return ["there is no report"]
+    violations = _find_doubled(results)
     try:
         found = read_found(results)["tables"]
     except duckdb.Error as error:
@@ -66,16 +69,16 @@ def find_violations(results: Path, stored: dict[str, str], reference: Found, tol
     return violations
 
 
-def _find_doubled(results: Path, now: dict[str, str]) -> str | None:
-    """Say which run the tables hold with another beginning than the store does."""
+def _find_doubled(results: Path) -> list[str]:
+    """Say which runs the tables hold with another beginning than the store does."""
     begins = {}
-    for name in now:
-        run = json.loads((results / "store" / name).read_text(encoding="utf-8"))["run"]
+    for path in (results / "store").glob("*.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))["run"]
         begins[run["run_id"]] = run["started_at"]
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         rows = connection.execute("SELECT run_id, strftime(started_at, '%Y-%m-%dT%H:%M:%S.%f') FROM runs").fetchall()
     other = [run for run, begin in rows if run in begins and begins[run][:23] != begin[:23]]
-    return f"runs {', '.join(other)} were measured twice" if other else None
+    return [f"runs {', '.join(other)} were measured twice"] if other else []
 
 
 def _show(row: tuple[Any, ...]) -> str:

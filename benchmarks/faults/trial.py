@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clock import Clock
 from kinds import KINDS, Kind, Scene, install_other
-from outcome import Found, find_violations, read_found, read_store
+from outcome import Found, find_lost, find_violations, read_found, read_store
 from studies import STUDIES, Study, start_call
 from world import World, open_world
 
@@ -29,12 +30,12 @@ def main() -> int:
     order = json.load(sys.stdin)
     study = STUDIES[order["study"]]
     reference: Found | None = order.get("reference")
-    with open_world(Path(order["folder"]), study, reference["profile"] if reference else None) as world:
+    with open_world(Path(order["folder"]), study, order.get("profile")) as world:
         if reference is None:
             outcome = _run_undisturbed(world, study, is_upgraded=order["study"].endswith("-upgraded"))
         else:
-            chance = random.Random(order["seed"])  # noqa: S311 - moments and files, no secret
-            outcome = _run_disturbed(world, study, KINDS[order["kind"]], chance, reference)
+            faults = [(KINDS[kind], random.Random(seed)) for kind, seed in order["faults"]]  # noqa: S311 - no secret
+            outcome = _run_disturbed(world, study, faults, reference)
         if outcome["violations"]:
             _keep_logs(world, Path(order["logs"]))
     json.dump(outcome, sys.stdout)
@@ -47,7 +48,7 @@ def _run_undisturbed(world: World, study: Study, *, is_upgraded: bool) -> dict[s
     if is_upgraded:
         install_other(world, environment)
     code = _call(world, study, "only", environment)
-    outcome: dict[str, Any] = {"told": "nothing", "first_exit": code}
+    outcome: dict[str, Any] = {"told": ["nothing"], "exits": [code]}
     if code != 0:
         return outcome | {"violations": [f"the call ends with {code}"]}
     profile = (world.results / "devices" / f"{study.device}.json").read_text(encoding="utf-8")
@@ -56,26 +57,73 @@ def _run_undisturbed(world: World, study: Study, *, is_upgraded: bool) -> dict[s
     return outcome | {"violations": failed + _list_left(world, study), "found": found}
 
 
-def _run_disturbed(world: World, study: Study, kind: Kind, chance: random.Random, reference: Found) -> dict[str, Any]:
-    clock = Clock(world.folder) if kind.needs_clock else None
+def _run_disturbed(
+    world: World, study: Study, faults: list[tuple[Kind, random.Random]], reference: Found
+) -> dict[str, Any]:
+    """Let the faults hit calls of the study, each of which goes on where the last one ended; then call it once more."""
+    # A single fault hits anywhere; of several each hits early, so that there is work left for the ones after it.
+    latest = reference["duration_s"] * (0.9 if len(faults) == 1 else 0.3)
+    clock = Clock(world.folder) if any(kind.needs_clock for kind, _ in faults) else None
     environment: dict[str, str] = {}
-    with (world.folder / "first.log").open("w", encoding="utf-8") as output:
-        call = start_call(study, world.project, world.temporary, output, clock.environment if clock else {})
-        moment = chance.uniform(0.05, 0.9) * reference["duration_s"]
-        _wait(call, moment)
-        stored = read_store(world.results)
-        time.sleep(_SETTLING_S)
-        with kind.inject(Scene(world, study, call, chance, clock, environment)) as told:
-            violations = [] if _wait(call, _CALL_LIMIT_S) else ["the disturbed call does not end"]
-            if violations:
+    hits: list[_Hit] = []
+    call: subprocess.Popen[str] | None = None
+    for kind, chance in faults:
+        moment = chance.uniform(0.05 / 0.9 * latest, latest)
+        if call is None or _wait(call, moment):  # none, or none any more
+            call = _start_disturbed(world, study, {**environment, **(clock.environment if clock else {})}, bool(hits))
+            _wait(call, moment)
+        is_last = len(hits) == len(faults) - 1
+        hits.append(_hit(Scene(world, study, call, chance, clock, environment), kind, moment, is_last))
+        call = call if call.poll() is None else None
+    code = _call(world, study, "next", environment)
+    violations = [violation for hit in hits for violation in hit.violations]
+    violations += [] if code == 0 else [f"the next call ends with {code}"]
+    violations += find_lost(world.results, hits[-1].stored, hits[-1].told)
+    violations += find_violations(world.results, reference)
+    violations += _list_left(world, study)
+    return {
+        "told": [hit.told for hit in hits],
+        "moments_s": [round(hit.moment, 2) for hit in hits],
+        "exits": [hit.exit_code for hit in hits],
+        "violations": violations,
+    }
+
+
+def _start_disturbed(
+    world: World, study: Study, environment: dict[str, str], is_further: bool
+) -> subprocess.Popen[str]:
+    """Start a call that is to be disturbed; where calls before it have finished the study, that begins anew."""
+    if is_further and world.is_finished():
+        world.begin_anew()
+    with (world.folder / "first.log").open("a", encoding="utf-8") as output:
+        return start_call(study, world.project, world.temporary, output, environment)
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """A fault: what happened, when (seconds), how its call ended (None: not yet), and what had been stored before."""
+
+    told: str
+    moment: float
+    exit_code: int | None
+    stored: dict[str, str]
+    violations: list[str]
+
+
+def _hit(scene: Scene, kind: Kind, moment: float, is_last: bool) -> _Hit:
+    """Inject a fault, and wait until the call and all its processes have ended, unless it can meet the next fault."""
+    world, call = scene.world, scene.call
+    stored = read_store(world.results)
+    time.sleep(_SETTLING_S)
+    violations = []
+    with kind.inject(scene) as told:
+        if is_last or not kind.is_survived:
+            if not _wait(call, _CALL_LIMIT_S):
+                violations.append("the disturbed call does not end")
                 world.kill_all()
             violations += [f"process {pid} outlives its call: {line}" for pid, line in world.await_silence().items()]
             world.kill_all()
-    code = _call(world, study, "next", environment)
-    violations += [] if code == 0 else [f"the next call ends with {code}"]
-    violations += find_violations(world.results, stored, reference, told)
-    violations += _list_left(world, study)
-    return {"told": told, "moment_s": round(moment, 2), "first_exit": call.returncode, "violations": violations}
+    return _Hit(told, moment, call.poll(), stored, violations + find_lost(world.results, stored, told))
 
 
 def _list_left(world: World, study: Study) -> list[str]:

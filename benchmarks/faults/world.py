@@ -157,6 +157,16 @@ class World:
             time.sleep(0.05)
         return left
 
+    def is_finished(self) -> bool:
+        """Whether the study has its report."""
+        return (self.results / "report.html").exists()
+
+    def begin_anew(self) -> None:
+        """Forget all results of the study but the profiles of its devices."""
+        for path in self.results.iterdir():
+            if path.name != "devices":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
     def list_left(self) -> list[str]:
         """Return what a finished study should not have left, in words."""
         left = [f"process {pid} ({command})" for pid, command in self.await_silence().items()]
