@@ -6,8 +6,8 @@
 For each device: 4 KiB random reads and writes at depths 1, 8 and 32 (writes in the sustained state), sequential 128 KiB
 at depth 4, and the latency of an fdatasync after a write of 4 KiB. Targets are those of the model in closed form, for a
 disk those of the model in simulated time. A target above what this machine can emulate is listed and not counted: above
-the rate, at that depth, of a model that takes no time. All is measured in three rounds, and the median counts: a
-machine that is shared stands still now and then. Needs root and fio.
+the rate, at that depth, of a model that takes no time, less the headroom that one needs which takes time. All is
+measured in three rounds, and the median counts: a shared machine stands still now and then. Needs root and fio.
 
 `--transport` compares a model that takes no time with a plain loop device over memory, in turns:
 what the way to a modelled device costs, and where the processor goes at its ceiling.
@@ -32,6 +32,7 @@ from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device
 from knobscope.specs import device_figures as figures
 from knobscope.specs.device_model import DeviceModel, DiskModel
+from knobscope.specs.emulation_limits import HEADROOM
 from knobscope.specs.transport import Transport
 
 SHIPPED = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
@@ -82,7 +83,7 @@ Ceilings = dict[tuple[str, int], float]
 
 
 def measure_ceilings() -> Ceilings:
-    """Return requests a second of a model that takes no time, by pattern and depth."""
+    """Return requests a second of a model that takes no time, less the headroom, by pattern and depth."""
     file = bring_up(INSTANT_DEVICE, Path("/"), os.getpid()) / "file"
     try:
         run_fio(file, "write", 32, "--bs=1m", "--time_based=0")
@@ -91,7 +92,7 @@ def measure_ceilings() -> Ceilings:
             rates[pattern, depth].append(run_fio(file, pattern, depth)[pattern.removeprefix("rand")]["iops"])
     finally:
         take_down(INSTANT_DEVICE, Path("/"))
-    return {place: statistics.median(found) for place, found in rates.items()}
+    return {place: statistics.median(found) / HEADROOM for place, found in rates.items()}
 
 
 def axes_of(model: DeviceModel, way: Transport, ceilings: Ceilings) -> Iterator[Axis]:
@@ -107,8 +108,8 @@ def axes_of(model: DeviceModel, way: Transport, ceilings: Ceilings) -> Iterator[
         ceiling = min(ceilings["randwrite", depth], depth * 1e6 / costs.write_us)
         yield Axis(f"random write, depth {depth}", target, ceiling, "randwrite", depth, "4k", 0, 8 if disk else 3)
     read, write = figures.sequential_read_rate(model) / 1e6, figures.sequential_write_rate(model) / 1e6
-    yield Axis("sequential read, MB/s", read, way.read_rate / 1e6, "read", 4, "128k", 0.3, 1.5)
-    yield Axis("sequential write, MB/s", write, way.write_rate / 1e6, "write", 4, "128k", 0, 2)
+    yield Axis("sequential read, MB/s", read, way.read_rate / HEADROOM / 1e6, "read", 4, "128k", 0.3, 1.5)
+    yield Axis("sequential write, MB/s", write, way.write_rate / HEADROOM / 1e6, "write", 4, "128k", 0, 2)
 
 
 def measure(device: Device, way: Transport, ceilings: Ceilings) -> list[Point]:

@@ -2,7 +2,7 @@
  * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
  *
  *   devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] [--page-work NS,NS,NS]
- *            [--queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]
+ *            [--queue OTHERS=WAITED,...] [--page-queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
  * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
@@ -276,9 +276,9 @@ static void read_spin(const char *text) {
 }
 
 static void parse(int count, char **arguments, struct parameters *p) {
-    static const struct option OPTIONS[] = {
-        {"early", 1, 0, 'w'}, {"page", 1, 0, 'w'}, {"work", 1, 0, 'w'}, {"page-work", 1, 0, 'w'},
-        {"queue", 1, 0, 'w'}, {"spin", 1, 0, 's'}, {0, 0, 0, 0}};
+    static const struct option OPTIONS[] = {{"early", 1, 0, 'w'},     {"page", 1, 0, 'w'},  {"work", 1, 0, 'w'},
+                                            {"page-work", 1, 0, 'w'}, {"queue", 1, 0, 'w'}, {"page-queue", 1, 0, 'w'},
+                                            {"spin", 1, 0, 's'},      {0, 0, 0, 0}};
     for (int option, which; (option = getopt_long(count, arguments, "", OPTIONS, &which)) != -1;) {
         const char *wrong = NULL;
         if (option == 'w')
@@ -292,7 +292,8 @@ static void parse(int count, char **arguments, struct parameters *p) {
     }
     if (count - optind < 2)
         fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] "
-                      "[--page-work NS,NS,NS] [--queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]");
+                      "[--page-work NS,NS,NS] [--queue OTHERS=WAITED,...] [--page-queue OTHERS=WAITED,...] "
+                      "[--spin NS] [KEY=VALUE...]");
     parameters_init(p);
     for (int i = optind + 2; i < count; i++) {
         const char *wrong = parameters_set(p, arguments[i]);

@@ -305,7 +305,8 @@ static double last_cost(struct way w, double per_second, double under_way, uint3
     return (double)cost;
 }
 
-/* 10 us of work a page, 30 us alone; with one other under way it waits for half of one, with nine others for five. */
+/* 10 us of work for the first page and 1 for each further one, 30 us alone; with one other under way a request waits
+ * for half of one, with nine others for five, and for the further pages of two. */
 static void test_way_costs_more_with_others_under_way(void) {
     struct way w = {.last = 1000};
     const char *wrong = way_set(&w, "early", "30000,0,0");
@@ -313,6 +314,7 @@ static void test_way_costs_more_with_others_under_way(void) {
     wrong = wrong ? wrong : way_set(&w, "page", "2000,0,0");
     wrong = wrong ? wrong : way_set(&w, "page-work", "1000,0,0");
     wrong = wrong ? wrong : way_set(&w, "queue", "1=0.5,9=5");
+    wrong = wrong ? wrong : way_set(&w, "page-queue", "9=2");
     if (wrong)
         printf("FAILED %s\n", wrong), failures++;
     check("cost of a request alone", last_cost(w, 20000, 1, 4096), 30000, 0.01);
@@ -320,9 +322,10 @@ static void test_way_costs_more_with_others_under_way(void) {
     check("cost of one of six", last_cost(w, 50000, 6, 4096), 30000 + 27500, 0.01);
     check("cost of one of ten", last_cost(w, 90000, 10, 4096), 80000, 0.01);
     check("cost beyond what is known", last_cost(w, 90000, 100, 4096), 80000, 0.01);
-    check("cost of one of ten large ones", last_cost(w, 20000, 10, 8 * 4096), 30000 + 14000 + 5 * 17000, 0.01);
+    check("cost of one of ten large ones", last_cost(w, 20000, 10, 8 * 4096), 30000 + 14000 + 5 * 10000 + 2 * 7000,
+          0.01);
     if (!way_set(&w, "early", "1,2") || !way_set(&w, "work", "1,2,3,4") || !way_set(&w, "page", "1,x,2") ||
-        !way_set(&w, "queue", "2=1,1=2") || !way_set(&w, "queue", "2"))
+        !way_set(&w, "queue", "2=1,1=2") || !way_set(&w, "queue", "2") || !way_set(&w, "page-queue", "1"))
         printf("FAILED wrong costs of the way were taken\n"), failures++;
 }
 

@@ -31,7 +31,7 @@ static const char *set_operations(double *values, const char *numbers) {
     return NULL;
 }
 
-static const char *set_queue(struct way *w, const char *numbers) {
+static const char *set_waits(struct waits *w, const char *numbers) {
     for (w->loads = 0; *numbers; w->loads++) {
         if (w->loads == MOST_LOADS)
             return "expected fewer loads";
@@ -46,7 +46,9 @@ static const char *set_queue(struct way *w, const char *numbers) {
 
 const char *way_set(struct way *w, const char *name, const char *numbers) {
     if (!strcmp(name, "queue"))
-        return set_queue(w, numbers);
+        return set_waits(&w->queue, numbers);
+    if (!strcmp(name, "page-queue"))
+        return set_waits(&w->page_queue, numbers);
     if (!strcmp(name, "early"))
         return set_operations(w->alone, numbers);
     if (!strcmp(name, "page"))
@@ -57,7 +59,7 @@ const char *way_set(struct way *w, const char *name, const char *numbers) {
 }
 
 /* Straight lines between what was measured, from nothing for a request alone on; beyond the last nothing is known. */
-static double wait_for(const struct way *w, double others) {
+static double wait_for(const struct waits *w, double others) {
     double left = 0, low = 0;
     for (int i = 0; i < w->loads; i++) {
         if (others <= w->others[i])
@@ -78,10 +80,13 @@ uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t lengt
     double pages = length > PAGE ? (double)((length - 1) / PAGE) : 0;
     double fading = exp(-(double)(now - w->last) / MEMORY_NS);
     w->last = now;
-    w->recent_work = w->recent_work * fading + w->work[op] + pages * w->page_work[op];
+    w->recent_work = w->recent_work * fading + w->work[op];
+    w->recent_page_work = w->recent_page_work * fading + pages * w->page_work[op];
     w->recent_requests = w->recent_requests * fading + 1;
-    double waited = wait_for(w, others_under_way(w)) * w->recent_work / w->recent_requests;
-    return (uint64_t)(w->alone[op] + pages * w->page[op] + waited);
+    double others = others_under_way(w);
+    double waited =
+        wait_for(&w->queue, others) * w->recent_work + wait_for(&w->page_queue, others) * w->recent_page_work;
+    return (uint64_t)(w->alone[op] + pages * w->page[op] + waited / w->recent_requests);
 }
 
 void way_answered(struct way *w, uint64_t latency) {

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 from generated_studies import USES, Study, Truth, Use
+
+from knobscope.detect import run_rules
 
 Make = Callable[..., Study]
 LN2 = math.log(2)
@@ -277,6 +280,21 @@ def test_only_the_same_device_is_compared(make_study: Make) -> None:
     study = make_study(dbms=TWO, devices=("hdd", "nvme"), truth={("simdb", "buffer", "32"): SLOW})
     fast = study.judge("cross_check", "intuition")
     assert set(fast.loc[fast["verdict"] == "mismatch", "device"]) == {"hdd", "nvme"}
+
+
+def test_what_an_experiment_withdrew_is_guilty_nowhere(make_study: Make) -> None:
+    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW})
+    specs = replace(study.specs, rules={name: study.specs.rules[name] for name in ("cross_check", "intuition")})
+    with duckdb.connect(str(study.database), read_only=True) as connection:
+        before = run_rules(connection, specs)
+        tested = [{**row, "confirmed": "no"} if row["verdict"] == "mismatch" else row for row in before]
+        after = run_rules(connection, specs, tested)
+    rules = [row["rule"] for row in before]
+    assert [row["rule"] for row in after] == rules
+    of_others = [index for index, rule in enumerate(rules) if rule != "cross_check"]
+    assert [after[index] for index in of_others] == [tested[index] for index in of_others]
+    assert "mismatch" in {row["verdict"] for row in before if row["rule"] == "cross_check"}
+    assert {row["verdict"] for row in after if row["rule"] == "cross_check"} == {"none"}
 
 
 def test_cross_check_comes_last_whatever_its_position(make_study: Make) -> None:

@@ -1,6 +1,7 @@
 """Models fitted to published figures, checked in simulated time: nothing here needs root."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.Mon
     assert "was not measured yet" in describe_limits(device)[0]
     write_transport(Transport(40, 30, 50, 20, 0, 100_000, 90_000, 1e10, 1e10))
     assert describe_limits(device) == [
-        "drive-1: random reads cannot be emulated here above 100,000 IOPS; the device has 200,000 at depth",
+        "drive-1: random reads cannot be emulated here above 87,000 IOPS; the device has 200,000 at depth",
         "drive-1: a write cannot be emulated here below 30 us; the device takes 22 us",
     ]
     write_transport(Transport(10, 10, 10, 5, 0, 1e6, 1e6, 1e10, 1e10))
@@ -104,6 +105,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
     model = FlashModel(kind="flash", channels=1, cache="1MiB", drain="1GB/s", **times)
     assert early_arguments(model) == []  # nothing is known of the way
     way = Transport(40, 30, 50, 20, 30, 1e5, 2e5, 131072 / 72e-6, 131072 / 36e-6, 2, 3, queue=((1, 0.5), (7, 4)))
+    way = replace(way, page_queue=((3, 1.5),))
     write_transport(way)
     assert early_arguments(model) == [
         "--early=55000,60000,50000",
@@ -112,6 +114,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
         "--page-work=2000,1000,0",
         "--spin=20000",
         "--queue=1=0.5000,7=4.0000",
+        "--page-queue=3=1.5000",
     ]
     instant = model.model_copy(update={"read": "0us", "write": "0us"})
     assert early_arguments(instant)[0] == "--early=40000,30000,50000"

@@ -7,13 +7,15 @@
 -- Mismatch: on the same device and workload, none of its knobs here was varied (not tested), or screening varied some and
 --        selected none for the sweep (screened), or some were swept, and none was flagged by a rule that blames the
 --        mechanism elsewhere (not flagged). It says where to look: it is no proof.
--- None: no mechanism was found guilty elsewhere, or it was flagged here as well.
+-- None: no mechanism was found guilty elsewhere, or it was flagged here as well, whether or not an experiment withdrew that.
 -- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
 --        any of its knobs here.
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
--- Cannot see: mechanisms that no spec names (`mechanism: other`); what `confirm`, which comes later, withdraws.
+--        What an experiment withdrew counts as guilty nowhere: the rule is asked again after `confirm` and `explain`.
+-- Cannot see: mechanisms that no spec names (`mechanism: other`).
 WITH judged AS (
-    SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.verdict, f.penalty, k.mechanism
+    SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.penalty, k.mechanism,
+        CASE WHEN f.verdict = 'mismatch' AND f.confirmed = 'no' THEN 'withdrawn' ELSE f.verdict END AS verdict
     FROM earlier_findings f
     JOIN knobs k USING (dbms, knob)
     WHERE k.mechanism <> 'other'
@@ -84,6 +86,7 @@ verdicts AS (
             WHEN swept IS NULL AND screened IS NULL THEN 'not_tested'
             WHEN swept IS NULL THEN 'screened'
             WHEN list_contains(verdicts_here, 'mismatch') THEN 'flagged'
+            WHEN list_contains(verdicts_here, 'withdrawn') THEN 'withdrawn'
             WHEN list_contains(verdicts_here, 'none') THEN 'not_flagged'
             ELSE 'not_judged'
         END AS state

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.confirm.findings import blamed_cause, confirm_findings
-from knobscope.detect import read_findings, whole_database, write_findings
+from knobscope.detect import read_findings, run_rules, whole_database, write_findings
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
@@ -32,6 +32,8 @@ def _run(args: argparse.Namespace) -> int:
     with duckdb.connect(str(args.database), read_only=True) as connection:
         findings = read_findings(connection)
         rows = _join(findings, args.confirmed) if args.confirmed else _test(args, specs, connection, findings)
+        if args.device is None:
+            rows = run_rules(connection, specs, tested=rows)
     if args.device is not None:
         of_device = {index: row for index, row in enumerate(rows) if row["device"] == args.device}
         write_sealed(args.out, {str(index): {key: row[key] for key in _TOLD} for index, row in of_device.items()})
@@ -79,7 +81,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="put the causes of mismatches to the test with fio",
         description="For each mismatch of a rule that blames a factor of the I/O, repeat the I/O pattern of its runs "
         "with fio on the same device and change that factor alone. Write the study's database with what came out. "
-        "Where devices are on several machines, each tests its own (--device), and --confirmed joins their answers.",
+        "Where devices are on several machines, each tests its own (--device), and --confirmed joins their answers. "
+        "Rules that judge what others found are asked again: what was withdrawn counts no more.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")

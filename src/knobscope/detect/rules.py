@@ -8,6 +8,7 @@ files.
 
 import json
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
@@ -42,7 +43,7 @@ _EXCUSES: dict[str | None, str] = {
 _UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
 
 
-def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> list[Row]:
+def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested: Sequence[Row] = ()) -> list[Row]:
     """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
 
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
@@ -50,32 +51,51 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> lis
 
     Where a value was compared beside a change of other knobs, evidence `beside` says which (knob -> value).
 
-    Rules that judge what others found run after those, whatever their order. The connection can reach no files
-    afterwards. Raises UserError for a rule that needs a table that is not there, is no valid query, or returns
-    something else than findings.
+    Rules that judge what others found run after those, whatever their order. `tested`: findings of an earlier call that
+    experiments have tested since; they are returned as they are, but for those of rules that judge what others found,
+    which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
+    that is not there, is no valid query, or returns something else than findings.
     """
     connection.execute("SET enable_external_access = false")
     for name, value in specs.thresholds.items():
         connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
     connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings LIMIT 0")
-    tables = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
-    sentences, besides = Sentences(specs.dbms), _read_besides(connection)
-    findings: dict[str, list[Row]] = {}
-    for rule in sorted(specs.rules.values(), key=lambda rule: rule.about.reads_findings):
-        findings[rule.name] = rows = sorted(_run_rule(connection, rule, tables), key=_order)
+    judge = _Judge(connection, specs)
+    wanted = [rule for rule in specs.rules.values() if rule.about.reads_findings or not tested]
+    names = {rule.name for rule in wanted}
+    findings = [row for row in tested if row["rule"] not in names]
+    insert_rows(connection, "findings", findings, into="earlier_findings")
+    for rule in sorted(wanted, key=lambda rule: rule.about.reads_findings):
+        rows = judge(rule)
+        insert_rows(connection, "findings", rows, into="earlier_findings")
+        findings += rows
+    order = list(dict.fromkeys([*(row["rule"] for row in tested), *specs.rules]))
+    return sorted(findings, key=lambda row: order.index(row["rule"]))
+
+
+class _Judge:
+    """Makes the findings of a rule from what its query returns."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+        self._connection, self._specs = connection, specs
+        rows = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        self._tables = {row[0] for row in rows}
+        self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
+
+    def __call__(self, rule: Rule) -> list[Row]:
+        rows = sorted(_run_rule(self._connection, rule, self._tables), key=_order)
         for row in rows:
-            if (beside := besides.get(tuple(row[name] for name in _SWEPT))) is not None:
+            if (beside := self._besides.get(tuple(row[name] for name in _SWEPT))) is not None:
                 row["evidence"]["beside"] = beside
-            sentence = sentences.say(rule, row)
-            excuse = _EXCUSES.get(_mechanism_of(specs, row))
+            sentence = self._sentences.say(rule, row)
+            excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
             if excuse is not None and row["verdict"] == "mismatch":
                 row.update(verdict="none", penalty=None)
                 sentence = f"{row['knob']} {excuse} {sentence}"
             cause = rule.about.cause.factor if rule.about.cause else None
             row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
             row.update(_UNCONFIRMED)
-        insert_rows(connection, "findings", rows, into="earlier_findings")
-    return [row for name in specs.rules for row in findings[name]]
+        return rows
 
 
 def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], dict[str, str]]:

@@ -39,8 +39,9 @@ def _make_device(latency: str) -> Device:
 
 INSTANT_DEVICE = _make_device("0us")
 _REPEATS = 3
-#: Numbers of reads under way at which waiting for others is measured.
+#: Numbers of reads under way at which waiting for others is measured, of one page and of many.
 _DEPTHS = (2, 4, 8, 16, 32)
+_LARGE_DEPTHS = (1, 2, 4, 8)
 #: Pages of 4 KiB that a sequential request has beyond its first.
 _MORE_PAGES = SEQUENTIAL // 4096 - 1
 #: An engine that waits for each write: libaio would call fdatasync while the write is still under way, and count both.
@@ -91,7 +92,7 @@ def _measure() -> Transport:
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
     write_transport(Transport(0.0, 0.0, 0.0, wake_us, 0.0, *_UNLIMITED))  # so the program knows how long it may sleep
     loads, (read_iops, write_iops) = _measure_rounds(waiting, _measure_loads, _measure_rates)
-    awake, crowded = loads[: len(at_once)], loads[len(at_once) :]
+    awake, crowded, large = loads[:3], loads[3 : -len(_LARGE_DEPTHS)], loads[-len(_LARGE_DEPTHS) :]
     slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))
     read_us, write_us, flush_us = at_once
     found = Transport(
@@ -107,6 +108,7 @@ def _measure() -> Transport:
         read_page_us=max(0.0, read_page),
         write_page_us=max(0.0, write_page),
         queue=_find_queue(awake[0], crowded, read_iops),
+        page_queue=_find_page_queue(large, bandwidths[0], read_iops),
     )
     write_transport(found)
     return found
@@ -138,15 +140,25 @@ def _measure_latencies(file: Path) -> tuple[float, ...]:
 
 
 def _measure_loads(file: Path) -> tuple[float, ...]:
-    """Return the same, then microseconds of a read at each of _DEPTHS."""
-    crowded = (run_fio(file, "randread", depth)["read"]["lat_ns"]["mean"] / 1000 for depth in _DEPTHS)
-    return *_measure_latencies(file), *crowded
+    """Return the same, then microseconds of a read at each of _DEPTHS, and of one of 128 KiB at _LARGE_DEPTHS."""
+    large = f"--bs={SEQUENTIAL}"
+    crowded = [run_fio(file, "randread", depth) for depth in _DEPTHS]
+    crowded += [run_fio(file, "randread", depth, large) for depth in _LARGE_DEPTHS]
+    return *_measure_latencies(file), *(job["read"]["lat_ns"]["mean"] / 1000 for job in crowded)
 
 
 def _find_queue(alone_us: float, crowded_us: Sequence[float], most: float) -> tuple[tuple[float, float], ...]:
     """Return for the work of how many others a request waits, by the number of others that are under way."""
     waited = (max(0.0, latency - alone_us) * most / 1e6 for latency in crowded_us)
     return tuple((float(depth - 1), others) for depth, others in zip(_DEPTHS, waited, strict=True))
+
+
+def _find_page_queue(large_us: Sequence[float], rate: float, most: float) -> tuple[tuple[float, float], ...]:
+    """Return the same for the pages that large reads have beyond their first, as the others all have them."""
+    work_us = max(1e6 * SEQUENTIAL / rate - 1e6 / most, 1.0)
+    alone_us, *crowded_us = large_us
+    waited = (max(0.0, latency - alone_us) / work_us for latency in crowded_us)
+    return tuple((float(depth - 1), others) for depth, others in zip(_LARGE_DEPTHS[1:], waited, strict=True))
 
 
 def _measure_sizes(file: Path) -> tuple[float, ...]:

@@ -61,8 +61,10 @@ def early_arguments(model: DeviceModel) -> list[str]:
         "--spin": (transport.wake_us,),
     }
     words = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
-    queue = ",".join(f"{others:g}={waited:.4f}" for others, waited in transport.queue)
-    return [*words, f"--queue={queue}"]
+    waits = {"--queue": transport.queue, "--page-queue": transport.page_queue}
+    return words + [
+        f"{name}={','.join(f'{others:g}={waited:.4f}' for others, waited in loads)}" for name, loads in waits.items()
+    ]
 
 
 def _work_us(transport: Transport) -> tuple[float, float, float]:

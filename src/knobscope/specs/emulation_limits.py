@@ -5,10 +5,13 @@ from knobscope.specs.device_figures import latencies_alone, random_read_iops, ra
 from knobscope.specs.device_model import DeviceModel
 from knobscope.specs.transport import Transport, read_transport
 
-__all__ = ["describe_limits"]
+__all__ = ["HEADROOM", "describe_limits"]
 
 #: As many requests as a loop device holds.
 _DEPTH = 128
+#: A device is met where a model that takes no time is this many times as fast: one that takes time leaves the way idle
+#: now and then. Devices nearer to the highest rate were up to 30 % too slow (benchmarks/devices.py).
+HEADROOM = 1.15
 #: A device that is slower by this share than it should be is not noticed among the noise of runs.
 _TOLERANCE = 1.05
 
@@ -30,10 +33,10 @@ def describe_limits(device: Device) -> list[str]:
 def _rates(model: DeviceModel, transport: Transport) -> list[str]:
     texts = []
     for what, wanted, ceiling in (
-        ("random reads", random_read_iops(model, _DEPTH), transport.read_iops),
-        ("random writes", random_write_iops(model, _DEPTH), transport.write_iops),
+        ("random reads", random_read_iops(model, _DEPTH), transport.read_iops / HEADROOM),
+        ("random writes", random_write_iops(model, _DEPTH), transport.write_iops / HEADROOM),
     ):
-        if wanted is not None and wanted > ceiling * _TOLERANCE:
+        if wanted is not None and wanted > ceiling:
             texts.append(
                 f"{what} cannot be emulated here above {_round(ceiling)} IOPS; the device has {_round(wanted)} at depth"
             )

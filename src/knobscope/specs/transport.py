@@ -35,7 +35,8 @@ class Transport:
     `wake_us` is how much later than asked for a sleeping program goes on: the last part of a wait it must not sleep.
     `slept_us` is what else comes on top of a latency after a wait of WAIT_US and more.
     `read_page_us` and `write_page_us` come on top for each 4 KiB more of a larger request.
-    `queue` says what comes on top with others under way: with how many, and for the work of how many a request waits.
+    `queue` says what comes on top with others under way: with how many, and for the work of how many a request waits;
+    `page_queue` the same for the work that their further pages are.
     """
 
     read_us: float
@@ -50,6 +51,7 @@ class Transport:
     read_page_us: float = 0.0
     write_page_us: float = 0.0
     queue: tuple[tuple[float, float], ...] = ()
+    page_queue: tuple[tuple[float, float], ...] = ()
 
     def costs_us(self, alone: "Latencies") -> "Latencies":
         """Return what the way adds to the latencies of a device, which answers early by as much.
@@ -93,7 +95,9 @@ def read_transport() -> Transport | None:
         return None  # measured anew
     known = content["transport"]
     holds = content["machine"] == _machine() and set(known) == {field.name for field in fields(Transport)}
-    return Transport(**known | {"queue": tuple(map(tuple, known["queue"]))}) if holds else None
+    if not holds:
+        return None
+    return Transport(**known | {name: tuple(map(tuple, known[name])) for name in ("queue", "page_queue")})
 
 
 def write_transport(transport: Transport) -> None:
