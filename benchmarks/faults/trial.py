@@ -66,19 +66,28 @@ def _run_disturbed(
     clock = Clock(world.folder) if any(kind.needs_clock for kind, _ in faults) else None
     environment: dict[str, str] = {}
     hits: list[_Hit] = []
+    violations: list[str] = []
+    stored: dict[str, str] = {}  # before the last fault
     call: subprocess.Popen[str] | None = None
     for kind, chance in faults:
         moment = chance.uniform(0.05 / 0.9 * latest, latest)
         if call is None or _wait(call, moment):  # none, or none any more
-            call = _start_disturbed(world, study, {**environment, **(clock.environment if clock else {})}, bool(hits))
+            violations += _list_outliving(world)
+            if hits and world.is_finished():
+                violations += find_lost(world.results, stored, _tell(hits))
+                world.begin_anew()
+                stored = {}
+            call = _start_disturbed(world, study, {**environment, **(clock.environment if clock else {})})
             _wait(call, moment)
+        violations += find_lost(world.results, stored, _tell(hits))
+        stored = read_store(world.results)
         is_last = len(hits) == len(faults) - 1
         hits.append(_hit(Scene(world, study, call, chance, clock, environment), kind, moment, is_last))
         call = call if call.poll() is None else None
     code = _call(world, study, "next", environment)
-    violations = [violation for hit in hits for violation in hit.violations]
+    violations += [violation for hit in hits for violation in hit.violations]
     violations += [] if code == 0 else [f"the next call ends with {code}"]
-    violations += find_lost(world.results, hits[-1].stored, hits[-1].told)
+    violations += find_lost(world.results, stored, _tell(hits))
     violations += find_violations(world.results, reference)
     violations += _list_left(world, study)
     return {
@@ -89,31 +98,29 @@ def _run_disturbed(
     }
 
 
-def _start_disturbed(
-    world: World, study: Study, environment: dict[str, str], is_further: bool
-) -> subprocess.Popen[str]:
-    """Start a call that is to be disturbed; where calls before it have finished the study, that begins anew."""
-    if is_further and world.is_finished():
-        world.begin_anew()
+def _start_disturbed(world: World, study: Study, environment: dict[str, str]) -> subprocess.Popen[str]:
     with (world.folder / "first.log").open("a", encoding="utf-8") as output:
         return start_call(study, world.project, world.temporary, output, environment)
 
 
 @dataclass(frozen=True)
 class _Hit:
-    """A fault: what happened, when (seconds), how its call ended (None: not yet), and what had been stored before."""
+    """A fault: what happened, when (seconds), and how its call ended (None: not yet)."""
 
     told: str
     moment: float
     exit_code: int | None
-    stored: dict[str, str]
     violations: list[str]
+
+
+def _tell(hits: list[_Hit]) -> str:
+    """Return what happened so far: a run that was damaged may be measured again after a later fault only."""
+    return "; ".join(hit.told for hit in hits)
 
 
 def _hit(scene: Scene, kind: Kind, moment: float, is_last: bool) -> _Hit:
     """Inject a fault, and wait until the call and all its processes have ended, unless it can meet the next fault."""
     world, call = scene.world, scene.call
-    stored = read_store(world.results)
     time.sleep(_SETTLING_S)
     violations = []
     with kind.inject(scene) as told:
@@ -121,9 +128,14 @@ def _hit(scene: Scene, kind: Kind, moment: float, is_last: bool) -> _Hit:
             if not _wait(call, _CALL_LIMIT_S):
                 violations.append("the disturbed call does not end")
                 world.kill_all()
-            violations += [f"process {pid} outlives its call: {line}" for pid, line in world.await_silence().items()]
+            violations += _list_outliving(world)
             world.kill_all()
-    return _Hit(told, moment, call.poll(), stored, violations + find_lost(world.results, stored, told))
+    return _Hit(told, moment, call.poll(), violations)
+
+
+def _list_outliving(world: World) -> list[str]:
+    """Return, in words, the processes that outlive their call."""
+    return [f"process {pid} outlives its call: {line}" for pid, line in world.await_silence().items()]
 
 
 def _list_left(world: World, study: Study) -> list[str]:
