@@ -2,7 +2,8 @@
  * A file that answers as a storage device would: FUSE in front, a device model behind, the bytes in another file.
  *
  *   devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] [--page-work NS,NS,NS]
- *            [--queue OTHERS=WAITED,...] [--page-queue OTHERS=WAITED,...] [--spin NS] [KEY=VALUE...]
+ *            [--queue OTHERS=WAITED,...] [--page-queue OTHERS=WAITED,...] [--outside SHARE,SHARE,SHARE] [--spin NS]
+ *            [KEY=VALUE...]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
  * direct I/O on FILE makes it a block device. The program prints "ready" when FILE can be opened, and ends with its
@@ -15,6 +16,8 @@
 #define FUSE_USE_VERSION 312
 #define _GNU_SOURCE
 
+#include "block.h"
+#include "feedback.h"
 #include "memory.h"
 #include "model.h"
 #include "store.h"
@@ -24,6 +27,7 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,13 +46,19 @@
 #define MAX_BACKGROUND 65535
 /* Requests taken from the kernel before the next look at what is due. */
 #define BATCH 16
+/* How often to look whether there is a block device over the file now. */
+#define SEARCH_NS UINT64_C(1000000000)
 
 struct device {
     int backing;
     uint64_t size;
     struct model *model;
     struct way way; /* what it costs to get here and back */
-    uint64_t spin;  /* ns before an answer in which not to sleep any more */
+    struct feedback feedback;
+    int counts;           /* of the block device over the file; -1 while there is none */
+    uint64_t next_search; /* when to look for it again */
+    char file[PATH_MAX];  /* as the kernel names it */
+    uint64_t spin;        /* ns before an answer in which not to sleep any more */
     void *answer_bytes;
     struct fuse_session *session;
 };
@@ -59,7 +69,8 @@ struct pending {
     enum operation op;
     uint64_t offset;
     uint32_t length;
-    uint64_t sent; /* when it set out, as the model's clock has it */
+    struct cost cost;
+    uint64_t arrived;
     struct pending *next_free;
 };
 
@@ -82,10 +93,10 @@ static void submit(fuse_req_t request, enum operation op, uint64_t offset, uint3
         free_list = p->next_free;
     else
         p = allocate(1, sizeof *p);
-    *p = (struct pending){request, op, offset, length, 0, NULL};
     uint64_t now = clock_now();
-    p->sent = now - way_cost(&device.way, now, op, length);
-    model_submit(device.model, p->sent, op, offset, length, p);
+    struct cost cost = feedback_correct(&device.feedback, op, way_cost(&device.way, now, op, length));
+    *p = (struct pending){request, op, offset, length, cost, now, NULL};
+    model_submit(device.model, now - (uint64_t)(cost.first + cost.further), op, offset, length, p);
 }
 
 static void answer(struct pending *p) {
@@ -176,6 +187,26 @@ static const struct fuse_lowlevel_ops OPERATIONS = {
     .fallocate = on_fallocate,
 };
 
+/* Compare how long requests were to take with how long they took for the block device, if that can be found. */
+static void compare(uint64_t now) {
+    struct counts found;
+    bool new = device.counts < 0;
+    if (new) {
+        if (now < device.next_search)
+            return;
+        device.next_search = now + SEARCH_NS;
+        device.counts = block_open(device.file);
+    }
+    if (device.counts < 0)
+        return;
+    if (!block_read(device.counts, &found)) {
+        close(device.counts);
+        device.counts = -1;
+    } else if (new || !feedback_compare(&device.feedback, &found)) {
+        feedback_begin(&device.feedback, &found);
+    }
+}
+
 /* Answer what is due; returns how long there is nothing to do: nanoseconds, NEVER without an end. */
 static uint64_t answer_due(void) {
     void *owner;
@@ -183,9 +214,13 @@ static uint64_t answer_due(void) {
     uint64_t now = clock_now();
     while (model_take(device.model, now, &owner, &time)) {
         struct pending *answered = owner;
-        way_answered(&device.way, time - answered->sent);
+        uint64_t sent = answered->arrived - (uint64_t)(answered->cost.first + answered->cost.further);
+        way_answered(&device.way, time - sent);
+        bool enough = feedback_answered(&device.feedback, answered->op, answered->cost, answered->arrived, time);
         answer(answered);
         now = clock_now();
+        if (enough)
+            compare(now);
     }
     uint64_t next = model_next(device.model);
     if (next == NEVER)
@@ -278,11 +313,13 @@ static void read_spin(const char *text) {
 static void parse(int count, char **arguments, struct parameters *p) {
     static const struct option OPTIONS[] = {{"early", 1, 0, 'w'},     {"page", 1, 0, 'w'},  {"work", 1, 0, 'w'},
                                             {"page-work", 1, 0, 'w'}, {"queue", 1, 0, 'w'}, {"page-queue", 1, 0, 'w'},
-                                            {"spin", 1, 0, 's'},      {0, 0, 0, 0}};
+                                            {"outside", 1, 0, 'o'},   {"spin", 1, 0, 's'},  {0, 0, 0, 0}};
     for (int option, which; (option = getopt_long(count, arguments, "", OPTIONS, &which)) != -1;) {
         const char *wrong = NULL;
         if (option == 'w')
             wrong = way_set(&device.way, OPTIONS[which].name, optarg);
+        else if (option == 'o')
+            wrong = feedback_set_outside(&device.feedback, optarg);
         else if (option == 's')
             read_spin(optarg);
         else
@@ -293,7 +330,7 @@ static void parse(int count, char **arguments, struct parameters *p) {
     if (count - optind < 2)
         fail("usage", "devmodel FILE BACKING [--early NS,NS,NS] [--page NS,NS,NS] [--work NS,NS,NS] "
                       "[--page-work NS,NS,NS] [--queue OTHERS=WAITED,...] [--page-queue OTHERS=WAITED,...] "
-                      "[--spin NS] [KEY=VALUE...]");
+                      "[--outside SHARE,SHARE,SHARE] [--spin NS] [KEY=VALUE...]");
     parameters_init(p);
     for (int i = optind + 2; i < count; i++) {
         const char *wrong = parameters_set(p, arguments[i]);
@@ -310,6 +347,10 @@ int main(int count, char **arguments) {
     parse(count, arguments, &p);
     const char *file = arguments[optind];
     end_with_parent();
+    device.counts = -1;
+    feedback_init(&device.feedback);
+    if (!realpath(file, device.file)) /* now: once mounted, this process would have to answer itself */
+        fail(file, strerror(errno));
     open_backing(arguments[optind + 1]);
     device.model = model_new(&p, device.size);
     device.answer_bytes = aligned_alloc(PAGE, MAX_WRITE);

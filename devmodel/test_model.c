@@ -1,26 +1,16 @@
 /* Tests of the device model in simulated time: no FUSE, no clock, the same result every time. */
+#include "check.h"
 #include "heap.h"
 #include "load.h"
 #include "units.h"
 #include "way.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define GIB (UINT64_C(1) << 30)
 #define US 1000.0
 #define MS 1e6
-
-static int failures;
-
-static void check(const char *what, double found, double expected, double tolerance) {
-    if (fabs(found - expected) <= tolerance * fabs(expected))
-        return;
-    printf("FAILED %s: found %.6g, expected %.6g within %.3g %%\n", what, found, expected, 100 * tolerance);
-    failures++;
-}
 
 static struct parameters parse(const char *text) {
     struct parameters p;
@@ -297,12 +287,13 @@ static void test_units_against_a_plain_count(void) {
 
 /* What the last of many requests costs, of which so many are always under way. */
 static double last_cost(struct way w, double per_second, double under_way, uint32_t length) {
-    uint64_t cost = 0;
+    double cost = 0;
     for (double t = 0; t < 1; t += 1 / per_second) {
-        cost = way_cost(&w, 1000 + (uint64_t)(t * 1e9), OP_READ, length);
+        struct cost found = way_cost(&w, 1000 + (uint64_t)(t * 1e9), OP_READ, length);
+        cost = found.first + found.further;
         way_answered(&w, (uint64_t)(under_way / per_second * 1e9));
     }
-    return (double)cost;
+    return cost;
 }
 
 /* 10 us of work for the first page and 1 for each further one, 30 us alone; with one other under way a request waits

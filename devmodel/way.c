@@ -21,14 +21,18 @@ static const char *read_number(const char *text, char end, double *number) {
     return *rest ? rest + 1 : rest;
 }
 
-static const char *set_operations(double *values, const char *numbers) {
+bool way_read_operations(double *values, const char *numbers) {
     for (int op = 0; op < OP_COUNT; op++) {
         const char *rest = read_number(numbers, ',', &values[op]);
         if (!rest || (*rest == 0) != (op == OP_COUNT - 1))
-            return "expected nanoseconds of reads, writes and flushes";
+            return false;
         numbers = rest;
     }
-    return NULL;
+    return true;
+}
+
+static const char *set_operations(double *values, const char *numbers) {
+    return way_read_operations(values, numbers) ? NULL : "expected nanoseconds of reads, writes and flushes";
 }
 
 static const char *set_waits(struct waits *w, const char *numbers) {
@@ -76,7 +80,7 @@ static double others_under_way(const struct way *w) {
     return under_way > 1 ? under_way - 1 : 0;
 }
 
-uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length) {
+struct cost way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length) {
     double pages = length > PAGE ? (double)((length - 1) / PAGE) : 0;
     double fading = exp(-(double)(now - w->last) / MEMORY_NS);
     w->last = now;
@@ -84,9 +88,10 @@ uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t lengt
     w->recent_page_work = w->recent_page_work * fading + pages * w->page_work[op];
     w->recent_requests = w->recent_requests * fading + 1;
     double others = others_under_way(w);
-    double waited =
-        wait_for(&w->queue, others) * w->recent_work + wait_for(&w->page_queue, others) * w->recent_page_work;
-    return (uint64_t)(w->alone[op] + pages * w->page[op] + waited / w->recent_requests);
+    return (struct cost){
+        .first = w->alone[op] + wait_for(&w->queue, others) * w->recent_work / w->recent_requests,
+        .further = pages * w->page[op] + wait_for(&w->page_queue, others) * w->recent_page_work / w->recent_requests,
+    };
 }
 
 void way_answered(struct way *w, uint64_t latency) {

@@ -32,12 +32,20 @@ struct way {
     double latency; /* mean ns that the model took for the last requests, the way included */
 };
 
+/* Read numbers for reads, writes and flushes, with commas between them; returns false when they are none. */
+bool way_read_operations(double *values, const char *numbers);
+
 /* Set "early", "page", "work", "page-work" (ns of reads, writes, flushes), "queue" or "page-queue" (OTHERS=WAITED,
  * ascending) from numbers with commas between them; returns NULL, or what is wrong with them. */
 const char *way_set(struct way *w, const char *name, const char *numbers);
 
-/* A request came: return by how many ns its answer has to leave early. Times never go back. */
-uint64_t way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length);
+/* By how many ns the answer to a request has to leave early: for its first page, and for further ones. */
+struct cost {
+    double first, further;
+};
+
+/* A request came: return what it costs. Times never go back. */
+struct cost way_cost(struct way *w, uint64_t now, enum operation op, uint32_t length);
 
 /* A request was answered that was to take so many ns, all in all. */
 void way_answered(struct way *w, uint64_t latency);

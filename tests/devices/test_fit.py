@@ -105,7 +105,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
     model = FlashModel(kind="flash", channels=1, cache="1MiB", drain="1GB/s", **times)
     assert early_arguments(model) == []  # nothing is known of the way
     way = Transport(40, 30, 50, 20, 30, 1e5, 2e5, 131072 / 72e-6, 131072 / 36e-6, 2, 3, queue=((1, 0.5), (7, 4)))
-    way = replace(way, page_queue=((3, 1.5),))
+    way = replace(way, page_queue=((3, 1.5),), outside=(0.1, 0.2, 0.3))
     write_transport(way)
     assert early_arguments(model) == [
         "--early=55000,60000,50000",
@@ -113,6 +113,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
         "--work=10000,5000,5000",
         "--page-work=2000,1000,0",
         "--spin=20000",
+        "--outside=0.1000,0.2000,0.3000",
         "--queue=1=0.5000,7=4.0000",
         "--page-queue=3=1.5000",
     ]

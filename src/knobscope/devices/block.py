@@ -7,7 +7,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["BlockDevice", "find_block_device"]
+__all__ = ["BlockDevice", "find_block_device", "read_counts"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +40,12 @@ def find_block_device(path: Path) -> BlockDevice:
         number = source.stat().st_rdev
     major, minor = os.major(number), os.minor(number)
     return BlockDevice(Path(f"/sys/dev/block/{major}:{minor}").resolve(strict=True).name, major, minor)
+
+
+def read_counts(block: BlockDevice) -> dict[str, tuple[int, int]]:
+    """Return how many reads, writes and flushes a block device has answered since boot, and how many ms these took.
+
+    The kernel's own sums (Documentation/block/stat.rst); a flush counts as a write, too.
+    """
+    numbers = [int(number) for number in Path("/sys/block", block.name, "stat").read_text().split()]
+    return {"read": (numbers[0], numbers[3]), "write": (numbers[4], numbers[7]), "flush": (numbers[15], numbers[16])}

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from knobscope.devices.block import find_block_device, read_counts
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Emulation
@@ -53,12 +54,12 @@ _UNLIMITED = (1e9, 1e9, 1e13, 1e13)
 
 
 def ensure_calibrated() -> Transport:
-    """Return the figures of this machine, measured now if they have not been; takes a minute then."""
+    """Return the figures of this machine, measured now if they have not been; takes two minutes then."""
     with _only_one():
         known = read_transport()
         if known is not None:
             return known
-        print("measuring what the way to a modelled device costs here (once, a minute)", file=sys.stderr)
+        print("measuring what the way to a modelled device costs here (once, two minutes)", file=sys.stderr)
         return _measure()
 
 
@@ -86,7 +87,8 @@ def _measure() -> Transport:
     Latency swings both ways, with how long a processor takes to wake; other load only takes from rates.
     """
     forget_transport()  # nothing must be answered early
-    (*at_once, read_page, write_page), bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_sizes, _measure_bandwidths)
+    times, bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_sizes, _measure_bandwidths)
+    at_once, inside, (read_page, write_page) = times[:3], times[3:6], times[6:]
     waiting = _make_device(f"{WAIT_US:g}us")
     asleep, _ = _measure_rounds(waiting, _measure_latencies, lambda _: ())
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
@@ -109,6 +111,7 @@ def _measure() -> Transport:
         write_page_us=max(0.0, write_page),
         queue=_find_queue(awake[0], crowded, read_iops),
         page_queue=_find_page_queue(large, bandwidths[0], read_iops),
+        outside=tuple(max(0.0, 1 - block / us) for block, us in zip(inside, at_once, strict=True)),
     )
     write_transport(found)
     return found
@@ -133,10 +136,24 @@ def _measure_rounds(
 
 def _measure_latencies(file: Path) -> tuple[float, ...]:
     """Return microseconds of a read, a write and a flush."""
-    read = run_fio(file, "randread", 1)["read"]["lat_ns"]["mean"]
-    write = run_fio(file, "randwrite", 1)["write"]["lat_ns"]["mean"]
-    flush = run_fio(file, "randwrite", 1, *FLUSHING)["sync"]["lat_ns"]["mean"]
-    return read / 1000, write / 1000, flush / 1000
+    return tuple(us for us, _ in _measure_alone(file))
+
+
+def _measure_alone(file: Path) -> list[tuple[float, float]]:
+    """Return microseconds of a read, a write and a flush, as fio sees them, and as the kernel counts them."""
+    block = find_block_device(file)
+    jobs = {
+        "read": ("randread", "read", ()),
+        "write": ("randwrite", "write", ()),
+        "flush": ("randwrite", "sync", FLUSHING),
+    }
+    found = []
+    for operation, (pattern, side, options) in jobs.items():
+        before = read_counts(block)[operation]
+        us = run_fio(file, pattern, 1, *options)[side]["lat_ns"]["mean"] / 1000
+        requests, ms = (now - then for now, then in zip(read_counts(block)[operation], before, strict=True))
+        found.append((us, 1000 * ms / requests))
+    return found
 
 
 def _measure_loads(file: Path) -> tuple[float, ...]:
@@ -162,11 +179,14 @@ def _find_page_queue(large_us: Sequence[float], rate: float, most: float) -> tup
 
 
 def _measure_sizes(file: Path) -> tuple[float, ...]:
-    """Return the same, then microseconds that each further 4 KiB of a read and of a write takes, in one of 128 KiB."""
-    small = _measure_latencies(file)
+    """Return microseconds of a read, a write and a flush, the same by the kernel's counts, and of further pages.
+
+    The last are how much longer a read and a write of 128 KiB take, for each 4 KiB beyond the first.
+    """
+    small, inside = zip(*_measure_alone(file), strict=True)
     large = f"--bs={SEQUENTIAL}"
     times = [run_fio(file, f"rand{op}", 1, large)[op]["lat_ns"]["mean"] / 1000 for op in ("read", "write")]
-    return *small, *((time - small[index]) / _MORE_PAGES for index, time in enumerate(times))
+    return *small, *inside, *((time - small[index]) / _MORE_PAGES for index, time in enumerate(times))
 
 
 def _measure_rates(file: Path) -> tuple[float, ...]:

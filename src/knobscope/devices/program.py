@@ -49,7 +49,7 @@ def model_arguments(model: DeviceModel) -> list[str]:
 
 
 def early_arguments(model: DeviceModel) -> list[str]:
-    """Return by how much requests are answered early, alone and under load, and when not to sleep, as arguments."""
+    """Return by how much requests are answered early, how that is corrected, and when not to sleep, as arguments."""
     transport = read_transport()
     if transport is None:
         return []
@@ -61,6 +61,7 @@ def early_arguments(model: DeviceModel) -> list[str]:
         "--spin": (transport.wake_us,),
     }
     words = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
+    words.append(f"--outside={','.join(f'{share:.4f}' for share in transport.outside)}")
     waits = {"--queue": transport.queue, "--page-queue": transport.page_queue}
     return words + [
         f"{name}={','.join(f'{others:g}={waited:.4f}' for others, waited in loads)}" for name, loads in waits.items()

@@ -37,6 +37,8 @@ class Transport:
     `read_page_us` and `write_page_us` come on top for each 4 KiB more of a larger request.
     `queue` says what comes on top with others under way: with how many, and for the work of how many a request waits;
     `page_queue` the same for the work that their further pages are.
+    `outside` is the share of the latencies of a read, a write and a flush that a program pays before and after the
+    block layer, which the kernel's counts of the device do not hold.
     """
 
     read_us: float
@@ -52,6 +54,7 @@ class Transport:
     write_page_us: float = 0.0
     queue: tuple[tuple[float, float], ...] = ()
     page_queue: tuple[tuple[float, float], ...] = ()
+    outside: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def costs_us(self, alone: "Latencies") -> "Latencies":
         """Return what the way adds to the latencies of a device, which answers early by as much.
@@ -97,7 +100,8 @@ def read_transport() -> Transport | None:
     holds = content["machine"] == _machine() and set(known) == {field.name for field in fields(Transport)}
     if not holds:
         return None
-    return Transport(**known | {name: tuple(map(tuple, known[name])) for name in ("queue", "page_queue")})
+    loads = {name: tuple(map(tuple, known[name])) for name in ("queue", "page_queue")}
+    return Transport(**known | loads | {"outside": tuple(known["outside"])})
 
 
 def write_transport(transport: Transport) -> None:
