@@ -123,6 +123,20 @@ def test_a_block_without_runs_is_named_and_nothing_is_left(make_study: Make, tmp
     assert not out.exists()
 
 
+def test_a_column_that_a_file_lacks_is_unknown(make_study: Make, tmp_path: Path) -> None:
+    study = make_study()
+    older, out = tmp_path / "older", tmp_path / "study.duckdb"
+    older.mkdir()
+    duckdb.execute(f"COPY (SELECT 'older' AS run_id, 'failed_start' AS status) TO '{older}/runs.parquet'")
+    build_database(replace(study.files, runs=[older, *study.files.runs]), study.specs, out)
+    with duckdb.connect(str(out), read_only=True) as connection:
+        runs = connection.execute("SELECT run_id, device, throughput_ops FROM runs").fetchall()
+        tables = {run for (run,) in connection.execute("SELECT run_id FROM io_profile").fetchall()}
+    unknown = [run for run, device, throughput in runs if device is None or throughput is None]
+    assert unknown == ["older"]
+    assert tables == {run for run, *_ in runs} - {"older"}
+
+
 def test_building_again_replaces_the_database(make_study: Make, tmp_path: Path) -> None:
     study = in_own_file(make_study(), tmp_path)
     assert study.query("SELECT count(*) AS n FROM runs")["n"][0] == 24
@@ -133,7 +147,7 @@ def test_building_again_replaces_the_database(make_study: Make, tmp_path: Path) 
 
 
 def test_a_study_without_a_sweep_has_empty_effects(make_study: Make) -> None:
-    study = make_study(tweak=lambda run: run.update(phase="screen"))
+    study = make_study(columns={"phase": "screen"})
     assert study.query("SELECT count(*) AS n FROM effects")["n"][0] == 0
     assert study.judge("io_size")["verdict"].tolist() == ["insufficient"]
     assert study.judge("io_parallelism")["verdict"].tolist() == ["insufficient"]

@@ -21,7 +21,7 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
     with whole_database(args.out) as part:
         build_database(StudyFiles(args.runs, args.plans, args.fits, args.devices), specs, part)
-        with duckdb.connect(str(part), read_only=True) as connection:
+        with duckdb.connect(str(part), read_only=True, config={"threads": 1}) as connection:
             findings = run_rules(connection, specs)
         write_findings(part, findings, describe=True)
     print("\n".join(describe_findings(findings)), file=sys.stderr)

@@ -6,6 +6,7 @@ few intervals), `measure` has found already; here all runs of the study are at h
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,9 +76,10 @@ def _read_series(connection: "duckdb.DuckDBPyConnection") -> dict[str, Series]:
     intervals = connection.execute(_INTERVALS).df()
     names = intervals["run_id"].to_numpy(object)
     begins = np.flatnonzero(np.r_[True, names[1:] != names[:-1]]) if len(names) else np.zeros(0, np.int64)
-    times = np.split(intervals["t_s"].to_numpy(float), begins[1:])
-    figures = np.split(intervals[["ops", "latency_p95_us", "latency_p99_us"]].to_numpy(float), begins[1:])
-    return {name: Series(*of_run) for name, *of_run in zip(names[begins], times, figures, strict=len(begins) > 0)}
+    times = intervals["t_s"].to_numpy(float)
+    figures = intervals[["ops", "latency_p95_us", "latency_p99_us"]].to_numpy(float)
+    bounds = pairwise([*begins.tolist(), len(names)])
+    return {names[begin]: Series(times[begin:end], figures[begin:end]) for begin, end in bounds}
 
 
 def find_copied_runs(runs: "pd.DataFrame", series: dict[str, Series]) -> Iterator[tuple[str, str, str]]:

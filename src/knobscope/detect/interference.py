@@ -25,11 +25,17 @@ _LEAST_INTERVALS = 5
 _MOST_SAVED = 0.9
 
 _BY_RUN = f"""
-    WITH reads AS (
-        SELECT run_id, t_s, requests, latency_mean_us AS latency
-        FROM io_series WHERE op = 'read' AND requests > 0 AND latency_mean_us > 0
+    WITH defaults AS (
+        SELECT run_id FROM runs_behind WHERE knob IS NULL AND watched
     ),
-    writes AS (SELECT run_id, t_s, sum(requests) AS writes FROM io_series WHERE op = 'write' GROUP BY ALL),
+    series AS (
+        FROM io_series SEMI JOIN defaults USING (run_id)
+    ),
+    reads AS (
+        SELECT run_id, t_s, requests, latency_mean_us AS latency
+        FROM series WHERE op = 'read' AND requests > 0 AND latency_mean_us > 0
+    ),
+    writes AS (SELECT run_id, t_s, sum(requests) AS writes FROM series WHERE op = 'write' GROUP BY ALL),
     together AS (
         SELECT r.*, coalesce(writes, 0) AS written, avg(coalesce(writes, 0)) OVER (PARTITION BY run_id) AS usual
         FROM reads r LEFT JOIN writes USING (run_id, t_s)
@@ -52,9 +58,7 @@ _BY_RUN = f"""
     FROM runs_judged
     JOIN runs USING (run_id)
     JOIN cases USING (dbms, device, workload)
-    JOIN (
-        SELECT run_id FROM runs_behind WHERE knob IS NULL AND watched
-    ) USING (run_id)
+    JOIN defaults USING (run_id)
 """  # noqa: S608 - a number of ours
 
 

@@ -78,19 +78,30 @@ _RUNS = """
     ORDER BY r.run_id
 """
 
+_SETTINGS = """
+    SELECT DISTINCT config_id, knob, value FROM knob_values
+    WHERE dbms = ? AND config_id IN (SELECT config_id FROM ok_runs WHERE phase = 'screen')
+"""
+
 
 def add_io_related(connection: "duckdb.DuckDBPyConnection", fdr: float) -> None:
     """Fill the table from the runs and knob values of a study's database."""
+    import pandas as pd
+
     runs = connection.execute(_RUNS).df()
-    values = connection.execute("SELECT DISTINCT config_id, dbms, knob, value FROM knob_values").df()
     varied = connection.execute("SELECT dbms, knob FROM knobs WHERE in_study ORDER BY ALL").df()
-    for (dbms, device, workload), case in runs.groupby(["dbms", "device", "workload"], sort=True):
-        settings = values[values["dbms"] == dbms].pivot(index="config_id", columns="knob", values="value")
+    tables = []
+    for dbms, of_dbms in runs.groupby("dbms", sort=True):
+        values = connection.execute(_SETTINGS, [dbms]).df()
+        settings = values.pivot(index="config_id", columns="knob", values="value")
         knobs = [knob for knob in varied.loc[varied["dbms"] == dbms, "knob"] if knob in settings.columns]
-        table = case.merge(settings[knobs], left_on="config_id", right_index=True)
-        measured = [name for name in IO_RESPONSES if table[name].notna().any()]
-        found = find_io_related(table, knobs, measured, fdr)
-        add_frame(connection, "io_related", found.assign(dbms=dbms, device=device, workload=workload))
+        for (device, workload), case in of_dbms.groupby(["device", "workload"], sort=True):
+            table = case.merge(settings[knobs], left_on="config_id", right_index=True)
+            measured = [name for name in IO_RESPONSES if table[name].notna().any()]
+            found = find_io_related(table, knobs, measured, fdr)
+            tables.append(found.assign(dbms=dbms, device=device, workload=workload))
+    if tables:
+        add_frame(connection, "io_related", pd.concat(tables, ignore_index=True))
 
 
 def io_marks_comparison(connection: "duckdb.DuckDBPyConnection") -> dict[str, Comparison]:

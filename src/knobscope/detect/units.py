@@ -79,8 +79,8 @@ def make_units(runs: "pd.DataFrame", setting: Ints, settings: int) -> Units:
     begins = np.ones(len(order), bool)
     begins[1:] = (np.diff(group) != 0) | (np.diff(ordered) != 0)
     unit = np.cumsum(begins) - 1
-    means = responses.iloc[order].groupby(unit).mean()
-    told = runs.iloc[order].assign(setting=ordered).groupby(unit)
+    means = responses.iloc[order].assign(unit=unit).groupby("unit").mean()
+    told = runs.iloc[order].assign(setting=ordered, unit=unit).groupby("unit")
     frame = told[[*_GROUP, "is_sentinel", "setting", "dbms", "device", "workload"]].first()
     frame = frame.assign(
         position=told["position"].mean(),

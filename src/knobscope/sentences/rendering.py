@@ -7,11 +7,9 @@ in Jinja's sandbox: a rule may come from somebody else.
 """
 
 import math
-import re
 import traceback
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
@@ -82,7 +80,7 @@ class Sentences:
 
     def __init__(self, dbms: Mapping[str, Dbms]) -> None:
         self._dbms = dbms
-        self._templates: dict[Path, jinja2.Template] = {}
+        self._templates: dict[str, jinja2.Template] = {}  # by rule
 
     def say(self, rule: Rule, finding: Mapping[str, Any]) -> str:
         """Return the sentence of a finding, with plain spaces; `evidence` of the finding is decoded, no text.
@@ -91,19 +89,20 @@ class Sentences:
         """
         import jinja2
 
-        file = rule.sentence_file
-        template = self._templates.get(file)
+        template = self._templates.get(rule.name)
         try:
             if template is None:
-                template = self._templates[file] = _compile(file.read_text(encoding="utf-8"))
+                template = self._templates[rule.name] = _compile(rule.sentence_file.read_text(encoding="utf-8"))
             module = template.make_module({**finding, **self._words(rule, finding)})
             text = str(getattr(module, f"if_{finding['verdict']}")())
         except (jinja2.TemplateError, TypeError, ValueError) as error:
-            where = f"{show_path(file)}:{_line_of(error, template)}: {finding['verdict']}"
+            where = f"{show_path(rule.sentence_file)}:{_line_of(error, template)}: {finding['verdict']}"
             raise UserError(f"{where}: found {error}; expected words for the finding {dict(finding)}") from error
-        sentence = re.sub(r"\s+", " ", loosen_units(text)).strip()
+        sentence = " ".join(loosen_units(text).split())
         if not sentence:
-            raise UserError(f"{show_path(file)}:1: {finding['verdict']}: found an empty text; expected a sentence")
+            raise UserError(
+                f"{show_path(rule.sentence_file)}:1: {finding['verdict']}: found an empty text; expected a sentence"
+            )
         return sentence
 
     def _words(self, rule: Rule, finding: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def find_copies(figures: Sequence[Figure], block: Ints) -> Ints:
     count = len(block)
     first = np.arange(count, dtype=np.int64)
     chances = _joint_chances([figure for figure in figures if not figure.may_lack], count)
-    pairs = {pair: chances[pair[1]] for pair in _find_coincidences(figures, count)}
+    pairs = {pair: chances[pair[1]] for pair in _find_coincidences(figures)}
     if not pairs or len(pairs) > _MOST_COINCIDENCES * count:
         return first
     for figure in figures:
@@ -147,14 +147,13 @@ def _compare_where_both(
             yield (earlier, later), chance * figure.chances[later]
 
 
-def _find_coincidences(figures: Sequence[Figure], count: int) -> set[tuple[int, int]]:
+def _find_coincidences(figures: Sequence[Figure]) -> set[tuple[int, int]]:
     """Return all pairs of runs, the earlier first, that agree in every figure that neither may lack."""
     always = [np.nan_to_num(figure.values, nan=-1.0) for figure in figures if not figure.may_lack]
     columns = np.column_stack(always)
     alike: dict[bytes, list[int]] = defaultdict(list)
-    for run in range(count):
-        if (columns[run] > 0).any():
-            alike[columns[run].tobytes()].append(run)
+    for run in np.flatnonzero((columns > 0).any(axis=1)).tolist():
+        alike[columns[run].tobytes()].append(run)
     pairs: set[tuple[int, int]] = set()
     for runs in alike.values():
         if len(runs) > 2 * _MOST_COINCIDENCES:  # more pairs than are allowed for all; no need to list them

@@ -75,9 +75,9 @@ def _select_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, li
 
 def _as_text(value: Any) -> str | None:
     """Return a value as DuckDB writes it: in a list of mixed types it would first make numbers of them all."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return None if value is None else str(value)
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
