@@ -1,5 +1,6 @@
 """Simulated studies whose truth is known, as the tests of the rules make them; each is made once."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from simulated_pairs import TRUTH, StudyMaker
 
 from knobscope.compare import Comparison, StudyTables, compare_studies, read_study
 from knobscope.detect import build_database, run_rules, write_findings
+from knobscope.specs import StudySpecs
 
 
 @pytest.fixture(scope="session")
@@ -19,20 +21,28 @@ def make_database(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
     Equal fields give the same database again, so change copies only. With `judged` the rules are asked, too.
     """
     made: dict[str, Path] = {}
+    specs: dict[Path, StudySpecs] = {}
 
     def make(*, judged: bool = False, **fields: Any) -> Path:
         key = repr((judged, sorted(fields.items())))
         if key not in made:
-            root = tmp_path_factory.mktemp("study")
-            maker = StudyMaker(root, **{"truth": TRUTH, "repeats": 3, "uses": (), **fields})
-            specs, database = maker.specs(), root / "study.duckdb"
-            build_database(maker.files(specs), specs, database)
-            if judged:
-                with duckdb.connect(str(database), read_only=True) as connection:
-                    findings = run_rules(connection, specs)
-                write_findings(database, findings)
-            made[key] = database
+            made[key] = judge(make(**fields)) if judged else build(fields)
         return made[key]
+
+    def build(fields: dict[str, Any]) -> Path:
+        root = tmp_path_factory.mktemp("study")
+        maker = StudyMaker(root, **{"truth": TRUTH, "repeats": 3, "uses": (), **fields})
+        database = root / "study.duckdb"
+        specs[database] = maker.specs()
+        build_database(maker.files(specs[database]), specs[database], database)
+        return database
+
+    def judge(database: Path) -> Path:
+        copy = Path(shutil.copy(database, tmp_path_factory.mktemp("judged")))
+        with duckdb.connect(str(copy), read_only=True) as connection:
+            findings = run_rules(connection, specs[database])
+        write_findings(copy, findings)
+        return copy
 
     return make
 

@@ -66,6 +66,7 @@ def database(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A study of knobs `page` and `writers`; the default configuration has page=64 and writers=1."""
     with duckdb.connect(str(tmp_path / "study.duckdb")) as connection:
         create_schema(connection)
+        connection.begin()  # else each of a hundred rows waits for the disk
         insert(connection, "device_profile", device="loop", preferred_write_bytes=65536)
         default = {"page": "64", "writers": "1"}
         add_run(connection, "s1", default, sentinel=True, write_bytes=65536, depth=8, operations=16000)
@@ -75,6 +76,7 @@ def database(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         add_run(connection, "broken", default | {"page": "4"}, status="failed_run")
         add_run(connection, "elsewhere", default | {"page": "4"}, device="other", block_id="b1")
         add_run(connection, "both", {"page": "4", "writers": "9"})
+        connection.commit()
         yield connection
 
 

@@ -1,6 +1,6 @@
 """Studies with known truth, and sweeps as the effects see them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,23 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]
         return made[key]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def judge_one(make_study: Callable[..., Study]) -> Callable[..., pd.DataFrame]:
+    """Return a function that gives a rule's findings about one of several cases, which differ in fields of StudyMaker.
+
+    They are devices of one study, whose other fields are common to all: a study of many cases is made in a fifth of the
+    time of as many studies.
+    """
+
+    def judge(rule: str, cases: Sequence[Mapping[str, Any]], case: Mapping[str, Any], **common: Any) -> pd.DataFrame:
+        devices = [f"nvme-{number}" for number in range(len(cases))]
+        study = make_study(devices=devices, of_device=dict(zip(devices, cases, strict=True)), **common)
+        findings = study.judge(rule)
+        return findings[findings["device"] == devices[cases.index(case)]]
+
+    return judge
 
 
 @pytest.fixture(scope="session")

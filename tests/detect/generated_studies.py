@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import yaml
+from generated_knobs import CHOICES, KNOBS, SOURCE, SPECIAL
 
 from knobscope.detect import StudyFiles, run_rules, value_text
 from knobscope.plan import plan_sweep
@@ -22,54 +23,12 @@ from knobscope.tables import TABLES, write_tables
 Tables = dict[str, list[dict[str, Any]]]
 _OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access")
 
-SOURCE = "https://example.org/knobs"
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
-KNOBS: dict[str, dict[str, Any]] = {
-    "page": {"type": "integer", "range": [1, 64], "unit": "kB", "default": 4, "mechanism": "page_size"},
-    "buffer": {"type": "integer", "range": [1, 64], "default": 8, "expect": "faster", "mechanism": "cache"},
-    "sync": {
-        "type": "enum",
-        "values": ["none", "normal", "full"],
-        "default": "full",
-        "expect": "slower",
-        "durability": True,
-        "mechanism": "flush",
-    },
-    "ahead": {"type": "boolean", "default": False, "mechanism": "prefetch"},
-    "pause": {
-        "type": "integer",
-        "range": [1, 100],
-        "special": {0: "off"},
-        "default": 10,
-        "expect": "none",
-        "mechanism": "other",
-    },
-    "limit": {"type": "integer", "range": [1, 100], "default": 50, "expect": "faster", "mechanism": "throttle"},
-    "workers": {"type": "integer", "range": [1, 64], "default": 2, "expect": "faster", "mechanism": "io_workers"},
-    "window": {
-        "type": "integer",
-        "range": [1, 64],
-        "unit": "kB",
-        "default": 8,
-        "expect": "faster",
-        "mechanism": "prefetch",
-        "when": "ahead",
-    },
-    "flusher": {"type": "boolean", "default": False, "mechanism": "flush", "when": "sync == 'none'"},
-}
-SPECIAL = ("limit", "workers", "window", "flusher")  # only in studies that name them
-CHOICES: dict[str, dict[str, Any] | None] = {
-    "page": {"values": [1, 4, 16]},
-    "buffer": {"values": [2, 8, 32]},
-    "sync": None,
-    "ahead": None,
-    "pause": {"values": [0, 10, 100]},
-    "limit": {"values": [5, 100]},
-    "workers": {"values": [8]},
-    "window": {"values": [2, 32]},
-    "flusher": None,
-}
+
+def tier_of(device: str) -> tuple[str, int]:
+    """Return tier and rank of a device; `nvme-7` is one like `nvme`."""
+    return TIERS[device.split("-", maxsplit=1)[0]]
 
 
 @dataclass(frozen=True)
@@ -115,9 +74,11 @@ class StudyMaker:
 
     root: Path
     devices: Sequence[str] = ("nvme",)
+    of_device: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # device -> fields that differ there
     repeats: int = 2
     seed: int = 0
     noise: float = 0.02
+    share_noise: float = 0.01  # of shares of requests
     block_noise: float = 0.1  # blocks differ by as much, and no effect may come from it
     levels: Mapping[str, float] = field(default_factory=dict)  # device -> natural-log level of its throughput
     dedicated: bool = True
@@ -135,6 +96,7 @@ class StudyMaker:
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
     pairs: Sequence[tuple[str, str]] = ()  # of knobs, swept together
     extra: Mapping[tuple[str, str], float] = field(default_factory=dict)  # what values of a pair add to their sum
+    columns: Mapping[str, Any] = field(default_factory=dict)  # what all rows of `runs` say instead
     tweak: Callable[[dict[str, Any]], None] | None = None  # changes a row of `runs`; may pull it by its status
     knobs: Sequence[str] = tuple(name for name in KNOBS if name not in SPECIAL)
     dbms: Sequence[str] = ("simdb",)
@@ -170,7 +132,7 @@ class StudyMaker:
                 },
             )
         for device in self.devices:
-            spec = {"name": device, "description": device, "tier": TIERS[device][0], "path": "results"}
+            spec = {"name": device, "description": device, "tier": tier_of(device)[0], "path": "results"}
             self._write(f"devices/{device}", {**spec, "dedicated": self.dedicated})
         workload = {"name": "ycsb-a", "generator": "ycsb", "class": "write", "records": 100, "parameters": {}}
         workload["threads"] = self.threads
@@ -204,15 +166,20 @@ class StudyMaker:
             rows = plan_sweep(specs, case, self.knobs_of(case.dbms), self.pairs)
             tables["plan"] += rows
             for block_id in dict.fromkeys(row["block_id"] for row in rows):
-                self._measure(tables, case, [row for row in rows if row["block_id"] == block_id], rng)
+                self._on(case.device)._measure(tables, case, [row for row in rows if row["block_id"] == block_id], rng)
         write_tables(results, tables)
         devices = []
-        for device in self.devices if self.profiles else []:
-            devices.append(results / "devices" / f"{device}.json")
-            devices[-1].parent.mkdir(exist_ok=True)
-            write_sealed(devices[-1], self._profile(device))
+        for device in self.devices:
+            if self._on(device).profiles:
+                devices.append(results / "devices" / f"{device}.json")
+                devices[-1].parent.mkdir(exist_ok=True)
+                write_sealed(devices[-1], self._on(device)._profile(device))
         fits = [self._write_fit(results / str(case) / "fit/0.json") for case in specs.cases if self.screened]
         return StudyFiles([results], [results / "plan.parquet"], fits, devices)
+
+    def _on(self, device: str) -> "StudyMaker":
+        """Return the maker of what is measured on a device."""
+        return replace(self, **self.of_device.get(device, {}))
 
     def _write_fit(self, path: Path) -> Path:
         """Write what a round of screening would have said, had it found nothing above noise."""
@@ -226,7 +193,7 @@ class StudyMaker:
         return path
 
     def _profile(self, device: str) -> dict[str, Any]:
-        tier, rank = TIERS[device]
+        tier, rank = tier_of(device)
         point = {"curve": "queue_depth", "pattern": "randread", "block_bytes": 4096, "queue_depth": 1, "iops": 5000.0}
         writes = [{**point, "pattern": "randwrite", "iops": self.write_iops, "bytes_per_s": 4096 * self.write_iops}]
         return {
@@ -258,6 +225,7 @@ class StudyMaker:
                 alone = [self.truth.get(one, Truth()).throughput for one in change]
                 truth = Truth(sum(alone) + self.extra.get(tuple(value for _, value in sorted(change)), 0.0))
             run = self._run(row, case, truth, level, rng)
+            run.update(self.columns)
             if self.tweak:
                 self.tweak(run)
             tables["runs"].append(run)
@@ -277,7 +245,7 @@ class StudyMaker:
             "dbms": case.dbms,
             "device": case.device,
             "workload": case.workload,
-            "tier": TIERS[case.device][0],
+            "tier": tier_of(case.device)[0],
             "status": "ok",
             "session": "one",
             "window_s": 10.0,
@@ -302,7 +270,7 @@ class StudyMaker:
         run_id, is_bpf = run["run_id"], run["monitor"] == "bpf"
 
         def share(of: int, at: float) -> int | None:
-            return int(of * min(1, max(0, at + rng.normal(0, 0.01)))) if is_bpf else None
+            return int(of * min(1, max(0, at + rng.normal(0, self.share_noise)))) if is_bpf else None
 
         writes = int(run["operations"] * 2 * np.exp(truth.writes + rng.normal(0, self.noise)))
         for op, requests, run_share in (("write", writes, truth.write_run), ("read", 4000, truth.read_run)):
@@ -375,6 +343,7 @@ class Study:
     specs: StudySpecs
     files: StudyFiles
     database: Path
+    _judged: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict, init=False)
 
     def query(self, sql: str) -> pd.DataFrame:
         """Return the rows of a query."""
@@ -383,10 +352,13 @@ class Study:
 
     def judge(self, rule: str, *before: str) -> pd.DataFrame:
         """Return the findings of one rule, after others whose findings it may ask for."""
-        rules = {name: self.specs.rules[name] for name in (*before, rule)}
-        with duckdb.connect(str(self.database), read_only=True) as connection:
-            found = run_rules(connection, replace(self.specs, rules=rules))
-        return pd.DataFrame([row for row in found if row["rule"] == rule], columns=list(TABLES["findings"]))
+        if (rule, *before) not in self._judged:
+            rules = {name: self.specs.rules[name] for name in (*before, rule)}
+            with duckdb.connect(str(self.database), read_only=True) as connection:
+                found = run_rules(connection, replace(self.specs, rules=rules))
+            rows = [row for row in found if row["rule"] == rule]
+            self._judged[rule, *before] = pd.DataFrame(rows, columns=list(TABLES["findings"]))
+        return self._judged[rule, *before].copy()
 
 
 def verdicts(findings: pd.DataFrame) -> dict[tuple[str, str], str]:

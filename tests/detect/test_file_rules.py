@@ -14,6 +14,7 @@ from generated_studies import USES, Study, Truth, Use
 from knobscope.detect import run_rules
 
 Make = Callable[..., Study]
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 LN2 = math.log(2)
 TWO = ("simdb", "otherdb")
 
@@ -64,19 +65,20 @@ def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
     assert row.verdict == "none"
 
 
-@pytest.mark.parametrize(
-    ("uses", "said"),
-    [
-        ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read and hardly written"),
-        ((Use("t", "data", "orders", reads=4000),), "the device was asked to write nothing"),
-        (
-            (Use("t", "data", "orders", reads=100), *USES[:1]),
-            "no table or file is read and hardly written",
-        ),  # hardly any reads
-    ],
-)
-def test_what_is_not_shared_does_not_interfere(make_study: Make, uses: tuple[Use, ...], said: str) -> None:
-    row = the_row(make_study(interference=LN2, read_us=5000.0, uses=uses).judge("read_write_interference"))
+APART: list[tuple[Any, ...]] = [
+    ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read and hardly written"),
+    ((Use("t", "data", "orders", reads=4000),), "the device was asked to write nothing"),
+    (
+        (Use("t", "data", "orders", reads=100), *USES[:1]),
+        "no table or file is read and hardly written",
+    ),  # hardly any reads
+]
+
+
+@pytest.mark.parametrize(("uses", "said"), APART)
+def test_what_is_not_shared_does_not_interfere(judge_one: Judge, uses: tuple[Use, ...], said: str) -> None:
+    cases = [{"uses": one} for one, _ in APART]
+    row = the_row(judge_one("read_write_interference", cases, {"uses": uses}, interference=LN2, read_us=5000.0))
     assert row.verdict == "none"
     assert said in row.sentence
 
@@ -86,16 +88,17 @@ def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(make_stu
     assert the_row(make_study(interference=LN2, uses=uses).judge("read_write_interference")).verdict == "none"
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"pauses": False}, "fewer than three runs have moments both with and without writes"),
-        ({"uses": ()}, "no run of the default configuration tells which files"),
-        ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to no file that is known"),
-    ],
-)
-def test_interference_without_evidence_is_insufficient(make_study: Make, fields: dict[str, Any], said: str) -> None:
-    row = the_row(make_study(interference=LN2, read_us=5000.0, **fields).judge("read_write_interference"))
+UNTOLD: list[tuple[Any, ...]] = [
+    ({"pauses": False}, "fewer than three runs have moments both with and without writes"),
+    ({"uses": ()}, "no run of the default configuration tells which files"),
+    ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to no file that is known"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), UNTOLD)
+def test_interference_without_evidence_is_insufficient(judge_one: Judge, fields: dict[str, Any], said: str) -> None:
+    cases = [one for one, _ in UNTOLD]
+    row = the_row(judge_one("read_write_interference", cases, fields, interference=LN2, read_us=5000.0))
     assert row.verdict == "insufficient"
     assert said in row.sentence
 
@@ -150,29 +153,32 @@ def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
     assert evidence_of(row)["q_value"] < 0.001
 
 
-@pytest.mark.parametrize(
-    ("declared", "calls", "device", "verdict", "changed_at"),
-    [
-        ("sequential", 0.05, 0.05, "mismatch", "calls"),  # what IOscope saw: a scan whose calls are random
-        (None, 0.05, 0.05, "none", None),
-        ("random", 0.05, 0.05, "none", None),
-        ("sequential", 0.05, 0.5, "mismatch", "calls"),
-        ("sequential", 0.05, 0.95, "none", None),  # on the way it is put in the order that was asked for
-        (None, 0.05, 0.95, "mismatch", "device"),
-        ("sequential", 0.95, 0.05, "mismatch", "device"),
-        ("random", 0.95, 0.05, "none", None),
-        ("random", 0.95, 0.95, "mismatch", "calls"),
-        (None, 0.95, 0.95, "none", None),
-        ("random", 0.05, 0.95, "mismatch", "device"),
-        ("sequential", 0.5, 0.05, "mismatch", "device"),
-        ("sequential", 0.5, 0.5, "none", None),
-    ],
-)
+DECLARED: list[tuple[Any, ...]] = [
+    ("sequential", 0.05, 0.05, "mismatch", "calls"),  # what IOscope saw: a scan whose calls are random
+    (None, 0.05, 0.05, "none", None),
+    ("random", 0.05, 0.05, "none", None),
+    ("sequential", 0.05, 0.5, "mismatch", "calls"),
+    ("sequential", 0.05, 0.95, "none", None),  # on the way it is put in the order that was asked for
+    (None, 0.05, 0.95, "mismatch", "device"),
+    ("sequential", 0.95, 0.05, "mismatch", "device"),
+    ("random", 0.95, 0.05, "none", None),
+    ("random", 0.95, 0.95, "mismatch", "calls"),
+    (None, 0.95, 0.95, "none", None),
+    ("random", 0.05, 0.95, "mismatch", "device"),
+    ("sequential", 0.5, 0.05, "mismatch", "device"),
+    ("sequential", 0.5, 0.5, "none", None),
+]
+
+
+@pytest.mark.parametrize(("declared", "calls", "device", "verdict", "changed_at"), DECLARED)
 def test_a_declared_order_replaces_that_of_the_calls(
-    make_study: Make, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
+    judge_one: Judge, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
 ) -> None:
-    study = make_study(uses=with_orders("customers", logical=calls, device=device), read_order=declared)
-    findings = files_of(study.judge("access_pattern"))
+    cases = [
+        {"uses": with_orders("customers", logical=one[1], device=one[2])} for one in DECLARED if one[0] == declared
+    ]
+    case = {"uses": with_orders("customers", logical=calls, device=device)}
+    findings = files_of(judge_one("access_pattern", cases, case, read_order=declared))
     row = the_row(findings, file="customers")
     assert (row.verdict, evidence_of(row)["changed_at"]) == (verdict, changed_at)
     assert evidence_of(row)["declared_order"] == declared

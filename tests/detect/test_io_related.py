@@ -1,51 +1,57 @@
 """Screening runs in a study's database: which knobs change the I/O, in which case, and whether the specs agree."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-from knobscope.detect import MACROS, VIEWS
+from knobscope.detect import create_schema
 from knobscope.detect.io_related import add_io_related, io_marks_comparison
-from knobscope.tables import TABLES
+from knobscope.tables import insert_rows
 
 KNOBS = {"flush": "flush", "page": "page_size", "planner": "other", "idle": "cache", "odd": "other"}
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def screened() -> Iterator[duckdb.DuckDBPyConnection]:
     """Sixty screening runs on two devices; `flush` saves flushes, `odd` reads more, `page` writes more on the disk."""
-    connection = duckdb.connect(str(tmp_path / "study.duckdb"))
-    for table, columns in TABLES.items():
-        definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-        connection.execute(f'CREATE TABLE "{table}" ({definition})')
-    for signature, body in MACROS.items():
-        connection.execute(f"CREATE MACRO {signature} AS ({body})")
-    for name, query in VIEWS.items():
-        connection.execute(f"CREATE VIEW {name} AS {query}")
-    for knob, mechanism in KNOBS.items():
-        connection.execute("INSERT INTO knobs VALUES ('db', ?, ?, true, false)", [knob, mechanism])
     rng = np.random.default_rng(3)
     settings = {knob: rng.permutation(np.arange(60) % 3) for knob in KNOBS}
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("knobs", "knob_values", "runs", "io_profile")}
+    about = {"dbms": "db", "in_study": True, "control": False}
+    tables["knobs"] = [{**about, "knob": knob, "mechanism": mechanism} for knob, mechanism in KNOBS.items()]
     for number in range(60):
-        for knob in KNOBS:
-            value = str(settings[knob][number])
-            connection.execute("INSERT INTO knob_values VALUES (?, 'db', ?, ?)", [f"c{number}", knob, value])
+        values = {knob: int(settings[knob][number]) for knob in KNOBS}
+        config = {"config_id": f"c{number}", "dbms": "db"}
+        tables["knob_values"] += [{**config, "knob": knob, "value": value} for knob, value in values.items()]
         for device in ("disk", "flash"):
-            _add_run(connection, device, number, {knob: int(settings[knob][number]) for knob in KNOBS}, rng)
-    return connection
+            _add_run(tables, device, number, values, rng)
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        for name, rows in tables.items():
+            insert_rows(connection, name, rows)
+        yield connection
+
+
+@pytest.fixture
+def connection(screened: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The database with these runs, for one test to change."""
+    screened.begin()
+    yield screened
+    screened.rollback()
 
 
 def _add_run(
-    connection: duckdb.DuckDBPyConnection, device: str, number: int, values: dict[str, int], rng: np.random.Generator
+    tables: dict[str, list[dict[str, Any]]], device: str, number: int, values: dict[str, int], rng: np.random.Generator
 ) -> None:
     run, operations = f"{device}{number}", int(rng.integers(2000, 9000))  # speed says nothing about I/O per operation
-    connection.execute(
-        "INSERT INTO runs (run_id, phase, dbms, device, workload, config_id, is_sentinel, status, operations, monitor,"
-        " lost_events) VALUES (?, 'screen', 'db', ?, 'load', ?, false, 'ok', ?, 'bpf', 0)",
-        [run, device, f"c{number}", operations],
-    )
+    tables["runs"].append(
+        {"run_id": run, "phase": "screen", "dbms": "db", "device": device, "workload": "load",
+         "config_id": f"c{number}", "is_sentinel": False, "status": "ok", "operations": operations, "monitor": "bpf",
+         "lost_events": 0}
+    )  # fmt: skip
     rates = {
         "flush": 0.0 if values["flush"] == 2 else 1.0,
         "read": 2.0 + 2.0 * values["odd"],
@@ -53,11 +59,10 @@ def _add_run(
     }
     for op, rate in rates.items():
         requests = int(rate * operations * np.exp(rng.normal(0, 0.1)))
-        connection.execute(
-            "INSERT INTO io_profile (run_id, op, requests, bytes, aligned_requests, sequential_requests)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            [run, op, requests, requests * 4096, requests, requests // 2],
-        )
+        tables["io_profile"].append(
+            {"run_id": run, "op": op, "requests": requests, "bytes": requests * 4096, "aligned_requests": requests,
+             "sequential_requests": requests // 2}
+        )  # fmt: skip
 
 
 def test_knobs_are_related_where_they_change_the_io(connection: duckdb.DuckDBPyConnection) -> None:

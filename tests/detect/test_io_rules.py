@@ -9,6 +9,7 @@ import pytest
 from generated_studies import Study, Truth, only_row, verdicts
 
 Make = Callable[..., Study]
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 
 
 def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study: Make) -> None:
@@ -66,27 +67,29 @@ def test_io_size_on_a_device_without_a_unit(make_study: Make) -> None:
 
 
 #: An operation of the sentinel takes 1,000 us. What is slower by so much, by flushes of 1,000 us each, or not.
-@pytest.mark.parametrize(
-    ("truth", "flush_us", "verdict", "said"),
-    [
-        (Truth(throughput=-0.7, flushes=1.0), 1000, "mismatch", "goes from 0.2 to 1.2"),
-        (Truth(throughput=-0.7, flushes=0.6), 1000, "mismatch", "of difference per operation"),
-        (Truth(throughput=0.6, flushes=-0.2), 2000, "mismatch", "goes from 0.2 to 0,"),  # the default flushes more
-        (Truth(throughput=-0.7, flushes=1.0, writes=1.0), 1000, "mismatch", "Bytes written per operation: 2.7x more"),
-        (Truth(throughput=-0.7, flushes=1.0), 50, "none", "not a loss that comes from waiting"),  # a fast flush
-        (Truth(throughput=-0.7, flushes=0.1), 1000, "none", "not a loss"),  # a tenth of the difference
-        (Truth(throughput=-0.7), 1000, "none", "stays at 0.2"),
-        (Truth(throughput=0.7, flushes=1.0), 1000, "none", "not a loss"),  # it flushes more and is faster
-        (Truth(throughput=-0.7, unaligned=0.5, writes=1.0), 1000, "none", "not a loss"),  # larger writes alone
-        (Truth(throughput=-0.7, cpu=1.0, write_run=0.4), 1000, "none", "not a loss"),
-        (Truth(flushes=1.0), 1000, "none", "not a loss"),  # more flushes that cost nothing
-    ],
-)
+FLUSHED: list[tuple[Any, ...]] = [
+    (Truth(throughput=-0.7, flushes=1.0), 1000, "mismatch", "goes from 0.2 to 1.2"),
+    (Truth(throughput=-0.7, flushes=0.6), 1000, "mismatch", "of difference per operation"),
+    (Truth(throughput=0.6, flushes=-0.2), 2000, "mismatch", "goes from 0.2 to 0,"),  # the default flushes more
+    (Truth(throughput=-0.7, flushes=1.0, writes=1.0), 1000, "mismatch", "Bytes written per operation: 2.7x more"),
+    (Truth(throughput=-0.7, flushes=1.0), 50, "none", "not a loss that comes from waiting"),  # a fast flush
+    (Truth(throughput=-0.7, flushes=0.1), 1000, "none", "not a loss"),  # a tenth of the difference
+    (Truth(throughput=-0.7), 1000, "none", "stays at 0.2"),
+    (Truth(throughput=0.7, flushes=1.0), 1000, "none", "not a loss"),  # it flushes more and is faster
+    (Truth(throughput=-0.7, unaligned=0.5, writes=1.0), 1000, "none", "not a loss"),  # larger writes alone
+    (Truth(throughput=-0.7, cpu=1.0, write_run=0.4), 1000, "none", "not a loss"),
+    (Truth(flushes=1.0), 1000, "none", "not a loss"),  # more flushes that cost nothing
+]
+
+
+@pytest.mark.parametrize(("truth", "flush_us", "verdict", "said"), FLUSHED)
 def test_flush_needs_flushes_that_make_up_the_difference(
-    make_study: Make, truth: Truth, flush_us: float, verdict: str, said: str
+    judge_one: Judge, truth: Truth, flush_us: float, verdict: str, said: str
 ) -> None:
-    study = make_study(truth={("page", "16"): truth}, flush_us=flush_us, noise=0.006, knobs=("page",))
-    row = study.judge("flush").set_index(["knob", "value"]).loc[("page", "16")]
+    cases = [{"truth": {("page", "16"): one}, "flush_us": us} for one, us, *_ in FLUSHED]
+    case = {"truth": {("page", "16"): truth}, "flush_us": flush_us}
+    findings = judge_one("flush", cases, case, noise=0.006, knobs=("page",))
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]
 
@@ -103,58 +106,62 @@ def test_flush_says_which_setting_risks_data_and_when_it_cannot_tell(make_study:
     assert blind["sentence"].str.contains("the time of a flush is unknown").all()
 
 
-@pytest.mark.parametrize(
-    ("truth", "verdict", "said"),
-    [
-        (Truth(throughput=-0.4, unaligned=0.4), "mismatch", "goes from 20 % to"),
-        (
-            Truth(throughput=-0.4, writes=1.2),
-            "mismatch",
-            "their number per operation",
-        ),  # and 2.2 times as many per second
-        (
-            Truth(throughput=-0.4, writes=0.4),
-            "insufficient",
-            "no more per second",
-        ),  # in the background, or all there are
-        (Truth(throughput=-0.4), "none", "not a loss"),
-        (Truth(throughput=0.4, unaligned=0.4), "none", "not a loss"),  # faster, in spite of it
-        (Truth(throughput=0.4, unaligned=-0.15), "mismatch", "goes from 20 % to"),  # the default is to blame
-        (Truth(unaligned=0.4), "none", "not a loss"),  # costs nothing
-        (Truth(throughput=-0.4, flushes=1.0), "none", "not a loss"),  # commits wait, whatever they write
-        (Truth(throughput=-0.4, cpu=0.5), "none", "not a loss"),
-        (Truth(throughput=-0.4, writes=-0.7), "none", "not a loss"),  # fewer such writes
-    ],
-)
-def test_io_size_needs_units_filled_in_part(make_study: Make, truth: Truth, verdict: str, said: str) -> None:
-    study = make_study(truth={("page", "16"): truth}, noise=0.006, repeats=6, knobs=("page",))
-    row = study.judge("io_size").set_index(["knob", "value"]).loc[("page", "16")]
+SIZED: list[tuple[Any, ...]] = [
+    (Truth(throughput=-0.4, unaligned=0.4), "mismatch", "goes from 20 % to"),
+    (
+        Truth(throughput=-0.4, writes=1.2),
+        "mismatch",
+        "their number per operation",
+    ),  # and 2.2 times as many per second
+    (
+        Truth(throughput=-0.4, writes=0.4),
+        "insufficient",
+        "no more per second",
+    ),  # in the background, or all there are
+    (Truth(throughput=-0.4), "none", "not a loss"),
+    (Truth(throughput=0.4, unaligned=0.4), "none", "not a loss"),  # faster, in spite of it
+    (Truth(throughput=0.4, unaligned=-0.15), "mismatch", "goes from 20 % to"),  # the default is to blame
+    (Truth(unaligned=0.4), "none", "not a loss"),  # costs nothing
+    (Truth(throughput=-0.4, flushes=1.0), "none", "not a loss"),  # commits wait, whatever they write
+    (Truth(throughput=-0.4, cpu=0.5), "none", "not a loss"),
+    (Truth(throughput=-0.4, writes=-0.7), "none", "not a loss"),  # fewer such writes
+]
+
+
+@pytest.mark.parametrize(("truth", "verdict", "said"), SIZED)
+def test_io_size_needs_units_filled_in_part(judge_one: Judge, truth: Truth, verdict: str, said: str) -> None:
+    cases = [{"truth": {("page", "16"): one}} for one, *_ in SIZED]
+    case = {"truth": {("page", "16"): truth}}
+    findings = judge_one("io_size", cases, case, noise=0.006, share_noise=0.003, repeats=6, knobs=("page",))
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]
 
 
 #: An operation of the sentinel takes 1,000 us, 800 us of it on a processor.
-@pytest.mark.parametrize(
-    ("truth", "verdict", "said"),
-    [
-        (Truth(throughput=-0.4, cpu=0.4, write_run=0.4), "mismatch", "CPU is spent"),
-        (Truth(throughput=-0.4, cpu=0.4, read_run=0.4), "mismatch", "the sequential share of reads goes"),
-        (Truth(throughput=0.4, cpu=-0.4, write_run=-0.2), "mismatch", "goes from 30 %"),  # the default pays for order
-        (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, flushes=0.3), "none", "flushes more often"),
-        (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, writes=0.6), "none", "writes more often"),
-        (Truth(throughput=-1.2, cpu=0.4, write_run=0.4), "none", "the smaller part"),  # 390 us of 2,300
-        (Truth(throughput=-0.4, cpu=0.4), "none", "not a loss"),  # no order for it
-        (Truth(throughput=-0.4, cpu=-0.4, write_run=0.4), "none", "not a loss"),  # order that saves CPU
-        (Truth(throughput=0.4, cpu=0.4, write_run=0.4), "none", "not a loss"),  # order that pays
-        (Truth(throughput=-0.4, write_run=0.4), "none", "not a loss"),  # order that costs no CPU
-        (Truth(cpu=0.4, write_run=0.4), "none", "not a loss"),
-    ],
-)
+ORDERED: list[tuple[Any, ...]] = [
+    (Truth(throughput=-0.4, cpu=0.4, write_run=0.4), "mismatch", "CPU is spent"),
+    (Truth(throughput=-0.4, cpu=0.4, read_run=0.4), "mismatch", "the sequential share of reads goes"),
+    (Truth(throughput=0.4, cpu=-0.4, write_run=-0.2), "mismatch", "goes from 30 %"),  # the default pays for order
+    (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, flushes=0.3), "none", "flushes more often"),
+    (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, writes=0.6), "none", "writes more often"),
+    (Truth(throughput=-1.2, cpu=0.4, write_run=0.4), "none", "the smaller part"),  # 390 us of 2,300
+    (Truth(throughput=-0.4, cpu=0.4), "none", "not a loss"),  # no order for it
+    (Truth(throughput=-0.4, cpu=-0.4, write_run=0.4), "none", "not a loss"),  # order that saves CPU
+    (Truth(throughput=0.4, cpu=0.4, write_run=0.4), "none", "not a loss"),  # order that pays
+    (Truth(throughput=-0.4, write_run=0.4), "none", "not a loss"),  # order that costs no CPU
+    (Truth(cpu=0.4, write_run=0.4), "none", "not a loss"),
+]
+
+
+@pytest.mark.parametrize(("truth", "verdict", "said"), ORDERED)
 def test_io_sequentiality_needs_cpu_that_is_spent_for_order(
-    make_study: Make, truth: Truth, verdict: str, said: str
+    judge_one: Judge, truth: Truth, verdict: str, said: str
 ) -> None:
-    study = make_study(truth={("page", "16"): truth}, noise=0.006, repeats=6, knobs=("page",))
-    row = study.judge("io_sequentiality").set_index(["knob", "value"]).loc[("page", "16")]
+    cases = [{"truth": {("page", "16"): one}} for one, *_ in ORDERED]
+    case = {"truth": {("page", "16"): truth}}
+    findings = judge_one("io_sequentiality", cases, case, noise=0.006, repeats=6, knobs=("page",))
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]
 
@@ -205,57 +212,58 @@ def test_io_parallelism_names_the_value_that_frees_it(make_study: Make) -> None:
     assert evidence["freed_by"]["throughput"] == pytest.approx(0.49, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("loads", "verdict"),
-    [((4.0, 1.0, 1.0), "mismatch"), ((2.0, 1.0, 1.5), "none"), ((1.0, 1.0), "none")],
-)
-def test_io_parallelism_by_hardware_queues(make_study: Make, loads: tuple[float, ...], verdict: str) -> None:
-    row = only_row(make_study(queue_loads=loads).judge("io_parallelism"))
+LOADED = [((4.0, 1.0, 1.0), "mismatch"), ((2.0, 1.0, 1.5), "none"), ((1.0, 1.0), "none")]
+
+
+@pytest.mark.parametrize(("loads", "verdict"), LOADED)
+def test_io_parallelism_by_hardware_queues(judge_one: Judge, loads: tuple[float, ...], verdict: str) -> None:
+    cases = [{"queue_loads": one} for one, _ in LOADED]
+    row = only_row(judge_one("io_parallelism", cases, {"queue_loads": loads}))
     assert row.verdict == verdict
     if verdict == "mismatch":
         assert "the most loaded one carries 67 %" in row.sentence
 
 
-@pytest.mark.parametrize(
-    ("made", "verdict", "said"),
-    [
-        ({"depth_one": 0.99}, "mismatch", "just one for 99 %"),
-        ({"depth_one": 0.97, "device_gain": 2.0, "saturating_depth": None}, "mismatch", "2x as many random reads"),
-        (
-            {"depth_one": 0.87},
-            "none",
-            "more than one at a time (alone for less than 95 %), and not all that the device could take",
-        ),
-        ({"depth_one": 0.5}, "none", "just one for 50 %"),
-        ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device takes 3 to give all it can"),
-        ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "At any depth"),  # a tape, say
-        (
-            {"depth_one": 0.99, "saturating_depth": 1.5},
-            "none",
-            "that is 50 % of it or more",
-        ),  # one is most of what it takes
-        # Four queues, each at depth one: four in flight, of which the device could take sixteen.
-        (
-            {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.99},
-            "mismatch",
-            "4 hardware queues has",
-        ),
-        ({"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4}, "none", "just one for 73 %"),
-        ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded one carries 90 %"),
-        ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for 3 %"),
-    ],
-)
+QUEUED: list[tuple[Any, ...]] = [
+    ({"depth_one": 0.99}, "mismatch", "just one for 99 %"),
+    ({"depth_one": 0.97, "device_gain": 2.0, "saturating_depth": None}, "mismatch", "2x as many random reads"),
+    (
+        {"depth_one": 0.87},
+        "none",
+        "more than one at a time (alone for less than 95 %), and not all that the device could take",
+    ),
+    ({"depth_one": 0.5}, "none", "just one for 50 %"),
+    ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device takes 3 to give all it can"),
+    ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "At any depth"),  # a tape, say
+    (
+        {"depth_one": 0.99, "saturating_depth": 1.5},
+        "none",
+        "that is 50 % of it or more",
+    ),  # one is most of what it takes
+    # Four queues, each at depth one: four in flight, of which the device could take sixteen.
+    (
+        {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.99},
+        "mismatch",
+        "4 hardware queues has",
+    ),
+    ({"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4}, "none", "just one for 73 %"),
+    ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded one carries 90 %"),
+    ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for 3 %"),
+]
+
+
+@pytest.mark.parametrize(("made", "verdict", "said"), QUEUED)
 def test_io_parallelism_is_judged_by_queue_and_by_what_the_device_takes(
-    make_study: Make, made: dict[str, Any], verdict: str, said: str
+    judge_one: Judge, made: dict[str, Any], verdict: str, said: str
 ) -> None:
-    row = only_row(make_study(**made).judge("io_parallelism"))
+    row = only_row(judge_one("io_parallelism", [one for one, *_ in QUEUED], made))
     assert row.verdict == verdict, row.sentence
     assert said in row.sentence
 
 
 @pytest.mark.parametrize(("busy", "told"), [(0.03, "3 %"), (0, "0 %")])
-def test_io_parallelism_of_an_idle_device(make_study: Make, busy: float, told: str) -> None:
-    row = only_row(make_study(busy=busy, depth_one=0.99).judge("io_parallelism"))
+def test_io_parallelism_of_an_idle_device(judge_one: Judge, busy: float, told: str) -> None:
+    row = only_row(judge_one("io_parallelism", [{"busy": 0.03}, {"busy": 0}], {"busy": busy}, depth_one=0.99))
     assert row.verdict == "insufficient"
     assert f"busy for {told} of the time only" in row.sentence
 
@@ -271,25 +279,25 @@ def test_io_parallelism_without_another_value(make_study: Make) -> None:
 
 
 #: A sentinel does 1,000 operations, 2,000 writes of 4 KiB, 400 reads and 200 flushes of 1,000 us in each second.
-@pytest.mark.parametrize(
-    ("made", "verdict", "said"),
-    [
-        ({}, "none", "that is a good part"),
-        ({"write_iops": 40000.0}, "mismatch", "so few at a time, where the device takes 16"),
-        ({"write_iops": 40000.0, "flushes": 0.7}, "mismatch", "flushes per second of 1 ms each take 7"),
-        ({"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0}, "mismatch", "so few at a time"),  # a fast flush
-        ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "what kind of requests these are"),
-        ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "where the device takes 32"),  # or more
-        ({"write_iops": 40000.0, "busy": 0.3}, "none", "most of the time nothing waits for the device"),
-        ({"write_iops": 2500.0}, "none", "that is a good part"),
-        ({"write_iops": 2500.0, "flushes": 0.7}, "none", "that is a good part"),
-        ({"write_iops": 2500.0, "busy": 0.3}, "none", "most of the time nothing waits"),
-        ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its ability is unknown"),
-    ],
-)
+USED: list[tuple[Any, ...]] = [
+    ({}, "none", "that is a good part"),
+    ({"write_iops": 40000.0}, "mismatch", "so few at a time, where the device takes 16"),
+    ({"write_iops": 40000.0, "flushes": 0.7}, "mismatch", "flushes per second of 1 ms each take 7"),
+    ({"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0}, "mismatch", "so few at a time"),  # a fast flush
+    ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "what kind of requests these are"),
+    ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "where the device takes 32"),  # or more
+    ({"write_iops": 40000.0, "busy": 0.3}, "none", "most of the time nothing waits for the device"),
+    ({"write_iops": 2500.0}, "none", "that is a good part"),
+    ({"write_iops": 2500.0, "flushes": 0.7}, "none", "that is a good part"),
+    ({"write_iops": 2500.0, "busy": 0.3}, "none", "most of the time nothing waits"),
+    ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its ability is unknown"),
+]
+
+
+@pytest.mark.parametrize(("made", "verdict", "said"), USED)
 def test_default_profile_says_what_is_used_and_what_holds_it_back(
-    make_study: Make, made: dict[str, Any], verdict: str, said: str
+    judge_one: Judge, made: dict[str, Any], verdict: str, said: str
 ) -> None:
-    row = only_row(make_study(**made).judge("default_profile"))
+    row = only_row(judge_one("default_profile", [one for one, *_ in USED], made))
     assert row.verdict == verdict, row.sentence
     assert said in row.sentence

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 from generated_studies import Study, Truth, only_row, verdicts
 
@@ -13,6 +14,7 @@ from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
 from knobscope.tables import TABLES
 
 Make = Callable[..., Study]
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 RULES = shipped_rules()
 BLOCK_LEVEL = (
     "default_profile",
@@ -68,23 +70,22 @@ def test_no_mismatch_where_nothing_has_an_effect(make_study: Make, rule: str) ->
     assert all(json.loads(evidence) for evidence in findings["evidence"])
 
 
-@pytest.mark.parametrize(
-    ("tweak", "said"),
-    [
-        ({"monitor": "procfs", "lost_events": None}, "not watched"),
-        ({"lost_events": 3}, "lost events in every run"),
-        ({"unattributed_share": 0.7}, "70 % of the I/O on this shared device"),
-        ({"status": "failed_start"}, "no run of the one-at-a-time round succeeded"),
-    ],
-)
-def test_block_level_rules_say_when_they_are_blind(make_study: Make, tweak: dict[str, Any], said: str) -> None:
+BLIND = [
+    ({"monitor": "procfs", "lost_events": None}, "not watched"),
+    ({"lost_events": 3}, "lost events in every run"),
+    ({"unattributed_share": 0.7}, "70 % of the I/O on this shared device"),
+    ({"status": "failed_start"}, "no run of the one-at-a-time round succeeded"),
+]
+
+
+@pytest.mark.parametrize(("columns", "said"), BLIND)
+def test_block_level_rules_say_when_they_are_blind(judge_one: Judge, columns: dict[str, Any], said: str) -> None:
     """The effects are there: a rule that looked at throughput only would find something."""
     bad = Truth(throughput=-0.4, unaligned=0.5, cpu=0.5, write_run=0.4)
-    study = make_study(
-        truth={("page", "16"): bad}, depth_one=0.99, dedicated=False, tweak=lambda run: run.update(tweak)
-    )
+    common = {"truth": {("page", "16"): bad}, "depth_one": 0.99, "dedicated": False}
+    cases = [{"columns": one} for one, _ in BLIND]
     for rule in BLOCK_LEVEL:
-        findings = study.judge(rule)
+        findings = judge_one(rule, cases, {"columns": columns}, **common)
         assert findings["verdict"].unique().tolist() == ["insufficient"]
         assert findings["sentence"].str.contains(said).all()
 
@@ -92,7 +93,7 @@ def test_block_level_rules_say_when_they_are_blind(make_study: Make, tweak: dict
 def test_what_a_dedicated_device_does_is_all_ours(make_study: Make) -> None:
     study = make_study(
         truth={("page", "16"): Truth(throughput=-0.4, unaligned=0.5)},
-        tweak=lambda run: run.update(unattributed_share=0.7),
+        columns={"unattributed_share": 0.7},
     )
     assert verdicts(study.judge("io_size"))["page", "16"] == "mismatch"
 
@@ -107,18 +108,16 @@ def test_a_few_lost_events_are_left_out_and_told(make_study: Make) -> None:
     assert "2 of 24 runs lost events and are left out" in row["sentence"]
 
 
-@pytest.mark.parametrize(
-    ("share", "verdict", "said"), [(0.03, "mismatch", ""), (0.2, "mismatch", "20 %"), (0.6, "", "60 %")]
-)
+FOREIGN = [(0.03, "mismatch", ""), (0.2, "mismatch", "20 %"), (0.6, "", "60 %")]
+
+
+@pytest.mark.parametrize(("share", "verdict", "said"), FOREIGN)
 def test_io_of_unknown_origin_is_told_where_it_could_matter(
-    make_study: Make, share: float, verdict: str, said: str
+    judge_one: Judge, share: float, verdict: str, said: str
 ) -> None:
-    study = make_study(
-        dedicated=False,
-        truth={("page", "16"): Truth(throughput=-0.4, unaligned=0.5)},
-        tweak=lambda run: run.update(unattributed_share=share),
-    )
-    row = study.judge("io_size").iloc[0]
+    common = {"truth": {("page", "16"): Truth(throughput=-0.4, unaligned=0.5)}, "dedicated": False}
+    cases = [{"columns": {"unattributed_share": one}} for one, *_ in FOREIGN]
+    row = judge_one("io_size", cases, {"columns": {"unattributed_share": share}}, **common).iloc[0]
     assert row["verdict"] == (verdict or "insufficient")
     assert ("could not be attributed" in row["sentence"]) == bool(said)
     assert said in row["sentence"]

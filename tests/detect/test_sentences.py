@@ -86,7 +86,7 @@ def test_a_file_with_some_writes_is_not_called_only_read(make_study: Make) -> No
 
 
 def test_what_the_design_leaves_out_is_said_once_per_case(make_study: Make) -> None:
-    study = make_study(tweak=lambda run: run.update(monitor="procfs", lost_events=None), calls=False, seed=14)
+    study = make_study(columns={"monitor": "procfs", "lost_events": None}, calls=False, seed=14)
     for rule in ("tier", "io_size", "io_sequentiality", "io_parallelism", "access_pattern", "cross_check"):
         rows = study.judge(rule)
         assert rows["verdict"].tolist() == ["insufficient"], rule

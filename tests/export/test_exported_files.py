@@ -8,9 +8,6 @@ from typing import Any
 import ConfigSpace
 import optuna
 import pytest
-from mlos_bench.config.schemas.config_schemas import ConfigSchema
-from mlos_bench.optimizers.convert_configspace import tunable_groups_to_configspace
-from mlos_bench.tunables.tunable_groups import TunableGroups
 
 from knobscope.export import to_mlos, to_optuna, to_smac
 from knobscope.search_space import SearchSpace, search_space
@@ -156,6 +153,11 @@ def test_optuna_suggestions_and_their_parameters_are_inverse(make: Make) -> None
 
 
 def test_mlos_accepts_the_file_by_schema_and_as_tunables(make: Make) -> None:
+    # It takes a second to import, in each process that only collects the tests of this file, too.
+    from mlos_bench.config.schemas.config_schemas import ConfigSchema
+    from mlos_bench.optimizers.convert_configspace import tunable_groups_to_configspace
+    from mlos_bench.tunables.tunable_groups import TunableGroups
+
     space = make()
     content = to_mlos(space)
     ConfigSchema.TUNABLE_PARAMS.validate(content)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from pages import Page, render
 from simulated_specs import make_specs
 from simulated_study import build_study, change_study
 
@@ -20,6 +21,12 @@ def specs() -> StudySpecs:
 def study(tmp_path_factory: pytest.TempPathFactory, specs: StudySpecs) -> Path:
     """The database of a whole study, shared by all tests: change copies only."""
     return build_study(tmp_path_factory.mktemp("study"), specs)
+
+
+@pytest.fixture(scope="session")
+def page(study: Path, specs: StudySpecs, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page of that study."""
+    return render(study, specs, tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture

@@ -83,8 +83,8 @@ def test_order_of_calls_stands_beside_that_of_the_device(traced_page: Page) -> N
     assert widths[0] / widths[1] == pytest.approx(0.95 / 0.04, rel=0.05)
 
 
-def test_without_a_trace_there_are_no_points(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
-    assert 'class="points' not in render(study, specs, tmp_path).source
+def test_without_a_trace_there_are_no_points(page: Page) -> None:
+    assert 'class="points' not in page.source
 
 
 def test_without_files_the_section_says_why(

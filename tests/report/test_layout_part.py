@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pages import render
+from pages import Page, render
 
 from knobscope.specs import StudySpecs
 
@@ -31,5 +31,5 @@ def test_devices_of_a_layout_are_told_by_layout(
     assert "page_size" not in told[: told.index("What the device sees")]
 
 
-def test_without_a_layout_nothing_is_said(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
-    assert "of the layout" not in render(study, specs, tmp_path).section("runs")
+def test_without_a_layout_nothing_is_said(page: Page) -> None:
+    assert "of the layout" not in page.section("runs")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages import render
+from pages import Page, render
 
 from knobscope.errors import UserError
 from knobscope.report.sections import findings
@@ -47,8 +47,7 @@ def test_a_page_shows_the_cases_that_are_asked_for(study: Path, specs: StudySpec
         render(study, specs, tmp_path, cases=["sqlite/x/y"])
 
 
-def test_a_page_of_few_cases_leaves_nothing_out(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
-    page = render(study, specs, tmp_path)
+def test_a_page_of_few_cases_leaves_nothing_out(page: Page) -> None:
     assert "not shown here" not in page.text
     assert "more findings of this mismatch" not in page.text
 
@@ -69,14 +68,13 @@ def test_of_many_findings_those_with_the_largest_effects_are_shown(
 
 
 def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
-    study: Path, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Page, study: Path, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = render(study, specs, tmp_path)
     monkeypatch.setattr(findings, "_MOST_VALUES", 1)
-    page = render(study, specs, tmp_path)
-    assert "more findings of this mismatch, which cost less, are in table findings" in page.text
+    fewer = render(study, specs, tmp_path)
+    assert "more findings of this mismatch, which cost less, are in table findings" in fewer.text
     answers = [
-        "".join(one.itertext()) for each in (whole, page) for one in each.all("div") if one.get("class") == "answer"
+        "".join(one.itertext()) for each in (page, fewer) for one in each.all("div") if one.get("class") == "answer"
     ]
     assert "finding" in answers[0]
     assert answers[0] == answers[1]  # what is not shown counts

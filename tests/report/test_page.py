@@ -17,11 +17,6 @@ from knobscope.specs import StudySpecs
 Change = Callable[..., Path]
 
 
-@pytest.fixture(scope="module")
-def page(study: Path, specs: StudySpecs, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return render(study, specs, tmp_path_factory.mktemp("page"))
-
-
 def test_page_answers_in_its_first_sentence(page: Page) -> None:
     (answer,) = (element for element in page.all("div") if element.get("class") == "answer")
     first = "".join(answer[0].itertext()).replace("\u00a0", " ")

@@ -5,9 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from known_tables import grid, known_grid, measured
-from statsmodels.formula.api import ols
 
 from knobscope.statistics.design import Settings, Term, pairwise_terms, single_terms
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
@@ -15,6 +13,9 @@ from knobscope.statistics.models.stepwise import StepwiseAnova
 
 
 def reference(frame: pd.DataFrame, factors: list[str], response: str) -> tuple[object, pd.DataFrame]:
+    import statsmodels.api as sm  # slow to import, and every process of a test run collects this file
+    from statsmodels.formula.api import ols
+
     formula = f"{response} ~ (" + " + ".join(f"C({name}, Sum)" for name in factors) + ") ** 2"
     fitted = ols(formula, frame).fit()
     return fitted, sm.stats.anova_lm(fitted, typ=2)
@@ -46,6 +47,8 @@ def test_agrees_with_statsmodels_on_the_mysql_grid() -> None:
 
 
 def test_rank_deficient_design_predicts_like_the_pseudo_inverse() -> None:
+    from statsmodels.formula.api import ols
+
     frame = known_grid()
     frame = frame[~((frame.page == 4) & (frame.cache == 64))].sample(120, random_state=5)
     factors = ["page", "cache", "flush"]

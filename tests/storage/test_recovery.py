@@ -1,6 +1,7 @@
 """What is damaged among a study's results is set aside; what is whole, absent or in the making stays."""
 
 import os
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -13,18 +14,26 @@ from knobscope.tables import write_table
 CASE = "sqlite/here/ycsb-a"
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    write_sealed(tmp_path / "devices/here.json", {"device": "here"})
-    write_sealed(tmp_path / CASE / "fit/0.json", {"stopped": True})
-    write_sealed(tmp_path / CASE / "repeat/0.json", {"more": 0})
-    write_table(tmp_path / CASE / "plan/screen-0.parquet", "plan", [])
-    write_table(tmp_path / CASE / "runs/screen-0-0/runs.parquet", "runs", [])
-    write_table(tmp_path / CASE / "runs/screen-0-0/intervals.parquet", "intervals", [])
-    with duckdb.connect(str(tmp_path / "study.duckdb")) as connection:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of which nothing is damaged, to be read only."""
+    results = tmp_path_factory.mktemp("whole")
+    write_sealed(results / "devices/here.json", {"device": "here"})
+    write_sealed(results / CASE / "fit/0.json", {"stopped": True})
+    write_sealed(results / CASE / "repeat/0.json", {"more": 0})
+    write_table(results / CASE / "plan/screen-0.parquet", "plan", [])
+    write_table(results / CASE / "runs/screen-0-0/runs.parquet", "runs", [])
+    write_table(results / CASE / "runs/screen-0-0/intervals.parquet", "intervals", [])
+    with duckdb.connect(str(results / "study.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT range AS n, repeat('x', 1000) AS t FROM range(2000)")
-    write_text(tmp_path / "report.html", f"<!doctype html><body>{'x' * 10_000}</body></html>\n")
-    return tmp_path
+    write_text(results / "report.html", f"<!doctype html><body>{'x' * 10_000}</body></html>\n")
+    return results
+
+
+@pytest.fixture
+def results(whole: Path, tmp_path: Path) -> Path:
+    """A copy of them, for a test to damage."""
+    return shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
 
 
 def test_whole_results_stay(results: Path) -> None:

@@ -71,11 +71,11 @@ def _read(figures: dict[str, Any], pattern: Pattern, figure: Figure, window_ms: 
 
 def compare(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio:
     """Return the ratio of two figures that were measured in the same rounds: mean of the log ratios, Student's t."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     logs = [math.log(above / below) for above, below in zip(numerators, denominators, strict=True)]
     count = len(logs)
     mean = sum(logs) / count
     error = math.sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
-    margin = float(t.ppf(0.975, count - 1)) * error
+    margin = float(stdtrit(count - 1, 0.975)) * error
     return Ratio(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), count)

@@ -25,9 +25,9 @@ class Amount:
     @property
     def is_clear(self) -> bool:
         """Whether its 95 % interval leaves out zero."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        return bool(abs(self.mean) > t.ppf(0.975, self.degrees) * self.error)
+        return bool(abs(self.mean) > stdtrit(self.degrees, 0.975) * self.error)
 
 
 #: What is left of an effect that is explained whole.
@@ -68,12 +68,12 @@ def amount_of(values: Sequence[float]) -> Amount:
 
 def remaining_share(changed: Amount, original: Amount, rest: Amount) -> Share:
     """Return the share of `original` that is gone in `changed`; `rest` is what stays when all is explained."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     above, below = changed.mean - rest.mean, original.mean - rest.mean
     v_above, v_below = changed.error**2 + rest.error**2, original.error**2 + rest.error**2
     v_both = rest.error**2
-    margin = float(t.ppf(0.975, min(changed.degrees, original.degrees)))
+    margin = float(stdtrit(min(changed.degrees, original.degrees), 0.975))
     if below == 0:
         return Share(math.nan, -math.inf, math.inf)
     ratio = above / below

@@ -17,6 +17,7 @@ import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
+from knobscope.statistics.ranks import rank_values
 
 __all__ = ["Axis", "Point", "PointType", "find_points"]
 
@@ -91,11 +92,9 @@ def find_points(
 
 def _rank_correlation(position: Floats, height: Floats) -> float:
     """Spearman's correlation; 0 for a flat piece."""
-    from scipy.stats import rankdata
-
     if np.ptp(height) == 0 or np.ptp(position) == 0:
         return 0.0
-    return float(np.corrcoef(rankdata(position), rankdata(height))[0, 1])
+    return float(np.corrcoef(rank_values(position), rank_values(height))[0, 1])
 
 
 def _turn_ratio(position: Floats, height: Floats, index: int) -> float:

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
+from knobscope.statistics.ranks import median_slope, rank_values
 
 __all__ = ["MIN_INTERVALS", "Trend", "find_trend"]
 
@@ -47,13 +48,11 @@ class Trend:
 
 def find_trend(operations: Sequence[int]) -> Trend | None:
     """Return the trend of operations per interval, None where there are too few intervals to tell."""
-    from scipy.stats import theilslopes
-
     count, centre = len(operations), float(np.median(operations)) if operations else 0.0
     if count < MIN_INTERVALS or centre == 0:
         return None
-    slope = float(theilslopes(np.asarray(operations, float)).slope)
-    return Trend(slope * (count - 1) / centre, _trend_probability(np.asarray(operations, float)))
+    values = np.asarray(operations, float)
+    return Trend(median_slope(values) * (count - 1) / centre, _trend_probability(values))
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ def _line(count: int) -> _Line:
 
 def _trend_probability(values: Floats) -> float:
     """Return the two-sided p value of the slope of the values' ranks; 1 where all are equal."""
-    from scipy.stats import rankdata, t
+    from scipy.special import stdtr
 
     line, count = _line(len(values)), len(values)
-    ranks = rankdata(values)
+    ranks = rank_values(values)
     residuals = line.residual @ ranks
     squares, slope = float(residuals @ residuals), float(line.time @ ranks)
     if squares < 1e-12:
@@ -99,4 +98,4 @@ def _trend_probability(values: Floats) -> float:
     trace = float(np.trace(filtered))
     degrees = trace**2 / float(np.sum(filtered * filtered.T))
     error = np.sqrt(squares / trace * float(line.time @ correlation @ line.time))
-    return float(2 * t.sf(abs(slope) / error, degrees))
+    return float(2 * stdtr(degrees, -abs(slope) / error))

@@ -67,11 +67,11 @@ class Runs:
 
         With `confidence`, its lower confidence bound (chi squared): few replicates prove nothing.
         """
-        from scipy.stats import chi2
+        from scipy.special import chdtri
 
         variance = self.noise_variance
         if confidence is not None and self.noise_degrees:
-            variance *= self.noise_degrees / float(chi2.ppf(confidence, self.noise_degrees))
+            variance *= self.noise_degrees / float(chdtri(self.noise_degrees, 1 - confidence))
         total = float(np.var(self.response, ddof=1)) if len(self.response) > 1 else float("nan")
         noise = variance * float(np.mean(1 / self.counts))
         return min(1.0, noise / total) if total > 0 else (1.0 if noise > 0 else float("nan"))
@@ -126,9 +126,9 @@ def errors_at_look(look: int) -> float:
     over all looks, however many there will be, look k gets 1 / (k (k + 1)): the shares add up to one (alpha spending
     after Lan and DeMets, Biometrika 70, 1983).
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    return float(norm.isf(FALSE_STOP / (look * (look + 1))))
+    return -float(ndtri(FALSE_STOP / (look * (look + 1))))
 
 
 def _fails_random(runs: Runs, squares: Floats, threshold: float, look: int) -> str | None:
