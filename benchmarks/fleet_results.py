@@ -97,9 +97,10 @@ SELECT knob, above_noise FROM importance
 WHERE round = (SELECT max(round) FROM importance) ORDER BY rank LIMIT 3
 """
 _FINDINGS = """
-SELECT rule, count(*) FILTER (verdict = 'mismatch') AS mismatches,
-    arg_max(sentence, abs(effect)) FILTER (verdict = 'mismatch') AS sentence
-FROM findings GROUP BY rule HAVING mismatches > 0 ORDER BY mismatches DESC, rule
+SELECT rule, count(*) FILTER (confirmed IS DISTINCT FROM 'no') AS mismatches,
+    count(*) FILTER (confirmed IN ('yes', 'found')) AS borne_out, count(*) FILTER (confirmed = 'no') AS withdrawn,
+    arg_max(sentence, abs(effect)) FILTER (confirmed IS DISTINCT FROM 'no') AS sentence
+FROM findings WHERE verdict = 'mismatch' GROUP BY rule ORDER BY mismatches DESC, rule
 """
 
 
@@ -134,6 +135,15 @@ def render_table(outcomes: list[Outcome]) -> list[str]:
     return lines
 
 
+def describe_findings(of_rule: dict[str, Any]) -> str:
+    """Say how many mismatches a rule found, what experiments said of them, and the largest that is left."""
+    count, borne_out, withdrawn = (of_rule[name] for name in ("mismatches", "borne_out", "withdrawn"))
+    parts = [f"{count} × mismatch, of which an experiment bore out {borne_out}"] if count else []
+    parts += [f"{withdrawn} × withdrawn, since an experiment refuted the cause"] if withdrawn else []
+    largest = f"; the largest: {of_rule['sentence']}" if count else ""
+    return f"- `{of_rule['rule']}`: {'; '.join(parts)}{largest}"
+
+
 def render_outcome(one: Outcome) -> list[str]:
     """Return the section of one study."""
     trust = {True: "trustworthy", False: "not trustworthy", None: "missing"}[one.trustworthy]
@@ -145,9 +155,7 @@ def render_outcome(one: Outcome) -> list[str]:
         "",
     ]
     lines += [f"- {describe_effect(effect)}" for effect in one.durability]
-    lines += [
-        f"- `{row['rule']}`, {row['mismatches']} × mismatch; the largest: {row['sentence']}" for row in one.findings
-    ]
+    lines += [describe_findings(row) for row in one.findings]
     lines += [] if one.findings else ["- No rule found a mismatch."]
     return [*lines, ""]
 
