@@ -99,7 +99,7 @@ WHERE round = (SELECT max(round) FROM importance) ORDER BY rank LIMIT 3
 _FINDINGS = """
 SELECT rule, count(*) FILTER (confirmed IS DISTINCT FROM 'no') AS mismatches,
     count(*) FILTER (confirmed IN ('yes', 'found')) AS borne_out, count(*) FILTER (confirmed = 'no') AS withdrawn,
-    arg_max(sentence, abs(effect)) FILTER (confirmed IS DISTINCT FROM 'no') AS sentence
+    arg_max(sentence, coalesce(abs(effect), 0)) FILTER (confirmed IS DISTINCT FROM 'no') AS sentence
 FROM findings WHERE verdict = 'mismatch' GROUP BY rule ORDER BY mismatches DESC, rule
 """
 
