@@ -30,20 +30,17 @@ struct cost feedback_correct(const struct feedback *f, enum operation op, struct
     return (struct cost){f->factor[op] * calibrated.first, f->factor[op] * calibrated.further};
 }
 
+/* A request that was due before it arrived here takes as long as its way: no answer can be earlier than that. */
 bool feedback_answered(struct feedback *f, enum operation op, struct cost cost, uint64_t arrived, uint64_t due) {
-    struct answered *t = &f->tally[op];
+    struct tally *t = &f->tally[op];
     double whole = cost.first + cost.further;
-    double left = (double)due - (double)arrived; /* of the time that the request was to take */
-    t->meant += whole + left;
+    t->expected += whole + (due > arrived ? (double)(due - arrived) : 0) - f->outside[op] * cost.first;
     t->cost += whole;
-    t->outside += f->outside[op] * cost.first;
-    t->overdue += fmax(0, -left);
-    return ++f->requests[op] >= ENOUGH;
+    return ++t->requests >= ENOUGH;
 }
 
 static void begin(struct feedback *f, int op, const struct counts *now) {
-    f->tally[op] = (struct answered){0};
-    f->requests[op] = 0;
+    f->tally[op] = (struct tally){0};
     f->begin[op] = *now;
 }
 
@@ -52,14 +49,9 @@ void feedback_begin(struct feedback *f, const struct counts *now) {
         begin(f, op, now);
 }
 
-/*
- * Return by which factor the cost was too low. What a request took longer since it was due before it arrived here is no
- * error of the cost: no request can be answered earlier than that.
- */
-static double find_change(const struct feedback *f, int op, double ns) {
-    const struct answered *t = &f->tally[op];
-    double expected = (t->meant + t->overdue - t->outside) / f->requests[op];
-    return t->cost > 0 ? within(1 + GAIN * (ns - expected) * f->requests[op] / t->cost, STEP) : 1;
+/* Return by which factor the cost was too low, for requests that took so many ns on average. */
+static double find_change(const struct tally *t, double ns) {
+    return t->cost > 0 ? within(1 + GAIN * (ns * t->requests - t->expected) / t->cost, STEP) : 1;
 }
 
 static void change(struct feedback *f, int op, double factor) {
@@ -72,7 +64,7 @@ static void change(struct feedback *f, int op, double factor) {
  */
 bool feedback_compare(struct feedback *f, const struct counts *now) {
     for (int op = 0; op < OP_COUNT; op++) {
-        double wanted = f->requests[op];
+        double wanted = f->tally[op].requests;
         if (wanted < ENOUGH)
             continue;
         bool flushed = now->requests[OP_FLUSH] > f->begin[op].requests[OP_FLUSH];
@@ -80,7 +72,7 @@ bool feedback_compare(struct feedback *f, const struct counts *now) {
             double found = now->requests[op] - f->begin[op].requests[op];
             if (fabs(found - wanted) > OTHERS * wanted)
                 return false;
-            double factor = find_change(f, op, (now->ns[op] - f->begin[op].ns[op]) / found);
+            double factor = find_change(&f->tally[op], (now->ns[op] - f->begin[op].ns[op]) / found);
             for (int other = 0; other < OP_COUNT; other++)
                 if (other == op || op == OP_FLUSH)
                     change(f, other, factor);

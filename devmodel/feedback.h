@@ -17,21 +17,19 @@ struct counts {
     double requests[OP_COUNT], ns[OP_COUNT];
 };
 
-/* One answered request, or the sums of some, in ns. */
-struct answered {
-    double meant;   /* what it was to take for the program that sent it */
-    double cost;    /* by how much it was answered early */
-    double outside; /* the part of that which the program pays before and after the block layer */
-    double overdue; /* what it took longer because it was due before it arrived here */
+/* Requests that were answered since the last comparison: their number, and sums of ns. */
+struct tally {
+    double requests;
+    double expected; /* what they were to take for the block device, or longer where they came too late for that */
+    double cost;     /* by how much they were answered early */
 };
 
 struct feedback {
     /* share of what a first page costs that is outside the block layer; further pages are copied inside */
     double outside[OP_COUNT];
-    double factor[OP_COUNT];         /* on the cost that was calibrated */
-    struct answered tally[OP_COUNT]; /* of the requests since the last comparison */
-    double requests[OP_COUNT];       /* their number */
-    struct counts begin[OP_COUNT];   /* all counts when the tally of an operation began */
+    double factor[OP_COUNT]; /* on the cost that was calibrated */
+    struct tally tally[OP_COUNT];
+    struct counts begin[OP_COUNT]; /* all counts when the tally of an operation began */
 };
 
 void feedback_init(struct feedback *f);
