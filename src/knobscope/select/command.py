@@ -11,7 +11,7 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.noise import measure_noise
-from knobscope.select.selection import Selection, select_knobs
+from knobscope.select.selection import mark_selected, select_knobs
 from knobscope.specs import Dbms, load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.storage import write_sealed
@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
     )
-    importance = _mark_selected(selection, screening.top)
+    importance = mark_selected(selection, screening.top)
     write_sealed(args.out, {**selection.to_json(), "importance": importance, "noise": measure_noise(args.runs)})
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
@@ -85,19 +85,6 @@ def _candidates(space: Space) -> "pd.DataFrame | None":
 
 def _is_log(dbms: Dbms, knob: str) -> bool:
     return dbms.knobs[knob].scale == "log"
-
-
-def _mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:
-    """Return the ranking with `selected`: the first `top` knobs that are above noise or in a significant term.
-
-    When none is (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
-    """
-    significant = {knob for term in selection.terms if term["p_value"] is not None for knob in term["factors"]}
-    entries = [
-        {**entry, "stands_out": entry["above_noise"] or entry["knob"] in significant} for entry in selection.importance
-    ]
-    none_does = not any(entry["stands_out"] for entry in entries)
-    return [{**entry, "selected": entry["rank"] <= top and (entry["stands_out"] or none_does)} for entry in entries]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

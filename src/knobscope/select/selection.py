@@ -20,7 +20,7 @@ from knobscope.tables import finite
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "select_knobs"]
+__all__ = ["Selection", "mark_selected", "select_knobs"]
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,19 @@ def select_knobs(
         reason_trust=ranking.reason,
         stable_rounds=stable,
     )
+
+
+def mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:
+    """Return the ranking with `selected`: the first `top` knobs that are above noise or in a significant term.
+
+    When none is (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
+    """
+    significant = {knob for term in selection.terms if term["p_value"] is not None for knob in term["factors"]}
+    entries = [
+        {**entry, "stands_out": entry["above_noise"] or entry["knob"] in significant} for entry in selection.importance
+    ]
+    none_does = not any(entry["stands_out"] for entry in entries)
+    return [{**entry, "selected": entry["rank"] <= top and (entry["stands_out"] or none_does)} for entry in entries]
 
 
 def _conclude(fit: _Fit) -> Conclusions | None:

@@ -10,7 +10,7 @@ known before, those drawn at random have to be predicted as well: only they stan
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -183,13 +183,14 @@ def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tup
     """
     active = {factor for factor, share in model.importance(seen).items() if share > 0}
     kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
-    triples = [Term(factors) for factors in combinations(seen.factors, 3)]
-    for term in [*pairwise_terms(seen.factors), *triples]:
+    triples = (Term(factors) for factors in combinations(seen.factors, 3) if not active.isdisjoint(factors))
+    for term in chain(pairwise_terms(seen.factors), triples):
         is_whole = len(term.factors) == 1 or term in kept
         if not is_whole and active.isdisjoint(term.factors):
             continue
-        cells = possible.cells(term).items()
-        yield term, {cell: share for cell, share in cells if is_whole or share >= LARGE_CELL[len(term.factors)]}
+        least = 0 if is_whole else LARGE_CELL[len(term.factors)]
+        if wanted := {cell: share for cell, share in possible.cells(term).items() if share >= least}:
+            yield term, wanted
 
 
 def _runs_wild(model: Model, runs: Runs, possible: Space, rng: np.random.Generator) -> str | None:
@@ -209,7 +210,7 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
     if runs.noise_degrees and runs.noise_share(confidence=0.95) > 1 - threshold:
         share = 100 * runs.noise_share()
         return f"not predictable: noise explains {share:.0f} % of the variation between configurations (replicates)"
-    if best.model is None or not isinstance(best.model, Anova):
+    if best.model is None or not isinstance(best.model, Anova) or best.model.is_sparse:
         return None
     columns = best.model.columns
     if len(runs.response) < 4 * columns or np.ptp(runs.response) == 0:

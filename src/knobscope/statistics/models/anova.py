@@ -48,6 +48,7 @@ class Anova:
     """
 
     name = "anova"
+    is_sparse = False  # whether terms were chosen of more than the runs could tell apart
 
     def __init__(self, order: int = 1) -> None:
         """`order` 1 is main effects, 2 adds all two-way interactions."""

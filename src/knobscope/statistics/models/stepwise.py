@@ -6,9 +6,13 @@ from typing import Self
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings, Term, design_matrix, pairwise_terms, single_terms
 from knobscope.statistics.least_squares import Products, upper_tail
-from knobscope.statistics.models.anova import SIGNIFICANCE, Anova, find_weakest, multiply
+from knobscope.statistics.models.anova import SIGNIFICANCE, Anova, find_weakest
+from knobscope.statistics.models.sparse import choose_sparse_terms
 
 __all__ = ["StepwiseAnova"]
+
+#: Cross products of so many columns take 128 MB.
+_MOST_COLUMNS = 4000
 
 
 class StepwiseAnova(Anova):
@@ -16,6 +20,9 @@ class StepwiseAnova(Anova):
 
     Backward elimination has to begin with more runs than all interactions have columns; this needs no more than the
     terms that are really there. Entering is corrected for the number of candidates (Bonferroni), or chance would enter.
+
+    Where the runs are fewer than the columns of the main effects, or the interactions too many to look at, main effects
+    enter one by one as well (`knobscope.statistics.models.sparse`).
     """
 
     def __init__(self) -> None:
@@ -23,9 +30,13 @@ class StepwiseAnova(Anova):
         super().__init__(2)
 
     def fit(self, settings: Settings, response: Floats) -> Self:
-        """Select terms and fit them. InsufficientSamplesError: not more rows than columns of the main effects."""
+        """Select terms and fit them."""
         terms = single_terms(settings.factors)
-        multiply(design_matrix(settings, terms), settings, response)  # raises where rows are too few for these alone
+        widths = [span.stop - span.start for span in design_matrix(settings, terms).columns(settings)[1]]
+        mains, pairs = sum(widths), (sum(widths) ** 2 - sum(width**2 for width in widths)) // 2
+        self.is_sparse = len(settings) <= 1 + mains or mains + pairs > _MOST_COLUMNS
+        if self.is_sparse:
+            return self._fit_sparse(settings, response)
         everything = pairwise_terms(settings.factors)
         matrix, spans = design_matrix(settings, everything).columns(settings)
         products = Products.of(matrix, response, everything, spans)
@@ -35,9 +46,20 @@ class StepwiseAnova(Anova):
             terms = [term for term in terms if term != weakest]
         return self.fit_terms(settings, response, terms)
 
+    def _fit_sparse(self, settings: Settings, response: Floats) -> Self:
+        terms, rows = choose_sparse_terms(settings, response)
+        return self.fit_terms(settings.take(rows), response[rows], terms)
+
     def fresh(self) -> Self:
         """Return a model without terms."""
         return type(self)()
+
+    def refit(self, settings: Settings, response: Floats) -> Self:
+        """Return a model fitted on other rows: of the same terms, or of terms chosen anew where few are chosen of many.
+
+        Those that were chosen of hundreds with all rows in view would look good on any of these rows.
+        """
+        return self.fresh().fit(settings, response) if self.is_sparse else super().refit(settings, response)
 
 
 def _find_strongest(products: Products, terms: Sequence[Term], everything: Sequence[Term]) -> Term | None:
