@@ -38,6 +38,7 @@ _SWEPT = ("dbms", "device", "workload", "knob", "value")
 _EXCUSES: dict[str | None, str] = {
     "throttle": "is there to hold I/O back, so that it does is no mismatch.",
     "workload": "is part of the load and no choice of the DBMS, so that it matters is no mismatch.",
+    "queue": "is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS.",
 }
 #: What a finding has before anybody tests its cause.
 _UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
@@ -47,7 +48,7 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested
     """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
 
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
-    settings of the workload: they are no choice of the DBMS.
+    settings of the workload and of the kernel's queues: they are no choice of the DBMS.
 
     Where a value was compared beside a change of other knobs, evidence `beside` says which (knob -> value).
 

@@ -1,5 +1,6 @@
 """Everything that runs of a case need, opened and closed together: device, its lock, the watch."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -7,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.devices import OpenDevice, device_lock, open_device, reset_queue
 from knobscope.errors import UserError
 from knobscope.measure.block import Measurer
 from knobscope.measure.care import DeviceCare
@@ -50,7 +51,10 @@ def open_measurer(
             for name in specs.layout_devices(case.dbms)
         }
         _require_different(case.device, device, layout)
-        stack.enter_context(device_lock(device.block, *(other.block for other in layout.values())))
+        opened = {case.device: device, **layout}
+        blocks = [one.block for one in opened.values()]
+        stack.enter_context(device_lock(*blocks))
+        _reset_queues(specs, opened)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
         room = DiskRoom(
             specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
@@ -59,7 +63,17 @@ def open_measurer(
         generator = specs.generators.get(workload.generator)
         dbms = specs.dbms[case.dbms]
         bench = Bench(
-            dbms, workload, device.directory, watch, generator, room, traces, case.device, layout, specs.study.client
+            dbms,
+            workload,
+            device.directory,
+            watch,
+            generator,
+            room,
+            traces,
+            case.device,
+            blocks,
+            layout,
+            specs.study.client,
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.is_empty:
@@ -68,7 +82,6 @@ def open_measurer(
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         _remove_parts(layout)  # of a run that was killed
         try:
-            opened = {case.device: device, **layout}
             care = DeviceCare({name: (specs.devices[name], one) for name, one in opened.items()})
             yield Measurer(specs, case, bench, facts["tier"], store, progress, care)
         finally:
@@ -78,6 +91,19 @@ def open_measurer(
 def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
     for opened in layout.values():
         shutil.rmtree(opened.directory / "runs", ignore_errors=True)
+
+
+def _reset_queues(specs: StudySpecs, opened: Mapping[str, OpenDevice]) -> None:
+    """Undo what a run that was killed has left in the queues of emulated devices; only root can have left anything.
+
+    UserError: a study that varies them, by somebody else.
+    """
+    if os.geteuid() == 0:
+        for name, one in opened.items():
+            if specs.devices[name].emulate is not None:
+                reset_queue(one.block)
+    elif specs.study.factors.queue.settings:
+        raise UserError("`factors: {queue: ...}` changes settings of the kernel, which only root may; run it as root")
 
 
 def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:

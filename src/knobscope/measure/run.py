@@ -3,14 +3,14 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from knobscope.devices import OpenDevice, make_scattering_directory
+from knobscope.devices import BlockDevice, OpenDevice, QueueRefusedError, changed_queue, make_scattering_directory
 from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.measure.complaints import tell_complaints
 from knobscope.measure.disturbance import notice_disturbance
@@ -33,9 +33,26 @@ from knobscope.servers import (
     open_instance,
     read_tail,
 )
-from knobscope.specs import ClientHost, Dbms, Generator, Value, Workload, split_configuration
+from knobscope.specs import (
+    ClientHost,
+    Dbms,
+    Generator,
+    Value,
+    Workload,
+    queue_knob,
+    split_configuration,
+    split_queue,
+)
 from knobscope.statistics.steadiness import find_trend
-from knobscope.tables import FaultRow, FileAccessRow, MonitorFacts, OperationRow, RunRecord, RunRow
+from knobscope.tables import (
+    EffectiveValueRow,
+    FaultRow,
+    FileAccessRow,
+    MonitorFacts,
+    OperationRow,
+    RunRecord,
+    RunRow,
+)
 from knobscope.watch import FileTree, Profile, Watch
 
 __all__ = ["Bench", "measure_run", "now_text"]
@@ -56,6 +73,7 @@ class Bench:
     room: DiskRoom | None = None  # of the study
     traces: Path | None = None  # where each run's requests are written, in a directory of its own
     device: str = ""  # that of the data, by its name
+    blocks: Sequence[BlockDevice] = ()  # all that the case uses, that of the data first
     layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
     client: ClientHost | None = None  # where YCSB's client runs, unless it is here
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
@@ -76,12 +94,14 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
-    workload, knobs, factors = split_configuration(bench.workload, configuration)
+    queue, rest = split_queue(configuration)
+    workload, knobs, factors = split_configuration(bench.workload, rest)
     bench = replace(bench, workload=workload)
     record: RunRecord = {"run": {"started_at": now_text()}}
     clock = PhaseClock()
     try:
         with (
+            _queue_in_force(bench, queue) as queue_rows,
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
             moved_parts(bench.dbms, knobs, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
             open_instance(bench.dbms, data, snapshot.password, homes) as instance,
@@ -95,6 +115,7 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
         # The load generator was started with these, whatever it is.
         told = {name: bench.dbms.write(name, value) for name, value in factors.items()}
         record["effective_values"] += [{"knob": name, "requested": one, "effective": one} for name, one in told.items()]
+        record["effective_values"] += queue_rows
         record["run"]["status"] = "ok"
     except RunFailedError as error:
         failure: RunRow = {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
@@ -104,6 +125,19 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
     record["phases"] = [{"phase": phase, "seconds": seconds} for phase, seconds in phases.items()]
     record["run"]["overhead_s"] = round(sum(phases.values()), 3)
     return record
+
+
+@contextlib.contextmanager
+def _queue_in_force(bench: Bench, settings: Mapping[str, Value]) -> Iterator[list[EffectiveValueRow]]:
+    """Yield what the queues of the devices were set to, and were read back as, until the end of the run."""
+    try:
+        with changed_queue(bench.blocks, settings) as found:
+            yield [
+                {"knob": queue_knob(name), "requested": str(value), "effective": found[name]}
+                for name, value in settings.items()
+            ]
+    except QueueRefusedError as error:
+        raise RunFailedError("rejected_value", str(error)) from error
 
 
 def now_text() -> str:

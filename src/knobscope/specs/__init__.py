@@ -29,6 +29,7 @@ from knobscope.specs.programs import (
     find_program,
     fleet_directory,
 )
+from knobscope.specs.queue import is_queue_knob, queue_knob, split_queue
 from knobscope.specs.reference import render_reference, write_reference
 from knobscope.specs.rule import (
     SHIPPED_RULES,
@@ -122,10 +123,12 @@ __all__ = [
     "find_specs",
     "fleet_directory",
     "is_factor",
+    "is_queue_knob",
     "load_study",
     "major_version",
     "matches_pattern",
     "part_knob",
+    "queue_knob",
     "read_knob_catalogue",
     "read_record",
     "read_rule",
@@ -139,6 +142,7 @@ __all__ = [
     "shapes_data",
     "shipped_rules",
     "split_configuration",
+    "split_queue",
     "suggest",
     "validate_files",
     "write_reference",

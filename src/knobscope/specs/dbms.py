@@ -13,6 +13,7 @@ from knobscope.specs.knob import Knob, Version
 from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, Readback
 from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
+from knobscope.specs.queue import is_queue_knob
 from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
 from knobscope.specs.workload import is_factor
 from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing, same_value
@@ -255,10 +256,10 @@ class Dbms(SpecModel):
     def writing_of(self, knob: str) -> Writing | None:
         """How a knob is written: as it says itself, or as all with its `apply`; None when nothing says it.
 
-        A layout knob is written as its part says, with a directory as its value; a setting of the workload is nothing
-        to the DBMS.
+        A layout knob is written as its part says, with a directory as its value; a setting of the workload or
+        of the device's queue is nothing to the DBMS.
         """
-        if is_factor(knob):
+        if is_factor(knob) or is_queue_knob(knob):
             return None
         if (part := self.part_of(knob)) is not None:
             return part.writing

@@ -15,6 +15,7 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
+from knobscope.specs.queue import queue_knobs
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import Study
 from knobscope.specs.validate import explain_first
@@ -120,13 +121,13 @@ def spread_factors(
     study: Study, dbms: Dbms, workloads: Collection[Workload], generators: Mapping[str, Generator]
 ) -> tuple[Study, Dbms]:
     """Return a study that was checked and one of its DBMSs, with the study's factors as knobs of it."""
-    if not study.factors.workload:
-        return study, dbms
     sources = _SOURCES | {name: one.source for name, one in generators.items() if one.source is not None}
     knobs = {
         factor_knob(setting): _make_knob(setting, values, workloads, sources)
         for setting, values in study.factors.workload.items()
-    }
+    } | queue_knobs(study.factors.queue)
+    if not knobs:
+        return study, dbms
     varied = {**study.knobs.get(dbms.name, {}), **dict.fromkeys(knobs)}
     study = study.model_copy(update={"knobs": {**study.knobs, dbms.name: varied}})
     return study, dbms.model_copy(update={"knobs": {**dbms.knobs, **knobs}})

@@ -27,6 +27,7 @@ Mechanism = Literal[
     "layout",
     "throttle",
     "workload",
+    "queue",
     "other",
 ]
 

@@ -10,6 +10,7 @@ from knobscope.specs.choice import AllKnobs, KnobGroup
 from knobscope.specs.client_host import ClientHost
 from knobscope.specs.knob import find_repeated
 from knobscope.specs.part import WITH_DATA, part_knob
+from knobscope.specs.queue import QueueFactors, queue_knobs
 from knobscope.specs.workload import WorkloadChange, factor_knob
 
 __all__ = [
@@ -191,6 +192,13 @@ class Factors(SpecModel):
         "default is what the workload says; rules find no mismatch in it, and it is not tuned.",
     )
 
+    queue: QueueFactors = Field(
+        default=QueueFactors(),
+        description="Settings of the queue of the block device in the kernel, on emulated devices, with their values; "
+        "the first is the default. Each is a knob named `queue.SETTING`; rules find no mismatch in it, and it is not "
+        "tuned.",
+    )
+
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield values that are listed twice."""
         for setting, values in self.workload.items():
@@ -279,6 +287,7 @@ class Study(SpecModel):
                 *(knob for group in self.knobs.values() for knob in group),
                 *self._layout_knobs(),
                 *map(factor_knob, self.factors.workload),
+                *queue_knobs(self.factors.queue),
             }
         )
         for index, knob in enumerate(self.sweep.always):

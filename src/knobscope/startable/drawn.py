@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 
 from knobscope.errors import UserError
 from knobscope.plan import RESPONSIVE, case_space, plan_screening, plan_sweep
-from knobscope.specs import Case, Dbms, Knob, RefusedSetting, StudySpecs, Value, is_factor, refuse_settings
+from knobscope.specs import (
+    Case,
+    Dbms,
+    Knob,
+    RefusedSetting,
+    StudySpecs,
+    Value,
+    is_factor,
+    is_queue_knob,
+    refuse_settings,
+)
 from knobscope.startable.bisecting import Bisection, Culprit, Outcome, TrialsSpentError
 
 __all__ = ["Tally", "read_value", "try_study"]
@@ -106,8 +116,12 @@ def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration
 
 
 def _handed_over(dbms: Dbms, configuration: Configuration) -> Configuration:
-    """Return what of a configuration is said to the server: where parts of the data lie, or the load, is not tried."""
-    return {name: one for name, one in configuration.items() if dbms.part_of(name) is None and not is_factor(name)}
+    """Return what of a configuration is said to the server: no part of the data's layout, load or queue."""
+    return {name: one for name, one in configuration.items() if not _is_beside(dbms, name)}
+
+
+def _is_beside(dbms: Dbms, knob: str) -> bool:
+    return dbms.part_of(knob) is not None or is_factor(knob) or is_queue_knob(knob)
 
 
 def _as_setting(dbms: Dbms, culprit: Culprit, usual: dict[str, Value]) -> RefusedSetting:

@@ -1,0 +1,65 @@
+"""Settings of a block device's queue in the kernel: changed for a run and put back after it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from knobscope.devices.block import BlockDevice
+
+__all__ = ["QueueRefusedError", "changed_queue", "reset_queue"]
+
+#: What a new loop device has; a process that was killed may have left something else.
+_USUAL = {"scheduler": "none", "read_ahead_kb": "128"}
+
+
+class QueueRefusedError(Exception):
+    """The kernel does not take a value for a setting of this device."""
+
+
+@contextmanager
+def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object]) -> Iterator[dict[str, str]]:
+    """Set the queues of devices and yield what the kernel then says that they are; they are put back at the end.
+
+    `settings` are names below `queue` in sysfs (Documentation/ABI/stable/sysfs-block), and so are those that are
+    yielded, of the first device. Raises QueueRefusedError for a value that the kernel does not take, or a device does
+    not keep.
+    """
+    before = [{setting: _read(block, setting) for setting in settings} for block in blocks]
+    try:
+        for block in blocks:
+            for setting, value in settings.items():
+                _write(block, setting, str(value))
+        yield {setting: _read(block, setting) for block in blocks[:1] for setting in settings}
+    finally:
+        for block, values in zip(blocks, before, strict=True):
+            for setting, value in values.items():
+                _write(block, setting, value)
+
+
+def reset_queue(block: BlockDevice) -> None:
+    """Give the queue of a loop device the settings of a new one."""
+    for setting, value in _USUAL.items():
+        _write(block, setting, value)
+
+
+def _file(block: BlockDevice, setting: str) -> Path:
+    return Path("/sys/block", block.name, "queue", setting)
+
+
+def _read(block: BlockDevice, setting: str) -> str:
+    """Return the value in force; of a list of choices that is the one in brackets."""
+    text = _file(block, setting).read_text().strip()
+    chosen = [word for word in text.split() if word.startswith("[")]
+    return chosen[0].strip("[]") if chosen else text
+
+
+def _write(block: BlockDevice, setting: str, value: str) -> None:
+    try:
+        _file(block, setting).write_text(value)
+    except OSError as error:
+        offered = _file(block, setting).read_text().strip()
+        raise QueueRefusedError(
+            f"the kernel refuses {setting} = {value} for {block.name} ({error.strerror}); it has {offered}"
+        ) from error
+    if (found := _read(block, setting)) != value:
+        raise QueueRefusedError(f"{setting} of {block.name} is {found} after {value} was written to it")
