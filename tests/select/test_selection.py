@@ -93,6 +93,20 @@ def test_turning_point_of_an_important_knob_is_found() -> None:
     assert [(p["knob"], p["type"], p["value"]) for p in result.points] == [("size", "turning", 8.0)]
 
 
+def test_a_turn_that_another_knob_causes_is_named_beside_its_value() -> None:
+    """`size` helps up to 4 where `mode` is 1, and does nothing where it is 0."""
+    table = grid(size=[1, 2, 3, 4, 5, 6, 7], mode=[0, 1], other=[1, 2, 3])
+    table["y"] = 100.0 + table["mode"] * 60 * (4 - (table["size"] - 4).abs())
+    table["y"] *= np.exp(np.random.default_rng(3).normal(0, 0.01, len(table)))
+    points = select_knobs(table, ["size", "mode", "other"], "y", "anova", log_response=False).points
+    found = [(point["knob"], point["type"], point["value"], point["beside"]) for point in points]
+    assert ("size", "turning", 4, {"mode": 1}) in found
+    assert not [point for point in found if point[3] == {"mode": 0}]
+    assert ("size", "turning", 4, None) in found
+    scores = [point["score"] for point in points]
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_a_special_value_has_no_position_on_a_log_axis() -> None:
     table = grid(size=[0, 1, 2, 4, 8, 16, 32], mode=[0, 1], other=[1, 2, 3, 4])
     curve = {0: 5.0, 1: 1.0, 2: 1.5, 4: 2.2, 8: 3.0, 16: 2.0, 32: 1.2}

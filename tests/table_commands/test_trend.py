@@ -95,3 +95,43 @@ def test_the_curve_is_a_table_with_header(tmp_path: Path, capsys: pytest.Capture
     assert lines[0] == "y by depth (log axis); noise unknown: no replicates"
     assert [line.split() for line in lines[2:5]] == [["depth", "mean", "y"], ["1", "1"], ["2", "2"]]
     assert lines[-1].startswith("turning at depth = 8 (turn ratio |slope above / slope below - 1|: ")
+
+
+def test_points_as_published_leave_the_lowest_level_out(tmp_path: Path) -> None:
+    path = save(pd.DataFrame({"depth": [1, 2, 4, 8, 16, 32, 64], "y": [9, 2, 4, 7, 5, 3, 1]}), tmp_path)
+    result = run(path, tmp_path, "--response", "y", "--factor", "depth", "--as-published")
+    assert points(result) == [("turning", 8)]
+    below, above = np.polyfit([2, 4, 8], [2, 4, 7], 1)[0], np.polyfit([8, 16, 32, 64], [7, 5, 3, 1], 1)[0]
+    assert result["points"][0]["turn_ratio"] == pytest.approx(abs((above - below) / below))
+
+
+def test_points_as_published_know_no_cliff(tmp_path: Path) -> None:
+    path = save(pd.DataFrame({"depth": range(9), "y": [0, 1, 2, 3, 4, 3, 2, 1, 0]}), tmp_path)
+    assert points(run(path, tmp_path, "--response", "y", "--factor", "depth", "--as-published")) == [("turning", 4)]
+    step = save(pd.DataFrame({"depth": range(9), "y": [0, 1, 2, 3, 4, 105, 106, 107, 108]}), tmp_path)
+    assert ("cliff", 5) in points(run(step, tmp_path, "--response", "y", "--factor", "depth"))
+    published = points(run(step, tmp_path, "--response", "y", "--factor", "depth", "--as-published"))
+    assert {kind for kind, _ in published} <= {"knee"}
+
+
+def test_a_knee_as_published_is_kneeds(tmp_path: Path) -> None:
+    from kneed import KneeLocator
+
+    x = np.arange(12.0)
+    y = 1 - np.exp(-x / 2)
+    path = save(pd.DataFrame({"depth": x, "y": y}), tmp_path)
+    found = points(run(path, tmp_path, "--response", "y", "--factor", "depth", "--as-published"))
+    assert found == [("knee", KneeLocator(x[1:], y[1:], curve="concave", direction="increasing", online=True).knee)]
+
+
+@pytest.mark.parametrize("y", [[5, 5, 5, 5, 5, 5], [0, 5, 5, 1, 1, 1], [0, 1, 2]])
+def test_flat_pieces_and_short_curves_as_published_have_no_turn(y: list[int], tmp_path: Path) -> None:
+    path = save(pd.DataFrame({"depth": range(len(y)), "y": y}), tmp_path)
+    result = run(path, tmp_path, "--response", "y", "--factor", "depth", "--as-published")
+    assert [kind for kind, _ in points(result) if kind == "turning"] == []
+
+
+def test_the_published_way_has_no_log_axis(tmp_path: Path) -> None:
+    path = save(pd.DataFrame({"depth": [1, 2, 3, 4], "y": [1, 3, 2, 1]}), tmp_path)
+    with pytest.raises(UserError, match="linear axis only"):
+        run(path, tmp_path, "--response", "y", "--factor", "depth", "--axis", "log", "--as-published")

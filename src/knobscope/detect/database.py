@@ -1,5 +1,6 @@
 """Builds a study's DuckDB file: all tables of the interface, filled from the files of earlier stages, and views."""
 
+import json
 import math
 import os
 import statistics
@@ -218,7 +219,8 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         importance += [_of_case(case, {**common, **row}) for row in fit["importance"]]
         knobs = specs.dbms[case[0]].knobs
         points += [
-            _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"])}) for row in fit["points"]
+            _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"]), "beside": _beside(row)})
+            for row in fit["points"]
         ]
     measured = {
         case: fit for case, (round_, fit) in last.items() if round_ is not None
@@ -227,6 +229,10 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
     tables = {"fits": fits, "importance": importance, "important_points": points}
     for table, rows in {**tables, "rank_drift": drift, "rank_overlap": overlap}.items():
         insert_rows(connection, table, rows)
+
+
+def _beside(point: Mapping[str, Any]) -> str | None:
+    return json.dumps(point["beside"]) if point.get("beside") else None  # fits of earlier versions do not have it
 
 
 def _summarise_scores(scores: list[float | None]) -> dict[str, float | None]:

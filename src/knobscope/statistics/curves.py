@@ -1,28 +1,33 @@
 """The curve of each knob in a fit: mean prediction per level, and where its important points are."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
-from knobscope.statistics.design import Settings
+from knobscope.statistics.design import Settings, Term
 from knobscope.statistics.explained import LEAST_MAIN_SHARE, ExplainedTerm
 from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import Anova
-from knobscope.statistics.points import Axis, find_points
+from knobscope.statistics.points import Axis, Point, find_points
 from knobscope.statistics.stopping import Runs, Stop
 
 __all__ = ["important_points", "level_effects"]
 
 
-def level_effects(model: Model, settings: Settings, factor: str) -> Floats:
-    """Return the mean prediction per level of a factor, the other factors as in the rows (partial dependence)."""
+def level_effects(model: Model, settings: Settings, factor: str, beside: Mapping[str, int] | None = None) -> Floats:
+    """Return the mean prediction per level of a factor, the other factors as in the rows (partial dependence).
+
+    `beside` holds other factors at one level each, by its code.
+    """
     column = settings.factors.index(factor)
     count = len(settings.levels[column])
     codes = np.tile(settings.codes, (count, 1, 1))
     codes[:, :, column] = np.arange(count)[:, None]
+    for other, code in (beside or {}).items():
+        codes[:, :, settings.factors.index(other)] = code
     predicted = model.predict(settings.with_codes(codes.reshape(-1, len(settings.factors))))
     return np.asarray(predicted.reshape(count, -1).mean(axis=1))
 
@@ -42,32 +47,62 @@ def _unexplained_variance(stop: Stop, runs: Runs) -> float:
 def important_points(
     stop: Stop, runs: Runs, explained: Sequence[ExplainedTerm], axes: Mapping[str, Axis]
 ) -> list[dict[str, Any]]:
-    """Important points of the ordered knobs whose main effect explains 10 % of the variance or more.
+    """Important points of the ordered knobs in terms that explain 10 % of the variance or more.
 
-    Over the levels that were seen; ordered by `score`, turn ratio x explained share (Hui et al., SIGMOD 2024). None
-    without a fit.
+    A main effect has one curve. A pair has a curve of each of its knobs at every level of the other one, which `beside`
+    names (Algorithm 2 of Hui et al., SIGMOD 2024, and its loop over pairs). Curves are over the levels that were seen;
+    points are ordered by `score`, turn ratio x explained share. None without a fit.
     """
     if stop.model is None:
         return []
-    model, noise = stop.model, math.sqrt(_unexplained_variance(stop, runs))
-    shares = {term.term.factors[0]: term.explained_share for term in explained if len(term.term.factors) == 1}
+    noise = math.sqrt(_unexplained_variance(stop, runs))
     found = []
-    for knob, share in shares.items():
-        if share < LEAST_MAIN_SHARE:
+    for term in explained:
+        if term.explained_share < LEAST_MAIN_SHARE:
             continue
-        numbers = runs.settings.numbers(knob)
-        if numbers is None:
-            continue
-        axis = axes.get(knob, "linear")
-        counts = np.bincount(runs.settings.column(knob), minlength=len(numbers))
-        # A special value such as 0 for "off" has no position on a log axis.
-        seen = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
-        if not len(seen):
-            continue
-        error = noise / math.sqrt(counts[seen].mean())
-        effects = level_effects(model, runs.settings, knob)[seen]
-        points = find_points([numbers[i] for i in seen], effects.tolist(), axis, error)
-        found += [
-            {"knob": knob, **point.to_json(), "share": share, "score": point.turn_ratio * share} for point in points
-        ]
+        for knob, beside in _list_curves(term.term, runs.settings):
+            settings = runs.settings
+            points = _points_of_curve(stop.model, settings, knob, beside, axes.get(knob, "linear"), noise)
+            named = {other: settings.levels_of(other)[code] for other, code in beside.items()}
+            share = term.explained_share
+            found += [
+                {
+                    "knob": knob,
+                    "beside": named or None,
+                    **point.to_json(),
+                    "share": share,
+                    "score": point.turn_ratio * share,
+                }
+                for point in points
+            ]
     return sorted(found, key=lambda point: (-point["score"], point["knob"]))
+
+
+def _list_curves(term: Term, settings: Settings) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the curves of a term: a knob, and the level at which the other knob of a pair is held."""
+    if len(term.factors) == 1:
+        yield term.factors[0], {}
+    elif len(term.factors) == 2:
+        for knob, other in (term.factors, term.factors[::-1]):
+            for code in np.unique(settings.column(other)).tolist():
+                yield knob, {other: code}
+
+
+def _points_of_curve(
+    model: Model, settings: Settings, knob: str, beside: Mapping[str, int], axis: Axis, noise: float
+) -> list[Point]:
+    """Return the points of a knob's curve; `noise` is the standard deviation of a run."""
+    numbers = settings.numbers(knob)
+    if numbers is None:
+        return []
+    rows = np.ones(len(settings), bool)
+    for other, code in beside.items():
+        rows &= settings.column(other) == code
+    counts = np.bincount(settings.column(knob)[rows], minlength=len(numbers))
+    # A special value such as 0 for "off" has no position on a log axis.
+    seen = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
+    if not len(seen):
+        return []
+    error = noise / math.sqrt(counts[seen].mean())
+    effects = level_effects(model, settings, knob, beside)[seen]
+    return find_points([numbers[i] for i in seen], effects.tolist(), axis, error)

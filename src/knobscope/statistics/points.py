@@ -153,9 +153,9 @@ def _largest_fall(rising: Floats) -> float:
 def _turning(position: Floats, height: Floats) -> tuple[int, float] | None:
     """Algorithm 2: the level where the rank correlation up to it differs most from that beyond it.
 
-    On short curves the level is part of both sides, as in the paper; from eight levels on the sides share no level, so
-    that one odd level cannot bend both, and of equals the last is taken: a curve rises up to its peak as strictly as up
-    to the level before. Each side has two levels at least.
+    On short curves the level is part of both sides, as in the authors' code; from eight levels on the sides share no
+    level, so that one odd level cannot bend both, and of equals the last is taken: a curve rises up to its peak as
+    strictly as up to the level before. Each side has two levels at least.
     """
     shared = len(position) < LONG_CURVE
     ends = range(1, len(position) - (1 if shared else 2))

@@ -26,7 +26,7 @@ SIGNIFICANCE = 0.05
 class Conclusions:
     """What a fit says: clear terms, those that are present at all, and important points of the knobs that can have any.
 
-    `points` has a set of (type, value) for every knob whose curve was looked at.
+    `points` has a set of (type, value) for every knob whose curve was looked at, other knobs being as they came.
     """
 
     terms: frozenset[str]
@@ -55,7 +55,10 @@ def conclude(explained: Sequence[ExplainedTerm], points: Sequence[Mapping[str, A
     return Conclusions(
         frozenset(term.name for term, share in significant.items() if share >= LEAST_SHARE),
         frozenset(term.name for term, share in significant.items() if share >= STILL_THERE * LEAST_SHARE),
-        {knob: frozenset((p["type"], p["value"]) for p in points if p["knob"] == knob) for knob in looked_at},
+        {
+            knob: frozenset((p["type"], p["value"]) for p in points if p["knob"] == knob and not p.get("beside"))
+            for knob in looked_at
+        },
     )
 
 

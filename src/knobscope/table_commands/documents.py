@@ -50,7 +50,10 @@ class KnobPoint(CurvePoint):
     """An important point in a fit."""
 
     knob: str = Field(description="The factor.")
-    share: float = Field(description="Share of the variance that its main effect explains.")
+    beside: dict[str, Any] | None = Field(
+        description="The value of another factor beside which the curve is looked at; null: that of the factor alone."
+    )
+    share: float = Field(description="Share of the variance that the main effect, or the interaction, explains.")
     score: float | None = Field(description="Turn ratio x share: the order of the points; null when infinite.")
 
 
@@ -158,6 +161,7 @@ class TrendDocument(_Part):
     coefficients: list[tuple[float, float]] = Field(description="Level and mean response, in order of the levels.")
     standard_error: float = Field(description="Of one mean; 0 where nothing is known about noise.")
     adjusted_for: list[str] = Field(description="Factors that were held equal (--adjust).")
+    as_published: bool = Field(description="Whether points were found as SIGMOD 2024 does, to the letter.")
     points: list[CurvePoint]
 
 

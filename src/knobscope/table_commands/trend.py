@@ -11,6 +11,7 @@ from knobscope.statistics.curves import level_effects
 from knobscope.statistics.design import Settings, single_terms
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.points import Axis, find_points
+from knobscope.statistics.published_points import find_published_points
 from knobscope.statistics.stopping import Runs
 from knobscope.table_commands.table import add_table_parser, read_table, response_name, write_result
 from knobscope.tables import finite
@@ -22,13 +23,20 @@ MOST_LEVELS = 50
 
 
 def trend(
-    settings: Settings, response: Floats, factor: str, axis: Axis = "linear", adjust: bool = False
+    settings: Settings,
+    response: Floats,
+    factor: str,
+    axis: Axis = "linear",
+    adjust: bool = False,
+    as_published: bool = False,
 ) -> dict[str, Any]:
     """Return the mean response per level of a factor, its standard error, and the curve's important points.
 
     With `adjust` other factors are held equal by an additive model (least squares): right where levels do not occur
     equally often together. Factors with more than 50 values are no categories and cannot be adjusted for.
-    UserError: no such factor, one without an order, fewer than three levels, or too few rows to adjust.
+    With `as_published` points are those of SIGMOD 2024 to the letter (`knobscope.statistics.published_points`).
+    UserError: no such factor, one without an order, fewer than three levels, or too few rows to adjust; a log axis with
+    `as_published`.
     """
     levels = _ordered_levels(settings, factor)
     others = [name for name in settings.factors if name != factor and len(settings.levels_of(name)) <= MOST_LEVELS]
@@ -41,13 +49,17 @@ def trend(
         if adjusted is None:
             raise UserError(f"cannot adjust: {len(response)} rows do not suffice for {len(others)} other factors")
         effects = adjusted[0]
-    points = find_points(levels, effects.tolist(), axis, error)
+    if as_published and axis == "log":
+        raise UserError("--as-published has a linear axis only, as SIGMOD 2024 has: leave --axis log out")
+    heights = effects.tolist()
+    points = find_published_points(levels, heights) if as_published else find_points(levels, heights, axis, error)
     return {
         "factor": factor,
         "axis": axis,
         "coefficients": [[level, float(effect)] for level, effect in zip(levels, effects, strict=True)],
         "standard_error": error,
         "adjusted_for": others if adjust else [],
+        "as_published": as_published,
         "points": [finite(point.to_json()) for point in points],
     }
 
@@ -105,6 +117,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--adjust", action="store_true", help="hold other factors equal (for tables that are no full grid)"
     )
+    parser.add_argument(
+        "--as-published",
+        action="store_true",
+        help="find knees and turning points as SIGMOD 2024 does, to the letter (docs/statistics.md says what differs)",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -112,7 +129,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.factors and args.factor not in args.factors.split(","):
         args.factors = f"{args.factors},{args.factor}"
     table = read_table(args)
-    result = {"table": str(args.table), **trend(table.settings, table.response, args.factor, args.axis, args.adjust)}
+    found = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
+    result = {"table": str(args.table), **found}
     return write_result(args, result, _describe(result, response_name(args)))
 
 
@@ -131,7 +149,7 @@ def _describe(result: dict[str, Any], response: str) -> str:
             "",
             pd.DataFrame(rows, columns=[result["factor"], f"mean {response}"]).to_string(index=False),
             "",
-            *(points or ["no knee, turning point or cliff"]),
+            *(points or ["no knee or turning point" if result["as_published"] else "no knee, turning point or cliff"]),
         ]
     )
 

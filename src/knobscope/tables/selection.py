@@ -36,8 +36,13 @@ class ImportantPointRow(CaseColumns, total=False):
     knob: Annotated[Text, "Knob."]
     type: Annotated[Text, "`knee`, `turning` (point) or `cliff`."]
     value: Annotated[Text, "Value of the knob."]
+    beside: Annotated[
+        Text | None, "JSON: knob -> value of the other knob, on whose value the curve depends; NULL: of the knob alone."
+    ]
     turn_ratio: Annotated[Real, "How sharply the curve turns there."]
-    share: Annotated[Real, "Share of the variance that the knob's main effect explains."]
+    share: Annotated[
+        Real, "Share of the variance that the knob's main effect explains, or the interaction with the other one."
+    ]
     score: Annotated[Real, "Turn ratio times share: the order of the points."]
 
 

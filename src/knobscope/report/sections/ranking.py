@@ -1,5 +1,7 @@
 """Section "Knob ranking": which knobs screening found to matter, and how far its model can be trusted."""
 
+import json
+import math
 from dataclasses import dataclass
 
 from knobscope.formats import format_number, format_share, format_value, join_words, plural
@@ -13,6 +15,8 @@ from knobscope.specs import Case
 
 __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
 
+#: Points that depend on the value of another knob: so many of them are listed, the table has all.
+_MOST_BESIDE = 5
 _POINT_WORDS = {
     "knee": "beyond it, more gains little",
     "turning": "the effect changes its direction here",
@@ -29,9 +33,10 @@ _MODELS = {
 
 @dataclass(frozen=True)
 class ImportantPoint:
-    """A value of a knob where its effect bends."""
+    """A value of a knob where its effect bends; `beside` is the value of another knob, on which that depends."""
 
     knob: str
+    beside: str
     kind: str
     meaning: str
     value: str
@@ -79,13 +84,15 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     points = data.rows(
         "SELECT * FROM important_points WHERE dbms = ? AND device = ? AND workload = ? ORDER BY knob, value", *names
     )
+    alone = [row for row in points if not row["beside"]]
+    beside = sorted((row for row in points if row["beside"]), key=lambda row: -(row["score"] or math.inf))
     if not fits and not knobs:
         return None
     pictures = [_ranking_figure(case, knobs)] if knobs else []
     screened = [fit for fit in fits if not fit["prior"]]
     pictures += [_rounds_figure(data, case, screened)] if screened else []
     grid = grid_figure(data, case, knobs)
-    pictures += [*([grid] if grid else []), *bend_figures(data, case, points)]
+    pictures += [*([grid] if grid else []), *bend_figures(data, case, alone)]
     last = fits[-1] if fits else None
     return CaseRanking(
         name=name_case(case),
@@ -93,7 +100,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
         trust=_trust(last),
         is_trusted=bool(last and last["trustworthy"]),
         pictures=pictures,
-        points=[_point(data, case, row) for row in points],
+        points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
         pairs=pair_effects(data, case),
     )
 
@@ -167,10 +174,15 @@ def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
 
 
 def _point(data: StudyData, case: Case, row: Row) -> ImportantPoint:
+    dbms = data.specs.dbms.get(case.dbms)
     return ImportantPoint(
         row["knob"],
+        ", ".join(
+            f"{knob} = {format_value(dbms, knob, value if isinstance(value, str) else json.dumps(value))}"
+            for knob, value in json.loads(row["beside"] or "{}").items()
+        ),
         row["type"],
         _POINT_WORDS.get(row["type"], ""),
-        format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
+        format_value(dbms, row["knob"], row["value"]),
         format_number(row["turn_ratio"]),
     )

@@ -1,0 +1,69 @@
+"""Knees and turning points as their authors find them, to compare with: no noise, no cliffs, a linear axis only.
+
+Hui et al., "On the Feasibility and Benefits of Extensive Evaluation" (SIGMOD 2024), Algorithms 2 and 3, in the form of
+the code that they published: `detect_turning_coef` and `detect_knee` in anova_analysis/run_all_stat-split.py of
+https://github.com/huiyujie/ExtensiveEval. docs/statistics.md says where `knobscope.statistics.points` departs from it.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.points import MONOTONE, TURN, Point
+from knobscope.statistics.ranks import rank_values
+
+__all__ = ["find_published_points"]
+
+
+def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> list[Point]:
+    """Return the knee or turning point of a curve, if it has one: `effects` (any unit) at `levels`, in rising order.
+
+    The lowest level is what the others' coefficients are compared with there, and no part of the curve.
+    """
+    position, height = np.asarray(levels[1:], float), np.asarray(effects[1:], float)
+    if len(position) < 3:
+        return []
+    overall = _correlate(position, height)
+    if abs(overall) >= MONOTONE:
+        return _find_knee(position, height, rising=overall > 0)
+    splits = range(1, len(position) - 1)
+    changes = [
+        abs(_correlate(position[: at + 1], height[: at + 1]) - _correlate(position[at:], height[at:])) for at in splits
+    ]
+    known = [change for change in changes if not math.isnan(change)]
+    if not known or max(known) <= TURN:
+        return []
+    at = splits[changes.index(max(known))]
+    return [Point("turning", float(position[at]), _turn_ratio(position, height, at))]
+
+
+def _correlate(position: Floats, height: Floats) -> float:
+    """Spearman's correlation; NaN for a flat piece."""
+    if np.ptp(height) == 0:
+        return math.nan
+    return float(np.corrcoef(rank_values(position), rank_values(height))[0, 1])
+
+
+def _find_knee(position: Floats, height: Floats, *, rising: bool) -> list[Point]:
+    from kneed import KneeLocator
+
+    curve, direction = ("concave", "increasing") if rising else ("convex", "decreasing")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when there is no knee, which is an answer here
+        knee = KneeLocator(position, height, curve=curve, direction=direction, online=True).knee
+    if knee is None:
+        return []
+    at = int(np.argmin(np.abs(position - float(knee))))
+    return [Point("knee", float(position[at]), _turn_ratio(position, height, at))]
+
+
+def _turn_ratio(position: Floats, height: Floats, at: int) -> float:
+    """Relative change of the regression slope at a level, which belongs to both sides; NaN at an end."""
+    if not 0 < at < len(position) - 1:
+        return math.nan
+    below = float(np.polyfit(position[: at + 1], height[: at + 1], 1)[0])
+    above = float(np.polyfit(position[at:], height[at:], 1)[0])
+    return abs((above - below) / below) if below else math.inf
