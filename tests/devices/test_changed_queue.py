@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.devices import BlockDevice, QueueRefusedError, changed_queue, open_device, reset_queue
+from knobscope.devices import BlockDevice, QueueRefusedError, changed_queue, open_device
 from knobscope.devices.block import read_counts
 from knobscope.specs import Device
 
@@ -68,10 +68,3 @@ def test_what_the_kernel_refuses_is_named_and_nothing_stays_changed(tmp_path: Pa
             changed_queue([opened.block], wanted).__enter__()
         assert "none" in str(raised.value)
         assert queue(opened.block, "read_ahead_kb") == before
-
-
-def test_what_a_killed_run_left_is_undone(tmp_path: Path, emulated: Device) -> None:
-    with open_device(emulated, tmp_path, "study") as opened:
-        Path("/sys/block", opened.block.name, "queue", "read_ahead_kb").write_text("4")
-        reset_queue(opened.block)
-        assert queue(opened.block, "read_ahead_kb") == "128"

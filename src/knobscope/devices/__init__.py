@@ -5,7 +5,7 @@ from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.health import Health, read_health
 from knobscope.devices.lock import device_lock
 from knobscope.devices.precondition import precondition
-from knobscope.devices.queue import QueueRefusedError, changed_queue, reset_queue
+from knobscope.devices.queue import QueueRefusedError, changed_queue
 from knobscope.devices.scattering import make_scattering_directory
 from knobscope.devices.scratch import OpenDevice, close_device, open_device, require_free
 from knobscope.devices.spec import load_device
@@ -26,6 +26,5 @@ __all__ = [
     "precondition",
     "read_health",
     "require_free",
-    "reset_queue",
     "take_down",
 ]

@@ -6,10 +6,7 @@ from pathlib import Path
 
 from knobscope.devices.block import BlockDevice
 
-__all__ = ["QueueRefusedError", "changed_queue", "reset_queue"]
-
-#: What a new loop device has; a process that was killed may have left something else.
-_USUAL = {"scheduler": "none", "read_ahead_kb": "128"}
+__all__ = ["QueueRefusedError", "changed_queue"]
 
 
 class QueueRefusedError(Exception):
@@ -34,12 +31,6 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
         for block, values in zip(blocks, before, strict=True):
             for setting, value in values.items():
                 _write(block, setting, value)
-
-
-def reset_queue(block: BlockDevice) -> None:
-    """Give the queue of a loop device the settings of a new one."""
-    for setting, value in _USUAL.items():
-        _write(block, setting, value)
 
 
 def _file(block: BlockDevice, setting: str) -> Path:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from knobscope.devices import OpenDevice, device_lock, open_device, reset_queue
+from knobscope.devices import OpenDevice, device_lock, open_device
 from knobscope.errors import UserError
 from knobscope.measure.block import Measurer
 from knobscope.measure.care import DeviceCare
@@ -54,7 +54,7 @@ def open_measurer(
         opened = {case.device: device, **layout}
         blocks = [one.block for one in opened.values()]
         stack.enter_context(device_lock(*blocks))
-        _reset_queues(specs, opened)
+        _require_root(specs)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
         room = DiskRoom(
             specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
@@ -93,16 +93,9 @@ def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
         shutil.rmtree(opened.directory / "runs", ignore_errors=True)
 
 
-def _reset_queues(specs: StudySpecs, opened: Mapping[str, OpenDevice]) -> None:
-    """Undo what a run that was killed has left in the queues of emulated devices; only root can have left anything.
-
-    UserError: a study that varies them, by somebody else.
-    """
-    if os.geteuid() == 0:
-        for name, one in opened.items():
-            if specs.devices[name].emulate is not None:
-                reset_queue(one.block)
-    elif specs.study.factors.queue.settings:
+def _require_root(specs: StudySpecs) -> None:
+    """Raise UserError where a study varies the queue of its devices and this is not root."""
+    if specs.study.factors.queue.settings and os.geteuid() != 0:
         raise UserError("`factors: {queue: ...}` changes settings of the kernel, which only root may; run it as root")
 
 
