@@ -19,7 +19,7 @@ from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import rank_values
 
-__all__ = ["Axis", "Point", "PointType", "find_points"]
+__all__ = ["Axis", "Point", "PointType", "find_points", "turn_ratio"]
 
 Axis = Literal["linear", "log"]
 PointType = Literal["knee", "turning", "cliff"]
@@ -97,7 +97,7 @@ def _rank_correlation(position: Floats, height: Floats) -> float:
     return float(np.corrcoef(rank_values(position), rank_values(height))[0, 1])
 
 
-def _turn_ratio(position: Floats, height: Floats, index: int) -> float:
+def turn_ratio(position: Floats, height: Floats, index: int) -> float:
     """Relative change of the regression slope at a level; infinite where it was flat below."""
     below = float(np.polyfit(position[: index + 1], height[: index + 1], 1)[0])
     above = float(np.polyfit(position[index:], height[index:], 1)[0])
@@ -135,7 +135,7 @@ def _knee(position: Floats, height: Floats, monotone: Floats, standard_error: fl
     index = int(np.argmin(np.abs(position - float(knee))))
     if not 0 < index < len(position) - 1 or _bend(position, height, index) <= (NOISE_BEND * standard_error) ** 2:
         return None
-    return index, _turn_ratio(position, height, index)
+    return index, turn_ratio(position, height, index)
 
 
 def _bend(position: Floats, height: Floats, index: int) -> float:
@@ -167,7 +167,7 @@ def _turning(position: Floats, height: Floats) -> tuple[int, float] | None:
     if max(differences) <= TURN:
         return None
     index = max(i for i, difference in zip(ends, differences, strict=True) if difference >= max(differences) - 1e-9)
-    return index, _turn_ratio(position, height, index)
+    return index, turn_ratio(position, height, index)
 
 
 def _cliffs(position: Floats, height: Floats, standard_error: float) -> list[tuple[int, float]]:

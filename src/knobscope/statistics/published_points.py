@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
-from knobscope.statistics.points import MONOTONE, TURN, Point
+from knobscope.statistics.points import MONOTONE, TURN, Point, turn_ratio
 from knobscope.statistics.ranks import rank_values
 
 __all__ = ["find_published_points"]
@@ -37,7 +37,7 @@ def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> 
     if not known or max(known) <= TURN:
         return []
     at = splits[changes.index(max(known))]
-    return [Point("turning", float(position[at]), _turn_ratio(position, height, at))]
+    return [Point("turning", float(position[at]), turn_ratio(position, height, at))]
 
 
 def _correlate(position: Floats, height: Floats) -> float:
@@ -57,13 +57,5 @@ def _find_knee(position: Floats, height: Floats, *, rising: bool) -> list[Point]
     if knee is None:
         return []
     at = int(np.argmin(np.abs(position - float(knee))))
-    return [Point("knee", float(position[at]), _turn_ratio(position, height, at))]
-
-
-def _turn_ratio(position: Floats, height: Floats, at: int) -> float:
-    """Relative change of the regression slope at a level, which belongs to both sides; NaN at an end."""
-    if not 0 < at < len(position) - 1:
-        return math.nan
-    below = float(np.polyfit(position[: at + 1], height[: at + 1], 1)[0])
-    above = float(np.polyfit(position[at:], height[at:], 1)[0])
-    return abs((above - below) / below) if below else math.inf
+    inside = 0 < at < len(position) - 1  # at an end there is no slope on one side
+    return [Point("knee", float(position[at]), turn_ratio(position, height, at) if inside else math.nan)]

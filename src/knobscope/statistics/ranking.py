@@ -138,7 +138,6 @@ def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ran
     permutation = np.array([sample.permutation for sample in samples])
     own = np.array([sample.importance for sample in samples])
     real, floor = permutation[:, : len(knobs)], permutation[:, len(knobs) :].max(axis=1)
-    # A knob that no subsample's model uses is not above a noise column that none uses: zero beats no zero.
     above = ((real > floor[:, None]).mean(axis=0) >= ABOVE_NOISE) & (real.mean(axis=0) > floor.mean())
     importance = own.mean(axis=0)[: len(knobs)]
     own_above_noise = own[:, : len(knobs)] - own[:, len(knobs) :].mean(axis=1, keepdims=True)
