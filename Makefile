@@ -44,7 +44,7 @@ check: lint ## check style and types, run the quick tests that need no server, d
 test: setup lint ## check style and types, run all tests
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 	$(MAKE) -C devmodel test
-	$(PYTEST) -n 3
+	$(PYTEST) -n 4
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet

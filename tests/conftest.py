@@ -32,6 +32,25 @@ _HARMLESS = {
     "true",
     Path(sys.executable).name,
 }
+#: Files of tests that begin first, so that no process waits for another one's last file: what takes long. `test_study`
+#: makes the finished study that many others need, so those that do not need it come directly after it.
+_FIRST = (
+    "test_study.py",
+    "confirm/test_confirm_findings.py",
+    "devices/test_modelled.py",
+    "fleet/test_startable.py",
+    "table_commands/test_rank.py",
+    "table_commands/test_replay.py",
+    "test_faults_of_studies.py",
+    "test_small_study.py",
+    "priors/test_prior_study.py",
+    "test_damaged_results.py",
+    "repeat/test_repeat_real.py",
+    "fleet/test_redis.py",
+    "fleet/test_controls.py",
+    "measure/test_layout_runs.py",
+    "generators/test_tpch_runs.py",
+)
 _unmarked: list[str] = []  # the test that runs, where it promises to need no server, device or root
 
 
@@ -45,12 +64,13 @@ sys.addaudithook(_refuse_programs)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process has to wait for another one's last file.
+    """Begin with what takes longest (`_FIRST`).
 
     A test on a real server or device is repeated once when it fails, since the machine is not ours alone; the summary
     names the number of repeated tests. Whatever needs nothing real has no excuse.
     """
-    items.sort(key=_tell_minutes, reverse=True)
+    turn = {ROOT / "tests" / file: number for number, file in enumerate(_FIRST)}
+    items.sort(key=lambda item: turn.get(item.path, len(turn)))
     for item in items:
         if _is_real(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -64,11 +84,6 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Let it tidy up at the end: DuckDB's module would name all that is left."""
     gc.unfreeze()
-
-
-def _tell_minutes(item: pytest.Item) -> int:
-    mark = item.get_closest_marker("long")
-    return mark.kwargs["minutes"] if mark else 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ from studies import call, query
 
 CASE = "sqlite/here/ycsb-a"
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def read_runs(folder: Path) -> set[tuple[str, str, float]]:

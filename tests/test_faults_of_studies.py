@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=4)]
+pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[1]
 
 

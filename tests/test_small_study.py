@@ -34,7 +34,7 @@ thresholds:
 {% macro if_none() %}Counted {{ evidence.runs }} runs, enough are {{ evidence.least | number }}.{% endmacro %}
 """,
 }
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def run(folder: Path, values: str, rules: str = "intuition", *more: str) -> str:

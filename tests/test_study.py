@@ -10,7 +10,7 @@ from exported_runs import EXPORTED, export_runs
 from knobscope.cli import main
 from knobscope.specs import load_study
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=4)]
+pytestmark = pytest.mark.real
 
 
 def run_ids(folder: Path) -> set[str]:

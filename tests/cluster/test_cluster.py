@@ -17,7 +17,7 @@ from slurm import ask, await_that, cluster_command, list_jobs, manage, node_stat
 from knobscope.devices import take_down
 from knobscope.devices.spec import load_device
 
-pytestmark = [pytest.mark.cluster, pytest.mark.real, pytest.mark.long(minutes=20)]
+pytestmark = [pytest.mark.cluster, pytest.mark.real]
 
 STUDY = """
 name: three

@@ -20,7 +20,7 @@ from knobscope.devices.mounts import list_mounts
 from knobscope.errors import UserError
 from knobscope.specs import Device
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:

@@ -11,7 +11,7 @@ from knobscope.devices import bring_up
 from knobscope.devices.block import find_block_device, read_counts
 from knobscope.specs.transport import write_transport
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def test_a_wrong_cost_is_corrected_in_use(make_device: MakeDevice) -> None:

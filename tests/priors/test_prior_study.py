@@ -9,7 +9,7 @@ from studies import call, call_unchecked, query
 
 from knobscope.cli import main
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def write_study(folder: Path, screening: str) -> Path:

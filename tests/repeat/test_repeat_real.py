@@ -8,7 +8,7 @@ import studies
 
 from knobscope.storage import read_sealed
 
-pytestmark = [pytest.mark.real, pytest.mark.long(minutes=1)]
+pytestmark = pytest.mark.real
 
 
 def run(folder: Path, most: int, effect: float) -> str:

@@ -35,7 +35,7 @@ def choose(table: pd.DataFrame, response: np.ndarray) -> set[str]:
 @pytest.mark.parametrize("stalled", [0, 3])
 def test_the_active_knobs_are_found_whether_runs_stall_or_not(stalled: int) -> None:
     found, wrong = 0, 0
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         table = draw(70, rng)
         response = respond(table, rng)
@@ -43,13 +43,13 @@ def test_the_active_knobs_are_found_whether_runs_stall_or_not(stalled: int) -> N
         named = choose(table, response)
         found += len(named & set(ACTIVE))
         wrong += len(named - set(ACTIVE))
-    assert found >= 0.95 * 20 * len(ACTIVE)
-    assert wrong <= 10
+    assert found >= 0.95 * 8 * len(ACTIVE)
+    assert wrong <= 4
 
 
 def test_noise_has_no_terms() -> None:
     rng = np.random.default_rng(1)
-    assert sum(len(choose(draw(70, rng), rng.normal(size=70))) > 0 for _ in range(40)) <= 4
+    assert sum(len(choose(draw(70, rng), rng.normal(size=70))) > 0 for _ in range(20)) <= 2
 
 
 def test_two_knobs_that_interact_are_a_term_in_the_order_of_the_settings() -> None:
@@ -78,6 +78,7 @@ def test_a_model_with_fewer_runs_than_columns_predicts_what_it_has_not_seen() ->
     assert np.var(error) < 0.1 * np.var(actual)
 
 
+@pytest.mark.slow
 def test_the_stage_hands_on_what_matters_and_nothing_else() -> None:
     rng = np.random.default_rng(5)
     table = draw(80, rng)
@@ -88,10 +89,9 @@ def test_the_stage_hands_on_what_matters_and_nothing_else() -> None:
     assert {one["knob"] for one in mark_selected(selection, 10) if one["selected"]} == set(ACTIVE)
 
 
+@pytest.mark.slow
 def test_no_knob_is_above_noise_where_there_is_nothing_but_noise() -> None:
-    named = 0
-    for seed in range(3):
-        rng = np.random.default_rng([seed, 6])
-        table = draw(60, rng).assign(throughput_ops=np.exp(rng.normal(0, 0.1, 60)))
-        named += sum(one["above_noise"] for one in select_knobs(table, KNOBS, "throughput_ops", "auto").importance)
-    assert named <= 1
+    rng = np.random.default_rng([0, 6])
+    table = draw(60, rng).assign(throughput_ops=np.exp(rng.normal(0, 0.1, 60)))
+    importance = select_knobs(table, KNOBS, "throughput_ops", "auto").importance
+    assert [one["knob"] for one in importance if one["above_noise"]] == []

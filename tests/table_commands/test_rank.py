@@ -14,7 +14,6 @@ from knobscope.cli import main
 from knobscope.errors import UserError
 from knobscope.table_commands import rank
 
-pytestmark = pytest.mark.long(minutes=1)
 
 
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:

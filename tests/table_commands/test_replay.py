@@ -14,7 +14,6 @@ from knobscope.errors import UserError
 from knobscope.plan import SAMPLERS
 from knobscope.table_commands import replay
 
-pytestmark = pytest.mark.long(minutes=1)
 
 
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:

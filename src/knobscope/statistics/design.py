@@ -273,9 +273,7 @@ class DesignMatrix:
 
 
 def design_matrix(settings: Settings, terms: Sequence[Term]) -> DesignMatrix:
-    """Learn the contrasts from training rows."""
-    contrasts = {
-        factor: _contrasts(settings.column(factor), len(levels))
-        for factor, levels in zip(settings.factors, settings.levels, strict=True)
-    }
+    """Learn the contrasts of the terms' factors from training rows."""
+    factors = dict.fromkeys(factor for term in terms for factor in term.factors)
+    contrasts = {factor: _contrasts(settings.column(factor), len(settings.levels_of(factor))) for factor in factors}
     return DesignMatrix(tuple(terms), contrasts)

@@ -213,4 +213,5 @@ def _without(blocks: _Blocks, added: Floats) -> _Blocks:
 
 def _widen(columns: Floats, width: int) -> Floats:
     """Return blocks with columns of zeros at the end, up to a width."""
-    return np.pad(columns, ((0, 0), (0, 0), (0, width - columns.shape[2])))
+    missing = width - columns.shape[2]  # as a rule 0, and np.pad takes long to find that out
+    return np.concatenate([columns, np.zeros((*columns.shape[:2], missing))], axis=2) if missing else columns
