@@ -12,7 +12,6 @@ from simulated_pairs import TRUTH, Truth
 from knobscope.compare import Comparison
 from knobscope.compare.effects import EffectPair
 
-
 Make = Callable[..., Path]
 Compare = Callable[..., Comparison]
 

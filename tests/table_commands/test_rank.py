@@ -15,7 +15,6 @@ from knobscope.errors import UserError
 from knobscope.table_commands import rank
 
 
-
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:
     parser = argparse.ArgumentParser()
     rank.add_parser(parser.add_subparsers())

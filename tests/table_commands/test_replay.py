@@ -15,7 +15,6 @@ from knobscope.plan import SAMPLERS
 from knobscope.table_commands import replay
 
 
-
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:
     parser = argparse.ArgumentParser()
     replay.add_parser(parser.add_subparsers())
