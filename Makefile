@@ -23,7 +23,8 @@ FLEET := redis rocksdb sqlite wiredtiger duckdb valkey postgresql postgresql18 m
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-setup: .venv/.installed $(CLIENTS) $(DEVMODEL) ## install all that is needed: system packages, .venv, load generator, drivers
+setup: ## install all that is needed: system packages, .venv, load generator, drivers
+	@$(MAKE) --no-print-directory -j --output-sync .venv/.installed $(CLIENTS) $(DEVMODEL)
 	@$(BIN)/knobscope drivers >/dev/null
 
 study: setup ## run the quickstart study; a second call does nothing again
@@ -44,7 +45,7 @@ check: lint ## check style and types, run the quick tests that need no server, d
 test: setup lint ## check style and types, run all tests
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 	$(MAKE) -C devmodel test
-	$(PYTEST) -n 4
+	$(PYTEST) -n 3
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet
@@ -120,19 +121,23 @@ audit: .venv/.installed ## look up known vulnerabilities of the locked dependenc
 clean: ## remove what was built; results stay
 	rm -rf .venv .site site clients/target devmodel/build
 
-.venv/.installed: requirements.lock pyproject.toml setup/system-packages.sh
+.venv/.packages: setup/system-packages.sh
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	PYTHON=$(PYTHON) setup/system-packages.sh
+	mkdir -p .venv
+	touch $@
+
+.venv/.installed: requirements.lock pyproject.toml | .venv/.packages
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-$(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.installed
+$(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.packages
 	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip package
 	setup/check-jars.sh clients/target clients/checksums.sha256
 	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive
 	touch $@
 
-$(DEVMODEL): $(wildcard devmodel/*.c devmodel/*.h) devmodel/Makefile | .venv/.installed
+$(DEVMODEL): $(wildcard devmodel/*.c devmodel/*.h) devmodel/Makefile | .venv/.packages
 	$(MAKE) -C devmodel

@@ -338,7 +338,7 @@ def test_slower_tier_cannot_tell_one_block_or_one_tier(make_study: Make) -> None
 def test_slower_tier_is_wrong_in_few_studies_without_truth(make_study: Make) -> None:
     """Blocks differ by 10 %, which is no property of the device."""
     alarms = 0
-    for seed in range(20):
+    for seed in range(10):
         findings = make_study(devices=("hdd", "nvme"), repeats=3, seed=seed).judge("slower_tier")
         alarms += int((findings["verdict"] == "mismatch").any())
-    assert alarms <= 2
+    assert alarms <= 1

@@ -11,6 +11,8 @@ from knobscope.specs import Dbms, Value, read_spec
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(ROOT.glob("specs/studies/*-io.yaml"))
+#: Whose controls every test run looks at; those of the others are for `make test-fleet`.
+OFTEN = ("postgresql-io", "redis-io", "sqlite-io")
 
 
 def read_study(path: Path) -> tuple[str, dict[str, Any]]:
@@ -41,7 +43,11 @@ def test_every_whole_study_measures_three_knobs_that_change_nothing(path: Path) 
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=() if path.stem in OFTEN else pytest.mark.fleet) for path in STUDIES],
+    ids=lambda path: path.stem,
+)
 def test_every_control_is_in_force(path: Path, open_directory: Path) -> None:
     name, study = read_study(path)
     dbms = read_dbms(name)

@@ -30,6 +30,7 @@ def find(shelf: Path, dbms: str, *knobs: str) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.fleet
 def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path) -> None:
     record = find(shelf, "mariadb", "innodb_buffer_pool_size")
     pool = record["knobs"]["innodb_buffer_pool_size"]
