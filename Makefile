@@ -1,11 +1,11 @@
 # make study   sets everything up and runs the quickstart study
 # make check   checks style and types, runs the quick tests that need no server, device or root
-# make test    sets everything up, checks style and types, runs all tests
+# make test    sets everything up, checks style and types, runs the tests
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup study fleet check test test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
+.PHONY: help setup study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -40,12 +40,15 @@ fleet: setup ## run the quick studies of all DBMSs, write docs/results.md; a sec
 	test -z "$$failed" || { echo "not finished:$$failed" >&2; exit 1; }
 
 check: lint ## check style and types, run the quick tests that need no server, device or root
-	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster"
+	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster and not long"
 
-test: setup lint ## check style and types, run all tests
+test: setup lint ## check style and types, run the tests: what CI does
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 	$(MAKE) -C devmodel test
 	$(PYTEST) -n 3
+
+test-long: setup ## run the tests that take long: more of what shorter ones look at
+	$(PYTEST) -n 3 -m "long and not fleet and not cluster"
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet

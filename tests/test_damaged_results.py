@@ -39,9 +39,9 @@ def retype(path: Path) -> None:
 DAMAGES = [empty, halve, overwrite, zero, retype]
 
 
-# Each output meets each damage; one round does so with every output and every damage once, and CI has time for one. The
-# profile, which takes longest to measure again, CI damages where it has to be measured anyway (`test_study`).
-@pytest.mark.parametrize("shift", [0, *(pytest.param(shift, marks=pytest.mark.fleet) for shift in range(1, 5))])
+# Each output meets each damage; one round does so with every output and every damage once, and `make test` has time for
+# one. The profile, which takes longest to measure again, is damaged where it has to be measured anyway (`test_study`).
+@pytest.mark.parametrize("shift", [0, *(pytest.param(shift, marks=pytest.mark.long) for shift in range(1, 5))])
 def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int) -> None:
     results = small_study / "results/small"
     before = read_runs(small_study)
@@ -63,6 +63,7 @@ def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int
     assert "Nothing to be done" in call(small_study, "small")
 
 
+@pytest.mark.long
 def test_a_damaged_run_of_the_store_is_measured_again(small_study: Path) -> None:
     stored = sorted((small_study / "results/small/store").glob("*.json"))
     spoilt = stored[0]

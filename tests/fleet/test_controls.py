@@ -11,7 +11,7 @@ from knobscope.specs import Dbms, Value, read_spec
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(ROOT.glob("specs/studies/*-io.yaml"))
-#: Whose controls every test run looks at; those of the others are for `make test-fleet`.
+#: Whose controls every test run looks at; those of the others are for `make test-long`.
 OFTEN = ("postgresql-io", "redis-io", "sqlite-io")
 
 
@@ -45,7 +45,7 @@ def test_every_whole_study_measures_three_knobs_that_change_nothing(path: Path) 
 @pytest.mark.real
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=() if path.stem in OFTEN else pytest.mark.fleet) for path in STUDIES],
+    [pytest.param(path, marks=() if path.stem in OFTEN else pytest.mark.long) for path in STUDIES],
     ids=lambda path: path.stem,
 )
 def test_every_control_is_in_force(path: Path, open_directory: Path) -> None:

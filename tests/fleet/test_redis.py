@@ -25,7 +25,7 @@ def test_defaults_are_what_the_server_says(open_directory: Path) -> None:
     assert_whole(run_once(redis, configuration, open_directory), configuration, redis)
 
 
-@pytest.mark.fleet
+@pytest.mark.long
 def test_what_a_study_of_all_knobs_draws_is_in_force(open_directory: Path) -> None:
     """Of a few configurations, the default one among them: each sets all knobs that are not left out."""
     read_dbms("redis")

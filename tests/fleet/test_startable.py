@@ -30,7 +30,7 @@ def find(shelf: Path, dbms: str, *knobs: str) -> dict[str, Any]:
     return content
 
 
-@pytest.mark.fleet
+@pytest.mark.long
 def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path) -> None:
     record = find(shelf, "mariadb", "innodb_buffer_pool_size")
     pool = record["knobs"]["innodb_buffer_pool_size"]
@@ -104,6 +104,7 @@ sampling: {runs_per_round: 4, max_rounds: 1, levels: 2}
 """
 
 
+@pytest.mark.long
 def test_a_study_with_a_deadly_value_is_bisected(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for kind in ("devices", "workloads", "generators"):
         shutil.copytree(ROOT / "specs" / kind, shelf / "specs" / kind)

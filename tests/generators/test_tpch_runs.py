@@ -117,6 +117,7 @@ def test_duckdb_gives_the_answers_of_sqlite(database: sqlite3.Connection, tmp_pa
     assert answers_of(dbms, snapshot, tmp_path) == answers(database)
 
 
+@pytest.mark.long
 def test_postgresql_gives_the_answers_of_sqlite(
     postgresql: Dbms, database: sqlite3.Connection, open_directory: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_part_that_does_not_lie_where_it_should_makes_the_run_invalid(
     assert "device.log=there reads back data" in run["reason"]
 
 
+@pytest.mark.long
 def test_mariadb_redo_log_and_temporary_files_lie_where_the_layout_says(
     short_workload: Workload, devices: dict[str, OpenDevice]
 ) -> None:

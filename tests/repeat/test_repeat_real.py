@@ -32,6 +32,7 @@ def blocks_of_values(folder: Path) -> dict[str, int]:
     return dict(studies.query(folder, "small", sql))
 
 
+@pytest.mark.long
 def test_values_are_measured_until_the_most_and_no_run_is_measured_twice(small_study: Path) -> None:
     before = started(small_study)
     said = run(small_study, 3, 1.001)  # an effect that noise always hides

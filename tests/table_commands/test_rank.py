@@ -40,7 +40,7 @@ def save(table: pd.DataFrame, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["extra_trees", "lightgbm", "anova"])
+@pytest.mark.parametrize("model", ["extra_trees", pytest.param("lightgbm", marks=pytest.mark.long), "anova"])
 def test_order_floor_and_trust(model: str, tmp_path: Path) -> None:
     result = run(save(make(200, 20), tmp_path), tmp_path, "--model", model)
     knobs = {knob["knob"]: knob for knob in result["knobs"]}

@@ -57,7 +57,7 @@ with open(sys.argv[1] + ".mapped", "w+b") as file:
 """
 
 
-@pytest.fixture(scope="module", params=["ext4", "xfs"])
+@pytest.fixture(scope="module", params=["ext4", pytest.param("xfs", marks=pytest.mark.long)])
 def disk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     with open_loop(tmp_path_factory.mktemp("identity") / "image", 512, request.param) as opened:
         yield opened
