@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knobscope.plan import Space, case_space
-from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor, is_queue_knob
+from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor
 
 __all__ = ["Parameter", "SearchSpace", "search_space"]
 
@@ -97,7 +97,7 @@ def search_space(
     knobs, choices = space.dbms.knobs, specs.study.knobs[case.dbms]
     order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
     # The load and the system below are given: only the DBMS is tuned to them.
-    order = [name for name in order if not is_factor(name) and not is_queue_knob(name)]
+    order = [name for name in order if not is_factor(name)]
     risky = [] if with_durability else [name for name in order if knobs[name].durability]
     chosen = [name for name in order if name not in risky][:top]
     parameters = tuple(_parameter(name, knobs[name], choices[name], space.default[name]) for name in chosen)

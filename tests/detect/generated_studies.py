@@ -21,7 +21,7 @@ from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 
 Tables = dict[str, list[dict[str, Any]]]
-_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access")
+_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access", "io_modes")
 
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
@@ -105,6 +105,7 @@ class StudyMaker:
     read_order: str | None = None  # that the workload declares
     uses: Sequence[Use] = USES
     calls: bool = True  # whether system calls were watched
+    batch: float | None = None  # requests per asynchronous call; None: all calls are synchronous
     interference: float = 0.0  # natural-log ratio of read latency, while writing against not
     read_us: float = 200.0
     pauses: bool = True  # whether there are moments without writes
@@ -298,6 +299,10 @@ class StudyMaker:
             for depth, part in ((1, single), (4, (1 - single) / 4)):
                 row = {"run_id": run_id, "queue": queue, "depth": depth, "time_ns": int(load * part * 1e9)}
                 tables["queue_depth"].append(row)
+        if self.batch is not None:
+            for mode, calls, submits in (("libaio", 4000, round(4000 / self.batch)), ("sync", 1000, 1000)):
+                row = {"run_id": run_id, "op": "read", "mode": mode, "calls": calls, "submits": submits, "polled": 0}
+                tables["io_modes"].append(row)
         if run["is_sentinel"]:  # nobody asks for those of others
             tables["io_series"] += self._series(run, rng)
         for use in self.uses:

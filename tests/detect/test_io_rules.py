@@ -290,6 +290,12 @@ USED: list[tuple[Any, ...]] = [
     ({"write_iops": 2500.0}, "none", "that is a good part"),
     ({"write_iops": 2500.0, "flushes": 0.7}, "none", "that is a good part"),
     ({"write_iops": 2500.0, "busy": 0.3}, "none", "most of the time nothing waits"),
+    (
+        {"write_iops": 40000.0, "batch": 1.0},
+        "mismatch",
+        "80 % of its reads and writes are asked for asynchronously, 1 per",
+    ),
+    ({"batch": 8.0}, "none", "are asked for asynchronously, 8 per call)"),
     ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its ability is unknown"),
 ]
 

@@ -1,7 +1,8 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
--- Needs: runs_behind, ok_runs, io_profile, run_depths of the default configuration, device_profile and device_curve,
---        visibility.
+-- Needs: runs_behind, ok_runs, io_profile, run_depths and io_modes of the default configuration, device_profile and
+--        device_curve, visibility. Table io_modes is empty unless system calls were watched; it decides nothing, and
+--        says how many requests an asynchronous call hands over (MySQL 105982: one, where the interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
 --        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
 --        (reads and writes added). Held back by flushes, where these alone take held_share of the time or more; by depth,
@@ -47,8 +48,22 @@ defaults AS (
     GROUP BY ALL
 ),
 
+called AS (
+    SELECT b.dbms, b.device, b.workload,
+        sum(calls) FILTER (mode IN ('libaio', 'io_uring')) AS asynchronous,
+        asynchronous / nullif(sum(calls), 0) AS asynchronous_share,
+        -- What a kernel thread takes over (polled) comes without a call.
+        (asynchronous - coalesce(sum(polled), 0)) / nullif(sum(submits) FILTER (mode IN ('libaio', 'io_uring')), 0)
+            AS requests_per_call
+    FROM runs_behind b
+    JOIN ok_runs USING (run_id)
+    JOIN io_modes m USING (run_id)
+    WHERE side = 'default' AND b.knob IS NULL AND op IN ('read', 'write') AND mode <> 'mmap'
+    GROUP BY ALL
+),
+
 judged AS (
-    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload),
+    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), asynchronous_share, requests_per_call,
         -- Where reads still rise at the end of what was tried, at least so many can be under way.
         coalesce(saturating_depth, best_queue_depth) AS full_depth,
         coalesce(d.flush_p50_us, fsync_p50_us) AS us_per_flush,
@@ -72,6 +87,7 @@ judged AS (
         END AS obstacle
     FROM visibility v
     LEFT JOIN defaults c USING (dbms, device, workload)
+    LEFT JOIN called USING (dbms, device, workload)
     LEFT JOIN device_profile d USING (device)
     LEFT JOIN ability a USING (device)
 )
@@ -84,6 +100,7 @@ SELECT
         reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush,
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
+        asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched
     } AS evidence

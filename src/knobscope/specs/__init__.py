@@ -4,7 +4,7 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.choice import KnobChoice
 from knobscope.specs.client_host import ClientHost
-from knobscope.specs.dbms import Clash, Dbms
+from knobscope.specs.dbms import Clash, Dbms, is_factor
 from knobscope.specs.device import Device, Emulation
 from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
@@ -29,7 +29,7 @@ from knobscope.specs.programs import (
     find_program,
     fleet_directory,
 )
-from knobscope.specs.queue import is_queue_knob, queue_knob, split_queue
+from knobscope.specs.queue import queue_knob, split_queue
 from knobscope.specs.reference import render_reference, write_reference
 from knobscope.specs.rule import (
     SHIPPED_RULES,
@@ -54,7 +54,7 @@ from knobscope.specs.startable import (
     refuse_settings,
 )
 from knobscope.specs.study import Study
-from knobscope.specs.workload import Workload, factor_knob, is_factor
+from knobscope.specs.workload import Workload, factor_knob
 from knobscope.specs.writing import Moment, Writing
 
 __all__ = [
@@ -123,7 +123,6 @@ __all__ = [
     "find_specs",
     "fleet_directory",
     "is_factor",
-    "is_queue_knob",
     "load_study",
     "major_version",
     "matches_pattern",

@@ -15,10 +15,10 @@ from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
 from knobscope.specs.queue import is_queue_knob
 from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
-from knobscope.specs.workload import is_factor
+from knobscope.specs.workload import is_workload_knob
 from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing, same_value
 
-__all__ = ["PLACEHOLDERS", "Clash", "Dbms"]
+__all__ = ["PLACEHOLDERS", "Clash", "Dbms", "is_factor"]
 
 _KNOB_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$"
 
@@ -32,6 +32,11 @@ def _check_knob_name(name: str) -> str:
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
 PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def is_factor(knob: str) -> bool:
+    """Whether a knob stands for something beside the DBMS: a setting of the workload, or of the device's queue."""
+    return is_workload_knob(knob) or is_queue_knob(knob)
 
 
 class Clash(SpecModel):
@@ -259,7 +264,7 @@ class Dbms(SpecModel):
         A layout knob is written as its part says, with a directory as its value; a setting of the workload or
         of the device's queue is nothing to the DBMS.
         """
-        if is_factor(knob) or is_queue_knob(knob):
+        if is_factor(knob):
             return None
         if (part := self.part_of(knob)) is not None:
             return part.writing

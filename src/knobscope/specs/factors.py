@@ -19,7 +19,7 @@ from knobscope.specs.queue import queue_knobs
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import Study
 from knobscope.specs.validate import explain_first
-from knobscope.specs.workload import Workload, factor_knob, is_factor
+from knobscope.specs.workload import Workload, factor_knob, is_workload_knob
 from knobscope.specs.writing import same_value
 
 __all__ = ["check_factors", "shapes_data", "split_configuration", "spread_factors"]
@@ -50,7 +50,7 @@ def split_configuration(
     workload: Workload, configuration: Mapping[str, Value]
 ) -> tuple[Workload, dict[str, Value], dict[str, Value]]:
     """Return the workload as a configuration sets it, the knobs of the DBMS, and those of the workload."""
-    factors = {name: value for name, value in configuration.items() if is_factor(name)}
+    factors = {name: value for name, value in configuration.items() if is_workload_knob(name)}
     for name, value in factors.items():
         workload = _change(workload, name.removeprefix(factor_knob("")), value)
     return workload, {name: value for name, value in configuration.items() if name not in factors}, factors

@@ -9,7 +9,7 @@ from knobscope.specs.base import Misfit, Name, SpecModel, Value, suggest
 from knobscope.specs.generator import TPCC, TPCDS, TPCH, YCSB
 from knobscope.specs.ycsb import find_wrong_properties
 
-__all__ = ["Workload", "WorkloadChange", "factor_knob", "is_factor"]
+__all__ = ["Workload", "WorkloadChange", "factor_knob", "is_workload_knob"]
 
 _FACTOR_PREFIX = "workload."
 
@@ -36,7 +36,7 @@ def factor_knob(setting: str) -> str:
     return f"{_FACTOR_PREFIX}{setting}"
 
 
-def is_factor(knob: str) -> bool:
+def is_workload_knob(knob: str) -> bool:
     """Whether a knob stands for a setting of the workload."""
     return knob.startswith(_FACTOR_PREFIX)
 

@@ -18,7 +18,6 @@ from knobscope.specs import (
     StudySpecs,
     Value,
     is_factor,
-    is_queue_knob,
     refuse_settings,
 )
 from knobscope.startable.bisecting import Bisection, Culprit, Outcome, TrialsSpentError
@@ -121,7 +120,7 @@ def _handed_over(dbms: Dbms, configuration: Configuration) -> Configuration:
 
 
 def _is_beside(dbms: Dbms, knob: str) -> bool:
-    return dbms.part_of(knob) is not None or is_factor(knob) or is_queue_knob(knob)
+    return dbms.part_of(knob) is not None or is_factor(knob)
 
 
 def _as_setting(dbms: Dbms, culprit: Culprit, usual: dict[str, Value]) -> RefusedSetting:
