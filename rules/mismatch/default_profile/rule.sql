@@ -1,7 +1,7 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
--- Needs: runs_behind, ok_runs, io_profile, run_depths and io_modes of the default configuration, device_profile and
---        device_curve, visibility. Table io_modes is empty unless system calls were watched; it decides nothing, and
+-- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes and io_modes of the default configuration,
+--        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it decides nothing, and
 --        says how many requests an asynchronous call hands over (MySQL 105982: one, where the interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
 --        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
@@ -30,10 +30,12 @@ counted AS (
         coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
         coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
         coalesce(sum(bytes) FILTER (op = 'write'), 0) / any_value(window_s) AS write_bytes,
-        coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes
+        coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes,
+        any_value(f.mean_us) AS flush_us
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
     JOIN run_depths USING (run_id)
+    LEFT JOIN run_flushes f USING (run_id)
     LEFT JOIN io_profile USING (run_id)
     WHERE side = 'default' AND b.knob IS NULL
     GROUP BY ALL
@@ -43,7 +45,7 @@ defaults AS (
     SELECT dbms, device, workload, count(*) AS runs,
         median(busy_share) AS busy, median(busy_depth) AS depth,
         median(reads) AS reads, median(read_bytes) AS read_bytes,
-        median(writes) AS writes, median(write_bytes) AS write_bytes, median(flushes) AS flushes
+        median(writes) AS writes, median(write_bytes) AS write_bytes, median(flushes) AS flushes, median(flush_us) AS flush_us
     FROM counted
     GROUP BY ALL
 ),
@@ -66,7 +68,7 @@ judged AS (
     SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), asynchronous_share, requests_per_call,
         -- Where reads still rise at the end of what was tried, at least so many can be under way.
         coalesce(saturating_depth, best_queue_depth) AS full_depth,
-        coalesce(d.flush_p50_us, fsync_p50_us) AS us_per_flush,
+        coalesce(c.flush_us, d.flush_p50_us, fsync_p50_us) AS us_per_flush,  -- as in these runs, if they tell
         -- What nothing is known of counts as not used.
         coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0) AS reading,
         coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0) AS writing,

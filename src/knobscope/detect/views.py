@@ -105,6 +105,14 @@ RUN_VIEWS: dict[str, str] = {
         FROM queue_depth JOIN watched_runs USING (run_id)
         GROUP BY run_id
     """,
+    # How long flushes took in the mean, from issue to completion; none for a run without any.
+    "run_flushes": """
+        SELECT run_id, sum(requests)::DOUBLE AS flushes,
+            sum(requests * (low_us + high_us) / 2) / sum(requests) AS mean_us
+        FROM io_latency JOIN watched_runs USING (run_id)
+        WHERE op = 'flush' AND requests > 0
+        GROUP BY run_id
+    """,
     # Load of the most loaded hardware queue, as a share of the load of all (load = requests in flight x time); and the
     # share of the queues' busy time, all taken together, in which a queue has one request in flight.
     "run_queues": """
