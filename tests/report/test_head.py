@@ -56,6 +56,23 @@ def test_a_block_without_a_default_configuration_is_no_drift(
     assert "1 block cannot be judged" in said
 
 
+@pytest.mark.parametrize(
+    ("operations", "said"),
+    [(19, "19 median of sqlite · slow-disk · ycsb-a: one more or less is 5.3 %"), (300, "0.3 %"), (900, None)],
+)
+def test_runs_of_few_operations_are_told(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, operations: int, said: str | None
+) -> None:
+    few = changed_study("UPDATE runs SET operations = if(device = 'slow-disk', ?, 5000)", parameters=[operations])
+    page = render(few, specs, tmp_path)
+    if said is None:
+        assert not [item for item in page.all("li") if "".join(item.itertext()).strip().startswith("Operations")]
+        return
+    told = sureness(page, "Operations")
+    assert said in told
+    assert told.endswith("poor" if operations == 19 else "fair")
+
+
 def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
     changed = changed_study(
         "UPDATE blocks SET treatment = 'none'",

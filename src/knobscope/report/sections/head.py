@@ -28,13 +28,15 @@ from knobscope.report.sections.guards import (
 )
 from knobscope.report.sections.runs import run_noise
 from knobscope.report.study_data import Row, StudyData, name_case
-from knobscope.specs import Workload
+from knobscope.specs import TPCDS, TPCH, Case, Workload
 
 __all__ = ["Head", "Sureness", "build_head"]
 
 #: Flushes per operation below which a default configuration cannot make each commit durable: read-mostly workloads
 #: write one in twenty operations.
 _SELDOM_FLUSHED = 0.01
+#: Operations of a run below which its speed is told: one more or less changes it by 1 %, and by 0.2 %.
+_FEW_OPERATIONS, _ENOUGH_OPERATIONS = 100, 500
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,7 @@ def _sureness(data: StudyData) -> Iterator[Sureness]:
     if noises:
         spread = "" if len(noises) == 1 else f" (from {format_share(math.expm1(min(noises)))}, by case)"
         yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", f"standard deviation of one run{spread}", level)
+    yield from _count_operations(data)
     yield from _drift(data, worst, level)
     yield from _model_fit(data)
     yield from _watching(data)
@@ -212,6 +215,29 @@ def _sureness(data: StudyData) -> Iterator[Sureness]:
             f"at most {format_share(thresholds.fdr)} of those called clear may be false (false discovery rate); "
             f"changes below {format_share(thresholds.min_effect)} do not count",
             "",
+        )
+
+
+def _count_operations(data: StudyData) -> Iterator[Sureness]:
+    """Say where runs are so short that their speed hangs on single operations; suites of queries have few, and long."""
+    rows = data.rows(
+        """
+        SELECT dbms, device, workload, median(operations) AS operations
+        FROM runs WHERE status = 'ok' AND operations > 0
+        GROUP BY ALL
+        HAVING median(operations) < ?
+        ORDER BY operations
+        """,
+        _ENOUGH_OPERATIONS,
+    )
+    load = data.specs.workloads
+    timed = [row for row in rows if row["workload"] in load and load[row["workload"]].generator not in (TPCH, TPCDS)]
+    if timed and not data.is_imported:
+        fewest = timed[0]["operations"]
+        case = name_case(Case(timed[0]["dbms"], timed[0]["device"], timed[0]["workload"]))
+        meaning = f"median of {case}: one more or less is {format_share(1 / fewest)}; a longer measure_s has more"
+        yield Sureness(
+            "Operations of a run", format_count(fewest), meaning, "poor" if fewest < _FEW_OPERATIONS else "fair"
         )
 
 
