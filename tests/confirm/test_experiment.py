@@ -9,7 +9,7 @@ from knobscope.characterise.fio import lay_out_file
 from knobscope.confirm.experiment import Ratio, compare
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import describe_replica
-from knobscope.confirm.verdict import Comparison, is_worthwhile, loses_nothing
+from knobscope.confirm.verdict import Answer, Comparison, all_hold, deny, is_worthwhile, loses_nothing
 from knobscope.devices import OpenDevice
 
 
@@ -37,7 +37,9 @@ def ratio(estimate: float, spread: float = 1.02) -> Ratio:
         (4.0, ratio(3.8), ratio(3.5), True, True),
         (4.0, ratio(0.5), ratio(3.5), False, True),  # the I/O of the slower setting is the faster one
         (4.0, ratio(1.5), ratio(1.4), False, True),  # the smaller part of the difference
-        (4.0, ratio(3.8, spread=5), ratio(3.5), False, True),  # not sure
+        (4.0, ratio(3.8, spread=5), ratio(3.5), None, True),  # not sure
+        (1592.0, None, ratio(8.8, spread=4.9), True, None),  # a small part, and perhaps most
+        (1592.0, None, ratio(8.8, spread=4), True, False),
         (4.0, ratio(3.8), ratio(1.02), True, False),  # something else makes the difference: the sizes are equal, say
         (1.3, ratio(9.0), ratio(1.3), True, True),  # most of the I/O's time is hidden behind other work
         (4.0, None, ratio(5.0), True, True),  # the faster setting does no I/O
@@ -45,7 +47,7 @@ def ratio(estimate: float, spread: float = 1.02) -> Ratio:
     ],
 )
 def test_when_a_replay_shows_the_difference(
-    measured: float, replayed: Ratio | None, exchanged: Ratio, reproduced: bool, due: bool
+    measured: float, replayed: Ratio | None, exchanged: Ratio, reproduced: Answer, due: Answer
 ) -> None:
     found = Comparison(measured, replayed, exchanged)
     assert (found.is_reproduced, found.is_due_to_exchanged) == (reproduced, due)
@@ -53,10 +55,20 @@ def test_when_a_replay_shows_the_difference(
 
 def test_when_changed_io_is_worthwhile_and_when_it_loses_nothing() -> None:
     assert is_worthwhile(Ratio(1.6, 1.4, 1.8, 5))
-    assert not is_worthwhile(Ratio(1.5, 0.9, 2.5, 5))  # not sure
-    assert not is_worthwhile(Ratio(1.01, 1.001, 1.02, 5))  # sure, and not worth a finding
+    assert is_worthwhile(Ratio(1.5, 0.9, 2.5, 5)) is None  # not sure
+    assert is_worthwhile(Ratio(1.01, 1.001, 1.02, 5)) is False  # sure, and not worth a finding
     assert loses_nothing(Ratio(1.0, 0.95, 1.05, 5))
-    assert not loses_nothing(Ratio(0.98, 0.5, 1.9, 5))
+    assert loses_nothing(Ratio(0.98, 0.5, 1.9, 5)) is None
+    assert loses_nothing(Ratio(0.5, 0.4, 0.6, 5)) is False
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [([True, True], True), ([True, None], None), ([None, False], False), ([False, True], False), ([], True)],
+)
+def test_one_no_is_enough_and_what_is_not_known_is_not_held(answers: list[Answer], wanted: Answer) -> None:
+    assert all_hold(answers) is wanted
+    assert [deny(one) for one in (True, False, None)] == [False, True, None]
 
 
 def count_flushes(device: OpenDevice) -> int:

@@ -100,13 +100,14 @@ def _test(
     part = find_aligned_part(file, preferred, block)
     setting = _read_setting(row, cause, connection)
     outcome = TRIALS[cause.factor](setting, Stand(file, part, preferred, seconds, label))
-    judgement = cause.confirmed if outcome.is_borne_out else cause.refuted
-    told = {
-        "confirmed": "yes" if outcome.is_borne_out else "no",
-        "confirmation": f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). "
-        f"{outcome.words} So {judgement}.",
-    }
-    return told if outcome.is_borne_out else {**told, "sentence": withdraw(row["sentence"], cause.refuted)}
+    seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
+    if outcome.is_borne_out is None:
+        why = "these intervals allow both answers, so whether that is the cause cannot be told"
+        return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
+    if outcome.is_borne_out:
+        return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
+    refuted = {"confirmed": "no", "confirmation": f"{seen} So {cause.refuted}."}
+    return {**refuted, "sentence": withdraw(row["sentence"], cause.refuted)}
 
 
 def _read_setting(row: dict[str, Any], cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:

@@ -14,7 +14,7 @@ from knobscope.confirm.pattern import (
     take_sizes,
 )
 from knobscope.confirm.replica import Part
-from knobscope.confirm.verdict import Comparison, is_worthwhile, loses_nothing
+from knobscope.confirm.verdict import Answer, Comparison, all_hold, deny, is_worthwhile, loses_nothing
 from knobscope.formats import format_number, format_size, loosen_units
 
 __all__ = ["TRIALS", "Outcome", "Setting", "Stand"]
@@ -54,9 +54,9 @@ class Stand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the cause is borne out, and what was seen, as whole sentences."""
+    """Whether the cause is borne out (None: cannot be told), and what was seen, as whole sentences."""
 
-    is_borne_out: bool
+    is_borne_out: Answer
     words: str
 
 
@@ -73,7 +73,7 @@ def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
     if exchanged is None:
         return Outcome(False, f"{words} {setting.other_name} writes nothing, so there is no size to compare with.")
     comparison, told = _compare(setting, found[2:], _exchange(setting, exchanged))
-    holds = is_worthwhile(limits) and comparison.is_reproduced and comparison.is_due_to_exchanged
+    holds = all_hold([is_worthwhile(limits), comparison.is_reproduced, comparison.is_due_to_exchanged])
     return Outcome(holds, f"{told} {words}")
 
 
@@ -90,7 +90,7 @@ def _try_flushes(setting: Setting, stand: Stand) -> Outcome:
     exchanged = take_flushes(setting.pattern, setting.other)
     found = stand.measure(*_both(setting), (exchanged, "operations"))
     comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
-    return Outcome(comparison.is_reproduced and comparison.is_due_to_exchanged, told)
+    return Outcome(all_hold([comparison.is_reproduced, comparison.is_due_to_exchanged]), told)
 
 
 def _try_order(setting: Setting, stand: Stand) -> Outcome:
@@ -101,7 +101,7 @@ def _try_order(setting: Setting, stand: Stand) -> Outcome:
         return Outcome(False, f"{words} {setting.other_name} does no I/O at all, which is no matter of its order.")
     comparison = Comparison(setting.measured, compare(found[1], found[0]))
     told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
-    return Outcome(loses_nothing(random) and not comparison.is_reproduced, told)
+    return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
 
 
 def _try_parallelism(setting: Setting, stand: Stand) -> Outcome:

@@ -4,14 +4,19 @@ A rule that compares two settings says that one is slower because of one propert
 each can fail: fio, repeating the I/O of both, shows the direction and most of the size of the difference; the I/O of
 the slower one with that property taken from the faster one, and nothing else, makes up most of it; and a device that
 minds partly filled units is slower across their limits than on them at equal size.
+
+Answers have three values: None where the interval of a ratio holds both, so that nothing can be told.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from knobscope.confirm.experiment import Ratio
 
-__all__ = ["Comparison", "is_worthwhile", "loses_nothing"]
+__all__ = ["Answer", "Comparison", "all_hold", "deny", "is_worthwhile", "loses_nothing"]
+
+Answer = bool | None
 
 _WORTHWHILE = 1.05  # less would not explain a finding
 _NO_LOSS = 0.9  # within 10 %, as for the preferred write size
@@ -32,12 +37,12 @@ class Comparison:
     exchanged: Ratio | None = None
 
     @property
-    def is_reproduced(self) -> bool:
+    def is_reproduced(self) -> Answer:
         """Whether the I/O alone shows direction and most of the size of the difference."""
-        return self.replayed is None or _explains(self.replayed, math.log(self.measured))
+        return True if self.replayed is None else _explains(self.replayed, math.log(self.measured))
 
     @property
-    def is_due_to_exchanged(self) -> bool:
+    def is_due_to_exchanged(self) -> Answer:
         """Whether the exchanged property makes up most of it."""
         if self.exchanged is None:
             return False
@@ -46,15 +51,33 @@ class Comparison:
         return _explains(self.exchanged, wanted)
 
 
-def _explains(ratio: Ratio, wanted: float) -> bool:
-    return ratio.low > 1 and math.log(ratio.estimate) >= _MOST * wanted
+def _explains(ratio: Ratio, wanted: float) -> Answer:
+    return _reaches(ratio, math.exp(_MOST * wanted))
 
 
-def is_worthwhile(ratio: Ratio) -> bool:
+def _reaches(ratio: Ratio, least: float) -> Answer:
+    """Whether a ratio is above 1 beyond noise and so large; no where its whole interval is below that."""
+    if ratio.low > 1 and ratio.estimate >= least:
+        return True
+    return False if ratio.high < max(least, 1) else None
+
+
+def is_worthwhile(ratio: Ratio) -> Answer:
     """Whether the changed I/O is faster, beyond noise and by an amount that matters."""
-    return ratio.low > 1 and ratio.estimate >= _WORTHWHILE
+    return _reaches(ratio, _WORTHWHILE)
 
 
-def loses_nothing(ratio: Ratio) -> bool:
+def loses_nothing(ratio: Ratio) -> Answer:
     """Whether the changed I/O is as fast as the original one, or faster."""
-    return ratio.low >= _NO_LOSS
+    return True if ratio.low >= _NO_LOSS else False if ratio.high < _NO_LOSS else None
+
+
+def all_hold(answers: Iterable[Answer]) -> Answer:
+    """Whether all answers are yes; no where one is no, whatever is not known of others."""
+    known = list(answers)
+    return False if False in known else None if None in known else True
+
+
+def deny(answer: Answer) -> Answer:
+    """Return the opposite answer."""
+    return None if answer is None else not answer
