@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from short_runs import assert_whole, read_dbms, run_once, unusual_values
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def test_every_knob_is_in_force_with_a_value_of_its_own(open_directory: Path) -> None:
