@@ -1,8 +1,9 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
 -- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes and io_modes of the default configuration,
---        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it decides nothing, and
---        says how many requests an asynchronous call hands over (MySQL 105982: one, where the interface takes many).
+--        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it
+--        decides nothing, and says how many requests an asynchronous call hands over (MySQL 105982: one, where the
+--        interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
 --        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
 --        (reads and writes added). Held back by flushes, where these alone take held_share of the time or more; by depth,
@@ -45,7 +46,8 @@ defaults AS (
     SELECT dbms, device, workload, count(*) AS runs,
         median(busy_share) AS busy, median(busy_depth) AS depth,
         median(reads) AS reads, median(read_bytes) AS read_bytes,
-        median(writes) AS writes, median(write_bytes) AS write_bytes, median(flushes) AS flushes, median(flush_us) AS flush_us
+        median(writes) AS writes, median(write_bytes) AS write_bytes,
+        median(flushes) AS flushes, median(flush_us) AS flush_us
     FROM counted
     GROUP BY ALL
 ),
@@ -59,7 +61,7 @@ called AS (
             AS requests_per_call
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
-    JOIN io_modes m USING (run_id)
+    JOIN io_modes USING (run_id)
     WHERE side = 'default' AND b.knob IS NULL AND op IN ('read', 'write') AND mode <> 'mmap'
     GROUP BY ALL
 ),
