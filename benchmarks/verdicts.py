@@ -1,12 +1,15 @@
-"""Are the verdicts true? A DBMS on modelled devices: what rules say, against the cause that changed devices show.
+"""Are the verdicts true? DBMSs on modelled devices: what rules say, against the cause that changed devices show.
 
-Run `python benchmarks/verdicts.py [--devices nvme-consumer sata-ssd-plp ...] [--repeats 3]` as root, in an empty
-folder, on an idle machine; `make verdicts` runs it for one device. What was measured stays in the folder: a second call
-measures what is missing. For each device the study in `benchmarks/verdicts/DBMS.yaml` is run, with its rules. Then
-every swept value, mismatch or not, is measured again on the device and on what-if devices without the cost of
-flushes, without a write unit, and without any cost: that is the truth of a case. A rule is right to find something
+Run `python benchmarks/verdicts.py [--studies sqlite ...] [--devices nvme-consumer ...] [--repeats 3]` as root, in an
+empty folder, on an idle machine; `make verdicts` runs it for one study and device. What was measured stays in the folder:
+a second call measures what is missing. For each device each study of `benchmarks/verdicts/studies` is run, with its
+rules. Then every swept value, mismatch or not, is measured again on the device and on what-if devices without the cost
+of flushes, without a write unit, and without any cost: that is the truth of a case. A rule is right to find something
 where the property that it blames removes half of the effect or more. Beside it stand naive rules of fixed thresholds,
-on the same runs. Cases whose truth is not clear are counted apart. The time that a device took goes to stderr.
+on the same runs. Cases whose truth is not clear are counted apart, and every miss is printed. The time that a device
+took goes to stderr.
+
+Rules were changed with the cases of SQLite on two devices in view (`IN_VIEW`). Those are scored apart from all others.
 
 Naive rules: 10 % slower with 10 % more of what is blamed, without noise, device or time: flushes per operation; share
 of writes that are not whole multiples of the preferred size (Drishti flags a file from 10 % of misaligned requests on);
@@ -20,21 +23,30 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import duckdb
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import Answer
-from knobscope.explain.experiment import Bench
+from knobscope.explain.experiment import ITSELF, Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question, ask_questions
 from knobscope.specs import load_study
+from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]
+OWN = ROOT / "benchmarks/verdicts"
+#: (study, device) whose cases were in view when thresholds were set.
+IN_VIEW = {("sqlite", "nvme-consumer"), ("sqlite", "sata-ssd-plp")}
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
+#: Knobs of fio that spend CPU to make requests sequential.
+SPENT_FOR_ORDER = ("sorted",)
 TRIED = ("everything", "flush", "write_unit", "rotation")
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
@@ -63,22 +75,28 @@ def run_study(file: Path) -> Path:
     return Path("results") / file.stem
 
 
-def write_study(dbms: str, device: str) -> Path:
-    """Write the study of a DBMS for a device into this folder's `specs`, which are those of the checkout."""
+def link_specs() -> None:
+    """Make this folder's `specs`: the files of the checkout, and those that only the benchmark has."""
     for kind in ("dbms", "devices", "workloads", "generators"):
-        (Path("specs") / kind).parent.mkdir(exist_ok=True)
-        if not (Path("specs") / kind).exists():
-            (Path("specs") / kind).symlink_to(ROOT / "specs" / kind)
-    name = f"verdicts-{dbms}-{device}"
+        folder = Path("specs") / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in [*(ROOT / "specs" / kind).iterdir(), *(OWN / kind).glob("*.yaml")]:
+            if not (folder / file.name).exists():
+                (folder / file.name).symlink_to(file)
+
+
+def write_study(study: str, device: str) -> Path:
+    """Write the study for a device into this folder's `specs`."""
+    name = f"verdicts-{study}-{device}"
     file = Path("specs/studies") / f"{name}.yaml"
     file.parent.mkdir(exist_ok=True)
-    text = (ROOT / "benchmarks/verdicts" / f"{dbms}.yaml").read_text()
+    text = (OWN / "studies" / f"{study}.yaml").read_text()
     file.write_text(f"name: {name}\ndevices: [{device}]\n{text}")
     return file
 
 
-def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, str], dict[str, bool]]]:
-    """Yield for each swept value its truth, the verdicts of the rules, and what the naive rules say."""
+def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, bool | None], dict[str, str], dict[str, bool]]]:
+    """Yield for each swept value what was measured again, the truth by rule, the verdicts, and what naive rules say."""
     results, specs = run_study(file), load_study(file, Path.cwd())
     naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
@@ -89,22 +107,37 @@ def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, str], di
     profiles = {device.name: results / "devices" / f"{device.name}.json"}
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
     what_ifs = {name: one for name, one in what_if_devices(device).items() if name in TRIED}
-    for answer in answer_questions(bench, device, what_ifs, questions)[0]:
+    answers, runs = answer_questions(bench, device, what_ifs, questions)
+    for answer in answers:
         asked: Question = answer.question
         said = {
             rule: "withdrawn" if confirmed == "no" else verdict
             for rule, knob, value, verdict, confirmed in verdicts
             if (knob, value) == (asked.knob, asked.value)
         }
-        yield answer, said, {name: bool(cases[asked.findings[0]][name]) for name in NAIVE}
+        is_small = abs(effect_again(runs, asked)) < specs.study.thresholds.min_effect
+        truth = {rule: False if is_small else truth_of(answer, rule) for rule in BLAMED}
+        yield answer, truth, said, {name: bool(cases[asked.findings[0]][name]) for name in NAIVE}
+
+
+def effect_again(runs: Sequence[WhatIfRunRow], asked: Question) -> float:
+    """Return the natural-log ratio of throughput of a value and its reference, run again on the device."""
+    again: dict[bool, list[float]] = {True: [], False: []}
+    for run in runs:
+        if run["property"] == ITSELF and (run["knob"], run["value"]) == (asked.knob, asked.value):
+            again[run["is_reference"]] += [math.log(run["throughput_ops"])] if run["throughput_ops"] else []
+    return mean(again[False]) - mean(again[True])
 
 
 def truth_of(answer: Answer, rule: str) -> bool | None:
     """Whether a rule is right to find something; None where the what-if devices leave it open."""
     if not answer.is_reproduced:
         return False  # no effect beyond noise, so nothing to find
-    if rule == "io_sequentiality":  # needs an effect that is none of the device's doing; that it is order, nobody shows
-        return None if answer.conclusion == "not_the_device" else False
+    if rule == "io_sequentiality":
+        if answer.conclusion != "not_the_device":
+            return False
+        # That CPU is spent for the sake of order shows no device: of fio it is known, of a DBMS it is not.
+        return answer.question.knob in SPENT_FOR_ORDER if answer.question.case.dbms == "fio" else None
     shares = [answer.shares[name] for name in BLAMED[rule] if name in answer.shares]
     if any(share.is_most for share in shares):
         return True
@@ -120,37 +153,62 @@ def score(rows: list[tuple[bool, bool]]) -> str:
     return f"{precision:>9} {recall:>6}"
 
 
+@dataclass
+class Score:
+    """The cases of a rule: (what it said, what the naive rule said, the truth), and how many have no clear truth."""
+
+    known: list[tuple[bool, bool, bool]] = field(default_factory=list)
+    unclear: int = 0
+
+    def __str__(self) -> str:
+        """Return a row of the table."""
+        mine = score([(said, truth) for said, _, truth in self.known])
+        theirs = score([(said, truth) for _, said, truth in self.known])
+        true = sum(truth for *_, truth in self.known)
+        return f"{len(self.known):5} {true:5} {self.unclear:7}   {mine}            {theirs}"
+
+
+def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]) -> Iterator[dict[str, Any]]:
+    """Add the cases of a study on a device to the scores by rule; print and yield each case."""
+    began = time.monotonic()
+    for answer, truths, said, naive in judge(write_study(study, device), repeats):
+        question, misses = answer.question, []
+        name = f"{study} {device} {question.knob}={question.value}"
+        for rule, truth in truths.items():
+            found = said.get(rule) == "mismatch"
+            if truth is None:
+                scores[rule].unclear += 1
+                continue
+            scores[rule].known.append((found, naive[rule], truth))
+            if found != truth:
+                misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
+        print(f"{name}: {answer.conclusion} {said} {answer.describe()}", *misses, sep="\n    MISS: ", flush=True)
+        shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
+        yield {"study": study, "device": device, "knob": question.knob, "value": question.value, "rules": said,
+               "naive": naive, "conclusion": answer.conclusion, "shares": shares, "misses": misses}  # fmt: skip
+    print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
+
+
 def main() -> None:
     """Print the truth of each case, then precision and recall per rule."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dbms", nargs="+", default=["sqlite"])
+    parser.add_argument("--studies", nargs="+", default=["sqlite"])
     parser.add_argument("--devices", nargs="+", default=["nvme-consumer", "sata-ssd-plp"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="where to write the cases")
     args = parser.parse_args()
-    known: dict[str, list[tuple[bool, bool, bool]]] = {rule: [] for rule in BLAMED}
-    unclear, rows = Counter[str](), []
-    for file in [write_study(dbms, device) for dbms in args.dbms for device in args.devices]:
-        began = time.monotonic()
-        for answer, said, naive in judge(file, args.repeats):
-            case, question = answer.question.case, answer.question
-            print(f"{case.device} {question.knob}={question.value}: {answer.conclusion} {said}", answer.describe())
-            shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
-            rows.append({"device": case.device, "knob": question.knob, "value": question.value, "rules": said,
-                         "naive": naive, "conclusion": answer.conclusion, "shares": shares})  # fmt: skip
-            for rule in BLAMED:
-                truth = truth_of(answer, rule)
-                if truth is None:
-                    unclear[rule] += 1
-                else:
-                    known[rule].append((said.get(rule) == "mismatch", naive[rule], truth))
-        print(f"{file.stem}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1))
-    print(f"\n{'rule':17} cases  true unclear   precision recall   naive: precision recall")
-    for rule, found in known.items():
-        mine, theirs = score([(a, t) for a, _, t in found]), score([(b, t) for _, b, t in found])
-        print(f"{rule:17} {len(found):5} {sum(t for *_, t in found):5} {unclear[rule]:7}   {mine}            {theirs}")
+    link_specs()
+    halves = {half: {rule: Score() for rule in BLAMED} for half in ("in view", "not in view")}
+    rows: list[dict[str, Any]] = []
+    for study, device in [(study, device) for device in args.devices for study in args.studies]:
+        half = "in view" if (study, device) in IN_VIEW else "not in view"
+        rows += score_device(study, device, args.repeats, halves[half])
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1))
+    for half, scores in halves.items():
+        print(f"\n{half:17} cases  true unclear   precision recall   naive: precision recall")
+        for rule, one in scores.items():
+            print(f"{rule:17} {one}")
 
 
 if __name__ == "__main__":

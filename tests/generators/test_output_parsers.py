@@ -1,5 +1,6 @@
 """What generators print and write, as they printed it, becomes totals, latencies and intervals."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,22 @@ def test_wtperf(tmp_path: Path) -> None:
     assert result.operations["ALL"]["ok"] == 1000
     assert result.operations["READ"]["p99_us"] == 5
     assert ops_of(result.intervals) == [300, 350, 350]
+
+
+def test_fio_counts_kibibytes_of_all_jobs(tmp_path: Path) -> None:
+    def job(read_kib: int, write_kib: int) -> dict[str, Any]:
+        return {"job_runtime": 1500, "read": {"io_bytes": read_kib << 10}, "write": {"io_bytes": write_kib << 10}}
+
+    (tmp_path / "fio_bw.1.log").write_text(
+        "500, 400, 1, 4096, 0, 0\n500, 100, 0, 4096, 0, 0\n1000, 200, 1, 4096, 0, 0\n"
+    )
+    (tmp_path / "fio_bw.2.log").write_text("500, 100, 1, 4096, 0, 0\n")
+    report = json.dumps({"fio version": "fio-3.33", "jobs": [job(100, 500), job(0, 50)]}, indent=1)
+    result = OUTPUT_READERS["fio"](output(tmp_path, f"note: a line before\n{report}\n"), 0.5)
+    assert result.window_s == 1.5
+    assert {name: one["ok"] for name, one in result.operations.items()} == {"READ": 100, "WRITE": 550, "ALL": 650}
+    assert result.operations["ALL"]["p95_us"] is None  # fio knows latencies of requests, not of a KiB
+    assert ops_of(result.intervals) == [300, 100, 250]
 
 
 def test_pgbench_latencies_come_from_its_log(tmp_path: Path) -> None:

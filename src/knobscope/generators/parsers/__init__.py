@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from knobscope.generators.output import Output
 from knobscope.generators.parsers.db_bench import read_db_bench
+from knobscope.generators.parsers.fio import read_fio
 from knobscope.generators.parsers.pgbench import read_pgbench
 from knobscope.generators.parsers.redis_benchmark import read_redis_benchmark
 from knobscope.generators.parsers.sysbench import read_sysbench
@@ -20,4 +21,5 @@ OUTPUT_READERS: dict[str, Callable[[Output, float], LoadResult]] = {
     "redis_benchmark": read_redis_benchmark,
     "db_bench": read_db_bench,
     "wtperf": read_wtperf,
+    "fio": read_fio,
 }
