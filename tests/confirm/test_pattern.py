@@ -8,11 +8,13 @@ import pytest
 from knobscope.characterise.fio import Engine, FioFile
 from knobscope.confirm.pattern import (
     Pattern,
+    can_take_sizes,
     change_alignment,
     change_parallelism,
     change_sequentiality,
     take_flushes,
     take_sizes,
+    write_whole_units,
 )
 from knobscope.confirm.replica import describe_replica, write_bssplit
 
@@ -42,6 +44,23 @@ def test_sizes_of_another_pattern_and_nothing_else() -> None:
     unchanged = ("read_sizes", "read_random", "write_random", "depth", "jobs")
     assert all(getattr(changed, name) == getattr(PATTERN, name) for name in unchanged)
     assert take_sizes(PATTERN, replace(PATTERN, flushes=7, depth=9.0)) == PATTERN  # equal sizes change nothing
+
+
+def test_sizes_are_exchanged_where_they_differ_and_no_flush_is_lost() -> None:
+    other = replace(PATTERN, write_sizes={16384: 5})
+    assert can_take_sizes(PATTERN, other)
+    assert not can_take_sizes(PATTERN, replace(other, write_sizes={8192: 5}))  # the mean of both is 8 KiB
+    assert not can_take_sizes(PATTERN, replace(other, writes=0, write_sizes={}))
+    assert not can_take_sizes(PATTERN, None)
+    flushing = replace(PATTERN, flushes=1600)  # 3,000 writes of 8 KiB are 1,500 of 16 KiB
+    assert not can_take_sizes(flushing, other)
+    assert can_take_sizes(flushing, replace(other, write_sizes={4096: 5}))
+
+
+def test_whole_units_and_nothing_else() -> None:
+    changed = write_whole_units(replace(PATTERN, write_sizes={4096: 2, 8192: 3, 12288: 5}), 8192)
+    assert changed.write_sizes == {8192: 5, 16384: 5}
+    assert replace(changed, write_sizes=PATTERN.write_sizes) == PATTERN
 
 
 def test_flushes_of_another_pattern_and_nothing_else() -> None:

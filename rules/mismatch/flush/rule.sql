@@ -1,12 +1,13 @@
 -- flush: commits wait for the device's flush: the setting that flushes more is slower, by about what its flushes take.
 -- Source: He et al. (PVLDB 16(7), 2023) count this among mismatches of I/O size; here the cost of flushing is told from
 --        that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
--- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), run_flushes of runs_behind, device_profile
---        (flush_p50_us, or else fsync_p50_us), visibility.
+-- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), flushes_behind,
+--        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
 -- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and the flushes that it
 --        has more make up flush_share or more of the time per operation that it takes more. Each counts as long as a
 --        flush took in the mean in the runs of the slower one; where no run tells that, as long as one after 4 KiB takes
---        on this device.
+--        on this device. What the device takes to fill units that writes filled in part is no cost of the flush, and is
+--        left to rule io_size: write_unit_us for the share of the slower one's writes that do so.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes make up flush_share of it.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the time of a flush is unknown (each said once per case); no interval, or too wide a one.
@@ -15,7 +16,7 @@
 --        else.
 WITH seen AS (
     SELECT dbms, device, workload, watched,
-        coalesce(flush_p50_us, fsync_p50_us) AS usual_us,
+        coalesce(flush_p50_us, fsync_p50_us) AS usual_us, write_unit_us,
         coalesce(obstacle, CASE WHEN usual_us IS NULL THEN 'no_profile' END) AS blind
     FROM visibility LEFT JOIN device_profile USING (device)
 ),
@@ -25,19 +26,12 @@ throughput AS (
     FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
 ),
 
--- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
-flushed AS (
-    SELECT dbms, device, workload, knob, value,
-        sum(flushes * mean_us) FILTER (side = 'value') / nullif(sum(flushes) FILTER (side = 'value'), 0) AS value_us,
-        sum(flushes * mean_us) FILTER (side = 'default') / nullif(sum(flushes) FILTER (side = 'default'), 0)
-            AS reference_us
-    FROM runs_behind JOIN run_flushes USING (run_id)
-    GROUP BY ALL
-),
-
 compared AS (
     SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+        -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
         coalesce(CASE WHEN t.estimate < 0 THEN value_us ELSE reference_us END, usual_us) AS flush_us,
+        CASE WHEN t.estimate < 0 THEN value_partly ELSE reference_partly END AS partly,
+        least(flush_us, coalesce(write_unit_us * partly, 0)) AS fill_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
@@ -46,7 +40,7 @@ compared AS (
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('write_bytes_per_op') b USING (dbms, device, workload, knob, value)
-    LEFT JOIN flushed USING (dbms, device, workload, knob, value)
+    LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
 ),
 
 -- Everything from the side of the slower setting: `slow_us` is the time per operation that it takes more.
@@ -61,10 +55,10 @@ sided AS (
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
-        slow_more * flush_us / nullif(slow_us, 0) AS share,
+        slow_more * (flush_us - fill_us) / nullif(slow_us, 0) AS share,
         coalesce(more_q <= getvariable('fdr') AND slow_more > 0 AND share >= getvariable('flush_share'), false)
             AS by_flushes,
-        slow_more_high * flush_us / nullif(slow_us, 0) < getvariable('flush_share') AS flushes_ruled_out
+        slow_more_high * (flush_us - fill_us) / nullif(slow_us, 0) < getvariable('flush_share') AS flushes_ruled_out
     FROM sided
 ),
 
@@ -92,12 +86,12 @@ SELECT
     CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
-        q_value: q_value, flush_us: flush_us,
+        q_value: q_value, flush_us: flush_us, fill_us: fill_us,
         flushes_per_op: {
             before: greatest(flushes_before, 0), after: greatest(flushes_before + more, 0), q_value: more_q
         },
         us_per_op: {before: us_before, after: us_after},
-        flush_us_per_op: slow_more * flush_us, flush_share: share,
+        flush_us_per_op: slow_more * (flush_us - fill_us), flush_share: share,
         is_part: coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false),
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,

@@ -86,6 +86,7 @@ def _summarise(opened: OpenDevice, curves: dict[Point, Measured], found: dict[st
         "tier_rank": rank_tier(opened.tier, curves[Point("queue_depth", "randread", PAGE, 1)].latency_p50_us),
         "preferred_write_bytes": found["write_unit"] or find_preferred_size(curves),
         "write_unit_bytes": found["write_unit"],
+        "write_unit_us": found["write_unit_cost"],
         "fsync_rate": commit.iops,
         "fsync_p50_us": commit.flush.p50_us if commit.flush else None,
         "flush_p50_us": found["flush"],

@@ -41,9 +41,11 @@ def find_preferred_size(curves: dict[Point, Measured]) -> int | None:
 
 def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str, Any]]:
     """Return rows of `device_property`, without the device."""
-    curves = session.merged()
+    curves, durable = session.merged(), find_unit(session.durable)
+    unit = _unit_row("write_unit", durable, session, _say_sizes(kernel))
     return [
-        _unit_row("write_unit", find_unit(session.durable), session, _say_sizes(kernel)),
+        unit,
+        {**unit, "property": "write_unit_cost", "value": durable.cost_us, "unit": "us", "kernel": None},
         _unit_row("write_unit_without_flush", find_unit(session.plain), session, None),
         _preferred_row(curves),
         _flush_row(session, curves, kernel),

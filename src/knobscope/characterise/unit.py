@@ -54,6 +54,11 @@ class UnitFinding:
     visible_us: float  # the smallest cost that would have been found
 
     @property
+    def cost_us(self) -> float | None:
+        """What partly written units add, where a unit was found."""
+        return None if self.unit_bytes is None else self.extra_us
+
+    @property
     def visible_share(self) -> float:
         """The smallest cost that would have been found, as a share of a write's time."""
         return self.visible_us / self.whole_us

@@ -10,7 +10,19 @@ from functools import cached_property
 
 from knobscope.formats import format_number, format_share, format_size, loosen_units
 
-__all__ = ["Pattern", "change_alignment", "change_parallelism", "change_sequentiality", "take_flushes", "take_sizes"]
+__all__ = [
+    "Pattern",
+    "can_take_sizes",
+    "change_alignment",
+    "change_parallelism",
+    "change_sequentiality",
+    "take_flushes",
+    "take_sizes",
+    "write_whole_units",
+]
+
+#: Mean sizes of writes that differ by less are taken for equal.
+_EQUAL_SIZE = 1.1
 
 #: Depth 32 as several jobs, so that each has its own flushes, streams and, where there are several, hardware queue.
 _WIDE_JOBS, _WIDE_DEPTH = 8, 4
@@ -62,6 +74,26 @@ def take_sizes(pattern: Pattern, other: Pattern) -> Pattern:
         return pattern
     writes = pattern.writes * pattern.mean_write_bytes / other.mean_write_bytes
     return _scaled(replace(pattern, write_sizes=other.write_sizes), writes, pattern.flushes)
+
+
+def can_take_sizes(pattern: Pattern, other: Pattern | None) -> bool:
+    """Whether sizes of another pattern differ from those of this one, and can be exchanged without losing flushes.
+
+    Larger writes are fewer, and each can be followed by one flush at most.
+    """
+    if other is None or not other.write_sizes:
+        return False
+    growth = other.mean_write_bytes / pattern.mean_write_bytes
+    return not 1 / _EQUAL_SIZE < growth < _EQUAL_SIZE and pattern.flushes <= pattern.writes / growth
+
+
+def write_whole_units(pattern: Pattern, unit: int) -> Pattern:
+    """Return the pattern with as many writes and flushes, each write of as many whole units as it lies in at least."""
+    sizes: dict[int, int] = {}
+    for size, count in pattern.write_sizes.items():
+        whole = -(-size // unit) * unit
+        sizes[whole] = sizes.get(whole, 0) + count
+    return replace(pattern, write_sizes=sizes)
 
 
 def take_flushes(pattern: Pattern, other: Pattern | None) -> Pattern:

@@ -7,11 +7,13 @@ from knobscope.characterise.fio import FioFile
 from knobscope.confirm.experiment import Figure, Ratio, compare, measure_replicas
 from knobscope.confirm.pattern import (
     Pattern,
+    can_take_sizes,
     change_alignment,
     change_parallelism,
     change_sequentiality,
     take_flushes,
     take_sizes,
+    write_whole_units,
 )
 from knobscope.confirm.replica import Part
 from knobscope.confirm.verdict import Answer, Comparison, all_hold, deny, is_worthwhile, loses_nothing
@@ -62,28 +64,34 @@ class Outcome:
 
 def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
     across, aligned = change_alignment(setting.pattern, stand.preferred_bytes)
-    exchanged = take_sizes(setting.pattern, setting.other) if setting.other else None
-    replicas: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes"), *_both(setting)]
-    if exchanged is not None:
-        replicas.append((exchanged, "operations"))
-    found = stand.measure(*replicas)
+    exchanged, change = _exchange_sizes(setting, stand.preferred_bytes)
+    found = stand.measure(
+        (across, "written_bytes"), (aligned, "written_bytes"), *_both(setting), (exchanged, "operations")
+    )
     limits = compare(found[1], found[0])
     size = loosen_units(format_size(stand.preferred_bytes))
     words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
-    if exchanged is None:
-        return Outcome(False, f"{words} {setting.other_name} writes nothing, so there is no size to compare with.")
-    comparison, told = _compare(setting, found[2:], _exchange(setting, exchanged))
+    comparison, told = _compare(setting, found[2:], change)
     holds = all_hold([is_worthwhile(limits), comparison.is_reproduced, comparison.is_due_to_exchanged])
     return Outcome(holds, f"{told} {words}")
 
 
-def _exchange(setting: Setting, exchanged: Pattern) -> str:
-    """Return what exchanged sizes change, in words: as many bytes in other sizes are another number of writes, too."""
+def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
+    """Return the slower setting's I/O in other sizes, and what changes, in words.
+
+    They are those of the faster one, so that as many bytes are another number of writes. Where both write the same
+    sizes, or so few writes could not be followed by as many flushes, it is as many writes that fill whole units: no
+    flush may go away with the size.
+    """
+    pattern, other = setting.pattern, setting.other
+    if other is None or not can_take_sizes(pattern, other):
+        return write_whole_units(
+            pattern, unit
+        ), f"as many writes and flushes, in whole {loosen_units(format_size(unit))},"
+    exchanged = take_sizes(pattern, other)
+    more = (exchanged.writes / exchanged.operations) / (pattern.writes / pattern.operations)
     sizes = f"as many bytes in writes of the sizes of {setting.other_name}"
-    if exchanged == setting.pattern:
-        return sizes
-    more = (exchanged.writes / exchanged.operations) / (setting.pattern.writes / setting.pattern.operations)
-    return f"{sizes} ({format_number(more)} times as many writes)"
+    return exchanged, f"{sizes} ({format_number(more)} times as many writes)"
 
 
 def _try_flushes(setting: Setting, stand: Stand) -> Outcome:

@@ -251,6 +251,25 @@ BLOCK_VIEWS: dict[str, str] = {
             FROM unusual_groups u WHERE u.block_id = c.block_id AND u.session IS NOT DISTINCT FROM c.session
         )
     """,
+    # Of the runs with a value, and of those that it is compared with: how long a flush took in the mean, and which
+    # share of the writes filled units of the device in part.
+    "flushes_behind": """
+        WITH sides AS (
+            SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,
+                sum(flushes * mean_us) / nullif(sum(flushes), 0) AS flush_us,
+                avg(unaligned_write_share) AS partly
+            FROM runs_behind b JOIN run_metrics USING (run_id) LEFT JOIN run_flushes USING (run_id)
+            WHERE b.knob IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT dbms, device, workload, knob, value,
+            any_value(flush_us) FILTER (side = 'value') AS value_us,
+            any_value(flush_us) FILTER (side = 'default') AS reference_us,
+            any_value(partly) FILTER (side = 'value') AS value_partly,
+            any_value(partly) FILTER (side = 'default') AS reference_partly
+        FROM sides
+        GROUP BY ALL
+    """,
 }
 
 VIEWS = {**RUN_VIEWS, **BLOCK_VIEWS}

@@ -161,7 +161,7 @@ def _run_version(command: tuple[str, ...]) -> str:
     except subprocess.TimeoutExpired as error:
         raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
     for word in text.replace("(", " ").replace("=", " ").split():
-        bare = word.removeprefix("v")
+        bare = word.removeprefix(f"{Path(command[0]).name}-").removeprefix("v")
         if bare[:1].isdigit() and "." in bare:
             return bare.strip("),;:")
     raise UserError(f"{' '.join(command)} printed no version: {text.strip()!r}")

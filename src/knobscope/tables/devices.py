@@ -23,6 +23,9 @@ class DeviceProfileRow(TypedDict, total=False):
     write_unit_bytes: Annotated[
         Count | None, "Size in which the device stores: writes that fill it in part cost more. NULL: none was found."
     ]
+    write_unit_us: Annotated[
+        Real | None, "What a durable write takes longer that fills a unit in part. NULL: no unit was found."
+    ]
     fsync_rate: Annotated[Real | None, "Writes of 4 KiB, each followed by fsync, per second, one at a time."]
     fsync_p50_us: Annotated[Real | None, "Median time of an fsync after such a write."]
     flush_p50_us: Annotated[
