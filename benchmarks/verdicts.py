@@ -23,11 +23,11 @@ import math
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import duckdb
@@ -48,6 +48,8 @@ IN_VIEW = {("sqlite", "nvme-consumer"), ("sqlite", "sata-ssd-plp"), ("fio-flushe
 BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
 #: Knobs of fio that spend CPU to make requests sequential.
 SPENT_FOR_ORDER = ("sorted",)
+#: Standard errors within which 99 and 95 % lie.
+CERTAIN, LIKELY = 2.58, 1.96
 TRIED = ("everything", "flush", "write_unit", "rotation")
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
@@ -55,7 +57,8 @@ NAIVE = {
     "io_sequentiality": "c.estimate * sign(-t.estimate) > 0.1 AND w.estimate * sign(-t.estimate) > 0.1",
 }
 _CASES = """
-    SELECT t.dbms, t.device, t.workload, t.knob, t.value, 1.0 AS penalty, 'mismatch' AS verdict, '{{}}' AS evidence,
+    SELECT t.dbms, t.device, t.workload, t.knob, t.value, t.estimate, t.standard_error,
+        1.0 AS penalty, 'mismatch' AS verdict, '{{}}' AS evidence,
         {naive}
     FROM effects t
     LEFT JOIN effects f ON f.metric = 'flushes_per_op' AND (f.device, f.knob, f.value) = (t.device, t.knob, t.value)
@@ -106,6 +109,7 @@ def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, bool | N
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
     device = specs.devices[questions[0].case.device]
     profiles = {device.name: results / "devices" / f"{device.name}.json"}
+    least = specs.study.thresholds.min_effect
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
     what_ifs = {name: one for name, one in what_if_devices(device).items() if name in TRIED}
     answers, runs = answer_questions(bench, device, what_ifs, questions)
@@ -116,24 +120,38 @@ def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, bool | N
             for rule, knob, value, verdict, confirmed in verdicts
             if (knob, value) == (asked.knob, asked.value)
         }
-        is_small = abs(effect_again(runs, asked)) < specs.study.thresholds.min_effect
-        truth = {rule: False if is_small else truth_of(answer, rule) for rule in BLAMED}
+        swept = cases[asked.findings[0]]
+        is_there = matters(effect_again(runs, asked), (swept["estimate"], swept["standard_error"]), least)
+        truth = {rule: truth_of(answer, rule) if is_there else is_there for rule in BLAMED}
         yield answer, truth, said, {name: bool(cases[asked.findings[0]][name]) for name in NAIVE}
 
 
-def effect_again(runs: Sequence[WhatIfRunRow], asked: Question) -> float:
-    """Return the natural-log ratio of throughput of a value and its reference, run again on the device."""
-    again: dict[bool, list[float]] = {True: [], False: []}
+def effect_again(runs: Sequence[WhatIfRunRow], asked: Question) -> tuple[float, float]:
+    """Return the natural-log ratio of throughput of a value and its reference in new pairs of runs, and its error."""
+    pairs: dict[int, dict[bool, float]] = defaultdict(dict)
     for run in runs:
         if run["property"] == ITSELF and (run["knob"], run["value"]) == (asked.knob, asked.value):
-            again[run["is_reference"]] += [math.log(run["throughput_ops"])] if run["throughput_ops"] else []
-    return mean(again[False]) - mean(again[True])
+            pairs[run["pair"]][run["is_reference"]] = math.log(run["throughput_ops"] or math.nan)
+    ratios = [pair[False] - pair[True] for pair in pairs.values()]
+    return mean(ratios), stdev(ratios) / math.sqrt(len(ratios))
+
+
+def matters(again: tuple[float, float], swept: tuple[float, float], least: float) -> bool | None:
+    """Whether an effect is there (99 %) and large enough, by new pairs and sweep together; None where that is open.
+
+    Among a hundred pairs of equal settings some differ by chance, and few pairs miss what is there: the sweep's own
+    runs count as much as they.
+    """
+    effect, error = (again[0] + swept[0]) / 2, math.hypot(again[1], swept[1]) / 2
+    if abs(effect) > CERTAIN * error:
+        return abs(effect) >= math.log(1 + least)
+    return False if abs(effect) + LIKELY * error < math.log(1 + 2 * least) else None
 
 
 def truth_of(answer: Answer, rule: str) -> bool | None:
-    """Whether a rule is right to find something; None where the what-if devices leave it open."""
-    if not answer.is_reproduced:
-        return False  # no effect beyond noise, so nothing to find
+    """Whether a rule is right to find something in an effect; None where the what-if devices leave it open."""
+    if not answer.shares:
+        return None
     if rule == "io_sequentiality":
         if answer.conclusion != "not_the_device":
             return False
@@ -184,9 +202,11 @@ def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]
             if found != truth:
                 misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
         print(f"{name}: {answer.conclusion} {said} {answer.describe()}", *misses, sep="\n    MISS: ", flush=True)
+        truth = {rule: one for rule, one in truths.items() if one is not None}
         shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
-        yield {"study": study, "device": device, "knob": question.knob, "value": question.value, "rules": said,
-               "naive": naive, "conclusion": answer.conclusion, "shares": shares, "misses": misses}  # fmt: skip
+        yield {"study": study, "device": device, "knob": question.knob, "value": question.value,
+               "rules": said, "naive": naive, "truth": truth, "misses": misses,
+               "conclusion": answer.conclusion, "shares": shares}  # fmt: skip
     print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
 
 

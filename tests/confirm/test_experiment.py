@@ -90,7 +90,8 @@ def test_fio_repeats_mix_sizes_and_flushes(loop: OpenDevice) -> None:
     )
     with lay_out_file(loop, 32 << 20) as file:
         before = count_flushes(loop)
-        figures = file.run_window("replica", 500, describe_replica(pattern, file))
+        ((_, variables),) = describe_replica(pattern, file)
+        figures = file.run_window("replica", 500, variables)
         flushes = count_flushes(loop) - before
     reads, writes = (figures[name]["total_ios"] for name in ("read", "write"))
     assert reads / (reads + writes) == pytest.approx(0.4, abs=0.05)

@@ -92,23 +92,43 @@ def test_sequentiality_alone_changes() -> None:
 
 
 def test_replica_has_the_shares_of_the_pattern() -> None:
-    assert describe_replica(PATTERN, FILE) == {
-        "READS": 25,
-        "SIZES": "16384/100,4096/67:16384/33",
-        "ALIGN": "16384,4096",
-        "RANDOM": "90,25",
-        "FDATASYNC": 13,  # 10 writes per flush, and fio repeats it after a quarter of the requests, the reads
-        "DEPTH": 1,
-        "JOBS": 1,
-        "SHIFT": 0,
-        "PART": 64 << 20,
-    }
+    assert describe_replica(replace(PATTERN, flushes=333), FILE) == [
+        (
+            1.0,
+            {
+                "READS": 25,
+                "SIZES": "16384/100,4096/67:16384/33",
+                "ALIGN": "16384,4096",
+                "RANDOM": "90,25",
+                "FDATASYNC": 12,  # 9 writes per flush, and fio repeats it after a quarter of the requests, the reads
+                "DEPTH": 1,
+                "JOBS": 1,
+                "SHIFT": 0,
+                "PART": 64 << 20,
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize(("flushes", "wanted"), [(2100, [1, 2]), (1200, [2, 3]), (700, [4, 5])])
+def test_flushes_between_whole_numbers_of_writes_are_divided(flushes: int, wanted: list[int]) -> None:
+    pattern = replace(PATTERN, reads=0, read_sizes={}, flushes=flushes)
+    parts = describe_replica(pattern, FILE)
+    assert [one["FDATASYNC"] for _, one in parts] == wanted
+    assert sum(share for share, _ in parts) == pytest.approx(1)
+    assert sum(share / int(str(one["FDATASYNC"])) for share, one in parts) == pytest.approx(flushes / pattern.writes)
+
+
+@pytest.mark.parametrize(("flushes", "wanted"), [(0, 0), (2990, 1), (6000, 1), (1500, 2), (31, 97)])
+def test_flushes_near_a_whole_number_of_writes_are_rounded(flushes: int, wanted: int) -> None:
+    ((share, variables),) = describe_replica(replace(PATTERN, reads=0, read_sizes={}, flushes=flushes), FILE)
+    assert (share, variables["FDATASYNC"]) == (1.0, wanted)
 
 
 def test_replica_divides_the_file_among_jobs() -> None:
-    found = describe_replica(change_parallelism(PATTERN), FILE)
+    found = describe_replica(change_parallelism(PATTERN), FILE)[0][1]
     assert (found["JOBS"], found["DEPTH"], found["PART"]) == (8, 4, 8 << 20)
-    shifted = describe_replica(replace(PATTERN, shift_bytes=16384), FILE)
+    shifted = describe_replica(replace(PATTERN, shift_bytes=16384), FILE)[0][1]
     assert int(str(shifted["SHIFT"])) + int(str(shifted["PART"])) <= FILE.bytes
 
 

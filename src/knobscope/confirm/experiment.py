@@ -46,16 +46,19 @@ def measure_replicas(
     Rounds go over all patterns, every other one backwards, so that drift of the machine meets all alike. At least five
     rounds are made, whatever `seconds` says. Raises FioRefusedError when fio fails or a window finishes nothing.
     """
-    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / len(replicas) / _ROUND_S)))
-    window_ms = max(_SHORTEST_MS, round(1000 * (seconds / len(replicas) / rounds - _START_S)))
-    variables = [describe_replica(pattern, file, part) for pattern, _ in replicas]
-    countdown = Countdown(label, rounds * len(replicas))
+    parts = [describe_replica(pattern, file, part) for pattern, _ in replicas]
+    windows = sum(len(one) for one in parts)
+    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S)))
+    window_ms = max(_SHORTEST_MS, round(1000 * (seconds / windows / rounds - _START_S)))
+    countdown = Countdown(label, rounds * windows)
     found: list[list[float]] = [[] for _ in replicas]
     for number in range(rounds):
         for index in list(range(len(replicas)))[:: -1 if number % 2 else 1]:
-            countdown.show("fio")
-            figures = file.run_window("replica", window_ms, variables[index])
-            found[index].append(_read(figures, *replicas[index], window_ms))
+            slowness = 0.0
+            for share, variables in parts[index]:
+                countdown.show("fio")
+                slowness += share / _read(file.run_window("replica", window_ms, variables), *replicas[index], window_ms)
+            found[index].append(1 / slowness)
     return found
 
 

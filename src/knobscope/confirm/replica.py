@@ -1,5 +1,6 @@
 """An I/O pattern in the words of fio: the variables of `probes/fio/replica.fio`."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ _MATTERING_BYTES = 0.05
 _MIB = 1 << 20
 _DEEPEST = 64
 _UNUSED_SIZE = 4096
+#: A number of writes that is so close to a whole one is taken for it.
+_CLOSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -41,22 +44,28 @@ def find_aligned_part(file: FioFile, unit: int, block: BlockDevice) -> Part:
     return Part(longest.offset + skipped, (longest.length - skipped) // _MIB * _MIB)
 
 
-def describe_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> dict[str, object]:
-    """Return the variables that make fio repeat a pattern on a file, or on a part of it."""
+def describe_replica(
+    pattern: Pattern, file: FioFile, part: Part | None = None
+) -> list[tuple[float, dict[str, object]]]:
+    """Return the variables that make fio repeat a pattern on a file, or on a part of it.
+
+    They come with the share of the writes that they are for: a flush after every 1.4 writes, which fio cannot do, is
+    one after each of some writes and one after every second of the others. Shares add up to one.
+    """
     part = part or Part(0, file.bytes)
     depth, jobs = _split(pattern, file.engine)
     sizes = [side or {_UNUSED_SIZE: 1} for side in (pattern.read_sizes, pattern.write_sizes)]
-    return {
+    variables: dict[str, object] = {
         "READS": round(100 * pattern.reads / (pattern.reads + pattern.writes)),
         "SIZES": ",".join(write_bssplit(side) for side in sizes),
         "ALIGN": ",".join(str(_find_alignment(side)) for side in sizes),
         "RANDOM": f"{round(100 * pattern.read_random)},{round(100 * pattern.write_random)}",
-        "FDATASYNC": _count_writes_per_sync(pattern),
         "DEPTH": depth,
         "JOBS": jobs,
         "SHIFT": part.offset + pattern.shift_bytes,
         "PART": (part.length - pattern.shift_bytes) // jobs // _MIB * _MIB,
     }
+    return [(share, {**variables, "FDATASYNC": writes}) for share, writes in _divide_syncs(pattern)]
 
 
 def _split(pattern: Pattern, engine: Engine) -> tuple[int, int]:
@@ -64,17 +73,22 @@ def _split(pattern: Pattern, engine: Engine) -> tuple[int, int]:
     return depth, jobs * pattern.jobs
 
 
-def _count_writes_per_sync(pattern: Pattern) -> int:
-    """Return fio's `fdatasync`; 0 = never.
+def _divide_syncs(pattern: Pattern) -> list[tuple[float, int]]:
+    """Return fio's `fdatasync` (0 = never), for each share of the writes.
 
     It is fdatasync, which a file that was written before answers with one flush: fsync would write the time of change,
     too, through the journal. Between two writes fio (3.33) repeats it after every read of a mixed job, so that it does
     1 / (share of writes) times as many as asked: the count is made larger by as much.
     """
     if not pattern.flushes or not pattern.writes:
-        return 0
+        return [(1.0, 0)]
     write_share = pattern.writes / (pattern.reads + pattern.writes)
-    return max(1, round(pattern.writes / pattern.flushes / write_share))
+    apart = max(1.0, pattern.writes / pattern.flushes / write_share)
+    if abs(apart - round(apart)) <= _CLOSE * apart:
+        return [(1.0, round(apart))]
+    few, many = math.floor(apart), math.ceil(apart)
+    share = (1 / apart - 1 / many) / (1 / few - 1 / many)
+    return [(share, few), (1 - share, many)]
 
 
 def write_bssplit(sizes: Mapping[int, int]) -> str:
