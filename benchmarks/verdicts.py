@@ -50,6 +50,8 @@ BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequen
 SPENT_FOR_ORDER = ("sorted",)
 #: Standard errors within which 99 and 95 % lie.
 CERTAIN, LIKELY = 2.58, 1.96
+#: Error of three pairs of runs over that of a sweep of four runs and eight of the reference.
+FEW_PAIRS = math.sqrt((2 / 3) / (1 / 4 + 1 / 8))
 TRIED = ("everything", "flush", "write_unit", "rotation")
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
@@ -142,7 +144,8 @@ def matters(again: tuple[float, float], swept: tuple[float, float], least: float
     Among a hundred pairs of equal settings some differ by chance, and few pairs miss what is there: the sweep's own
     runs count as much as they.
     """
-    effect, error = (again[0] + swept[0]) / 2, math.hypot(again[1], swept[1]) / 2
+    effect = (again[0] + swept[0]) / 2
+    error = math.hypot(max(again[1], FEW_PAIRS * swept[1]), swept[1]) / 2
     if abs(effect) > CERTAIN * error:
         return abs(effect) >= math.log(1 + least)
     return False if abs(effect) + LIKELY * error < math.log(1 + 2 * least) else None

@@ -38,8 +38,9 @@ def ratio(estimate: float, spread: float = 1.02) -> Ratio:
         (4.0, ratio(0.5), ratio(3.5), False, True),  # the I/O of the slower setting is the faster one
         (4.0, ratio(1.5), ratio(1.4), False, True),  # the smaller part of the difference
         (4.0, ratio(3.8, spread=5), ratio(3.5), None, True),  # not sure
-        (1592.0, None, ratio(8.8, spread=4.9), True, None),  # a small part, and perhaps most
-        (1592.0, None, ratio(8.8, spread=4), True, False),
+        (1592.0, None, ratio(8.8, spread=4.9), True, True),  # 89 % of the time
+        (1592.0, None, ratio(1.5, spread=1.4), True, None),  # a third, and perhaps half
+        (1592.0, None, ratio(1.5, spread=1.2), True, False),
         (4.0, ratio(3.8), ratio(1.02), True, False),  # something else makes the difference: the sizes are equal, say
         (1.3, ratio(9.0), ratio(1.3), True, True),  # most of the I/O's time is hidden behind other work
         (4.0, None, ratio(5.0), True, True),  # the faster setting does no I/O

@@ -46,15 +46,14 @@ def test_sizes_of_another_pattern_and_nothing_else() -> None:
     assert take_sizes(PATTERN, replace(PATTERN, flushes=7, depth=9.0)) == PATTERN  # equal sizes change nothing
 
 
-def test_sizes_are_exchanged_where_they_differ_and_no_flush_is_lost() -> None:
+def test_sizes_are_exchanged_where_more_units_are_filled_and_no_flush_is_lost() -> None:
     other = replace(PATTERN, write_sizes={16384: 5})
-    assert can_take_sizes(PATTERN, other)
-    assert not can_take_sizes(PATTERN, replace(other, write_sizes={8192: 5}))  # the mean of both is 8 KiB
-    assert not can_take_sizes(PATTERN, replace(other, writes=0, write_sizes={}))
-    assert not can_take_sizes(PATTERN, None)
-    flushing = replace(PATTERN, flushes=1600)  # 3,000 writes of 8 KiB are 1,500 of 16 KiB
-    assert not can_take_sizes(flushing, other)
-    assert can_take_sizes(flushing, replace(other, write_sizes={4096: 5}))
+    assert can_take_sizes(PATTERN, other, 16384)  # instead of a third
+    assert not can_take_sizes(PATTERN, other, 32768)
+    assert not can_take_sizes(PATTERN, other, 4096)
+    assert not can_take_sizes(PATTERN, replace(other, writes=0, write_sizes={}), 16384)
+    assert not can_take_sizes(PATTERN, None, 16384)
+    assert not can_take_sizes(replace(PATTERN, flushes=1600), other, 16384)  # 3,000 writes of 8 KiB are 1,500 of 16 KiB
 
 
 def test_whole_units_and_nothing_else() -> None:

@@ -88,7 +88,7 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
         q_value: q_value, flush_us: flush_us, fill_us: fill_us,
         flushes_per_op: {
-            before: greatest(flushes_before, 0), after: greatest(flushes_before + more, 0), q_value: more_q
+            before: greatest(flushes_before, 0), after: number_after(flushes_before, more), q_value: more_q
         },
         us_per_op: {before: us_before, after: us_after},
         flush_us_per_op: slow_more * (flush_us - fill_us), flush_share: share,

@@ -125,11 +125,11 @@ SELECT
             q_value: share_q, counts: by_share
         },
         unaligned_per_op: {
-            before: greatest(number_before, 0), after: greatest(number_before + number, 0), q_value: number_q,
+            before: greatest(number_before, 0), after: number_after(number_before, number), q_value: number_q,
             counts: by_number
         },
         flushes_per_op: {
-            before: greatest(flushes_before, 0), after: greatest(flushes_before + flushes, 0), q_value: flushes_q,
+            before: greatest(flushes_before, 0), after: number_after(flushes_before, flushes), q_value: flushes_q,
             counts: by_filling
         },
         fill_us: fill_us, fill_share: filling, slow_us: slow_us,

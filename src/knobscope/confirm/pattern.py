@@ -21,8 +21,8 @@ __all__ = [
     "write_whole_units",
 ]
 
-#: Mean sizes of writes that differ by less are taken for equal.
-_EQUAL_SIZE = 1.1
+#: Share of writes by which more have to fill whole units, as an effect has to matter.
+_MORE_WHOLE = 0.05
 
 #: Depth 32 as several jobs, so that each has its own flushes, streams and, where there are several, hardware queue.
 _WIDE_JOBS, _WIDE_DEPTH = 8, 4
@@ -76,15 +76,22 @@ def take_sizes(pattern: Pattern, other: Pattern) -> Pattern:
     return _scaled(replace(pattern, write_sizes=other.write_sizes), writes, pattern.flushes)
 
 
-def can_take_sizes(pattern: Pattern, other: Pattern | None) -> bool:
-    """Whether sizes of another pattern differ from those of this one, and can be exchanged without losing flushes.
+def can_take_sizes(pattern: Pattern, other: Pattern | None, unit: int) -> bool:
+    """Whether writes of another pattern fill more units whole, and their sizes can be exchanged without losing flushes.
 
     Larger writes are fewer, and each can be followed by one flush at most.
     """
     if other is None or not other.write_sizes:
         return False
     growth = other.mean_write_bytes / pattern.mean_write_bytes
-    return not 1 / _EQUAL_SIZE < growth < _EQUAL_SIZE and pattern.flushes <= pattern.writes / growth
+    fills_more = _share_of_whole(other, unit) - _share_of_whole(pattern, unit) >= _MORE_WHOLE
+    return fills_more and pattern.flushes <= pattern.writes / growth
+
+
+def _share_of_whole(pattern: Pattern, unit: int) -> float:
+    """Return the share of writes that can fill whole units."""
+    whole = sum(count for size, count in pattern.write_sizes.items() if size % unit == 0)
+    return whole / sum(pattern.write_sizes.values())
 
 
 def write_whole_units(pattern: Pattern, unit: int) -> Pattern:

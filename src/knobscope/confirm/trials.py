@@ -79,12 +79,12 @@ def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
 def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
     """Return the slower setting's I/O in other sizes, and what changes, in words.
 
-    They are those of the faster one, so that as many bytes are another number of writes. Where both write the same
-    sizes, or so few writes could not be followed by as many flushes, it is as many writes that fill whole units: no
+    They are those of the faster one, so that as many bytes are another number of writes. Where these fill no more units
+    whole, or so few writes could not be followed by as many flushes, it is as many writes that fill whole units: no
     flush may go away with the size.
     """
     pattern, other = setting.pattern, setting.other
-    if other is None or not can_take_sizes(pattern, other):
+    if other is None or not can_take_sizes(pattern, other, unit):
         return write_whole_units(
             pattern, unit
         ), f"as many writes and flushes, in whole {loosen_units(format_size(unit))},"

@@ -291,6 +291,10 @@ MACROS: dict[str, str] = {
     "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
     # A fitted share, which noise may carry out of its range.
     "as_share(x)": "greatest(0, least(1, x))",
+    # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
+    "number_after(before, change)": """
+        CASE WHEN before + change > 1e-9 * abs(before) THEN before + change WHEN before + change IS NOT NULL THEN 0 END
+    """,
     # A table by its name, logs and temporary files (whose names change from run to run) together, other files apart.
     "group_of_files(file, role, table_name)": """
         CASE WHEN table_name IS NOT NULL THEN table_name
