@@ -43,7 +43,12 @@ from knobscope.tables import WhatIfRunRow
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "benchmarks/verdicts"
 #: (study, device) whose cases were in view when thresholds were set.
-IN_VIEW = {("sqlite", "nvme-consumer"), ("sqlite", "sata-ssd-plp"), ("fio-flushed", "slow-unit")}
+IN_VIEW = {
+    ("sqlite", "nvme-consumer"),
+    ("sqlite", "sata-ssd-plp"),
+    ("sqlite", "slow-unit"),
+    ("fio-flushed", "slow-unit"),
+}
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
 #: Knobs of fio that spend CPU to make requests sequential.

@@ -24,7 +24,7 @@ __all__ = ["DeviceFolder", "awaiting_end", "claim_folder"]
 
 _FOLDER = ".knobscope-devices"
 #: How long a file system that nobody needs any more may stay busy: killed servers take a moment to end.
-_PATIENCE_S = 10.0
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
