@@ -60,7 +60,6 @@ test-kernels: setup ## compare the probes with ftrace in kernels of Debian's sui
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)
 	$(BIN)/python tests/kernels/boot.py .kernels .kernels/results $(CHECKS)
 
-VERDICTS ?= --studies fio-flushed --devices nvme-consumer
 verdicts: setup ## score the rules against causes found by changing a modelled device; VERDICTS='--studies sqlite redis --devices A B' takes others; needs root
 	mkdir -p results/verdicts
 	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --json cases.json

@@ -55,8 +55,8 @@ BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequen
 SPENT_FOR_ORDER = ("sorted",)
 #: Standard errors within which 99 and 95 % lie.
 CERTAIN, LIKELY = 2.58, 1.96
-#: Error of three pairs of runs over that of a sweep of four runs and eight of the reference.
-FEW_PAIRS = math.sqrt((2 / 3) / (1 / 4 + 1 / 8))
+#: Standard deviation of a run over the error of an effect, in a sweep of four runs and eight of the reference.
+RUN_TO_EFFECT = 1 / math.sqrt(1 / 4 + 1 / 8)
 TRIED = ("everything", "flush", "write_unit", "rotation")
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
@@ -128,29 +128,29 @@ def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, bool | N
             if (knob, value) == (asked.knob, asked.value)
         }
         swept = cases[asked.findings[0]]
-        is_there = matters(effect_again(runs, asked), (swept["estimate"], swept["standard_error"]), least)
+        is_there = matters(ratios_again(runs, asked), swept["estimate"], swept["standard_error"], least)
         truth = {rule: truth_of(answer, rule) if is_there else is_there for rule in BLAMED}
-        yield answer, truth, said, {name: bool(cases[asked.findings[0]][name]) for name in NAIVE}
+        yield answer, truth, said, {name: bool(swept[name]) for name in NAIVE}
 
 
-def effect_again(runs: Sequence[WhatIfRunRow], asked: Question) -> tuple[float, float]:
-    """Return the natural-log ratio of throughput of a value and its reference in new pairs of runs, and its error."""
+def ratios_again(runs: Sequence[WhatIfRunRow], asked: Question) -> list[float]:
+    """Return the natural-log ratio of throughput of a value and its reference in each new pair of runs."""
     pairs: dict[int, dict[bool, float]] = defaultdict(dict)
     for run in runs:
         if run["property"] == ITSELF and (run["knob"], run["value"]) == (asked.knob, asked.value):
             pairs[run["pair"]][run["is_reference"]] = math.log(run["throughput_ops"] or math.nan)
-    ratios = [pair[False] - pair[True] for pair in pairs.values()]
-    return mean(ratios), stdev(ratios) / math.sqrt(len(ratios))
+    return [pair[False] - pair[True] for pair in pairs.values()]
 
 
-def matters(again: tuple[float, float], swept: tuple[float, float], least: float) -> bool | None:
+def matters(again: Sequence[float], swept: float, swept_error: float, least: float) -> bool | None:
     """Whether an effect is there (99 %) and large enough, by new pairs and sweep together; None where that is open.
 
     Among a hundred pairs of equal settings some differ by chance, and few pairs miss what is there: the sweep's own
     runs count as much as they.
     """
-    effect = (again[0] + swept[0]) / 2
-    error = math.hypot(max(again[1], FEW_PAIRS * swept[1]), swept[1]) / 2
+    effect = (mean(again) + swept) / 2
+    deviation = max(stdev(again), math.sqrt(2) * RUN_TO_EFFECT * swept_error)
+    error = math.hypot(deviation / math.sqrt(len(again)), swept_error) / 2
     if abs(effect) > CERTAIN * error:
         return abs(effect) >= math.log(1 + least)
     return False if abs(effect) + LIKELY * error < math.log(1 + 2 * least) else None
@@ -221,8 +221,8 @@ def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]
 def main() -> None:
     """Print the truth of each case, then precision and recall per rule."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", nargs="+", default=["sqlite"])
-    parser.add_argument("--devices", nargs="+", default=["nvme-consumer", "sata-ssd-plp"])
+    parser.add_argument("--studies", nargs="+", default=["fio-flushed"])
+    parser.add_argument("--devices", nargs="+", default=["nvme-consumer"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="where to write the cases")
     args = parser.parse_args()

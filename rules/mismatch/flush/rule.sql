@@ -31,7 +31,7 @@ compared AS (
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
         coalesce(CASE WHEN t.estimate < 0 THEN value_us ELSE reference_us END, usual_us) AS flush_us,
         CASE WHEN t.estimate < 0 THEN value_partly ELSE reference_partly END AS partly,
-        least(flush_us, coalesce(write_unit_us * partly, 0)) AS fill_us,
+        coalesce(filling_us(flush_us, write_unit_us, partly), 0) AS fill_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,

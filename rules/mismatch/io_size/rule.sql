@@ -56,7 +56,7 @@ waited AS (
         1e6 / reference * abs(exp(-estimate) - 1) AS slow_us,
         CASE WHEN estimate < 0 THEN value_partly ELSE reference_partly END AS partly,
         CASE WHEN estimate < 0 THEN value_us ELSE reference_us END AS flush_us,
-        CASE WHEN write_unit_us * partly IS NOT NULL THEN least(flush_us, write_unit_us * partly) END AS fill_us,
+        filling_us(flush_us, write_unit_us, partly) AS fill_us,
         -sign(estimate) * flushes AS more_flushes,
         CASE WHEN estimate < 0 THEN flushes_high ELSE -flushes_low END AS more_flushes_high,
         more_flushes * fill_us / nullif(slow_us, 0) AS filling,

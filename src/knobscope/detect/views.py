@@ -291,6 +291,10 @@ MACROS: dict[str, str] = {
     "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
     # A fitted share, which noise may carry out of its range.
     "as_share(x)": "greatest(0, least(1, x))",
+    # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
+    "filling_us(flush_us, unit_us, partly)": """
+        CASE WHEN unit_us * partly IS NOT NULL THEN least(flush_us, unit_us * partly) END
+    """,
     # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
     "number_after(before, change)": """
         CASE WHEN before + change > 1e-9 * abs(before) THEN before + change WHEN before + change IS NOT NULL THEN 0 END

@@ -11,7 +11,6 @@ __all__ = ["read_fio"]
 
 _OPERATION_BYTES = 1024
 _SIDES = {"read": "READ", "write": "WRITE"}
-_COLUMNS = 3
 
 
 def read_fio(output: Output, interval_s: float) -> LoadResult:
@@ -35,12 +34,12 @@ def _progress(output: Output, total: int, window_s: float) -> list[tuple[float, 
     """Return (seconds, operations so far); each line of a log is the mean since the one before, in KiB/s."""
     steps: dict[float, float] = defaultdict(float)
     for path in sorted(output.out.glob("fio_bw.*.log")):
-        before = {"0": 0.0, "1": 0.0}
+        before: dict[str, float] = defaultdict(float)
         for line in read_foreign(path).splitlines():
-            at_ms, kib_s, direction = line.split(",")[:_COLUMNS]
-            key, at_s = direction.strip(), float(at_ms) / 1000
-            steps[at_s] += float(kib_s) * (at_s - before.get(key, 0.0))
-            before[key] = at_s
+            at_ms, kib_s, direction, *_ = line.split(",")
+            at_s = float(at_ms) / 1000
+            steps[at_s] += float(kib_s) * (at_s - before[direction])
+            before[direction] = at_s
     points: list[tuple[float, float]] = []
     done = 0.0
     for at_s in sorted(steps):
