@@ -3,9 +3,11 @@
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from power_cut import cut_power
 from knobscope.devices import bring_up, close_device, command, open_device, take_down
 from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
+from knobscope.processes import find_service_user, supervise
 from knobscope.specs import Device, Emulation
 
 pytestmark = pytest.mark.real
@@ -95,6 +98,44 @@ def test_device_in_use_does_not_go_down(tmp_path: Path, emulated: Device) -> Non
         with pytest.raises(UserError, match="is in use"):
             take_down(emulated, tmp_path)
         assert opened.directory.is_dir()
+
+
+@pytest.fixture
+def stay(tmp_path: Path) -> Iterator[Callable[[list[Path]], None]]:
+    """Starts a command that stays, as another user who gets at some paths below a directory that is closed to it."""
+    account = find_service_user()
+    if account is None:
+        pytest.skip("another user needs root")
+    tmp_path.chmod(0o700)
+    with ExitStack() as stack:
+
+        def start(paths: list[Path]) -> None:
+            command = ["sh", "-c", "echo here; exec sleep 60"]
+            process = stack.enter_context(supervise(command, user=account, reach=paths, stdout=subprocess.PIPE))
+            stack.callback(process.send_signal, signal.SIGUSR1)
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"here\n"
+
+        yield start
+
+
+def test_device_goes_down_while_another_user_works_elsewhere(
+    tmp_path: Path, emulated: Device, stay: Callable[[list[Path]], None]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    bring_up(emulated, tmp_path)
+    stay([tmp_path / "elsewhere"])
+    assert take_down(emulated, tmp_path)
+    assert loops_of(tmp_path) == []
+
+
+def test_device_that_another_user_works_on_does_not_go_down(
+    tmp_path: Path, emulated: Device, stay: Callable[[list[Path]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("knobscope.devices.folder._PATIENCE_S", 0.2)
+    stay([bring_up(emulated, tmp_path)])
+    with pytest.raises(UserError, match=r"mount namespace it is mounted: .*\d+ \(sleep\)"):
+        take_down(emulated, tmp_path)
 
 
 def test_another_size_is_refused_while_the_first_exists(tmp_path: Path, emulated: Device) -> None:

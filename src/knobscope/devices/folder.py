@@ -12,19 +12,19 @@ import select
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.devices.mounts import list_mounts
 from knobscope.devices.privileged import run_privileged, unmount_fuse
 from knobscope.errors import UserError
+from knobscope.processes.view import DEVICES_FOLDER
 
 __all__ = ["DeviceFolder", "awaiting_end", "claim_folder"]
 
-_FOLDER = ".knobscope-devices"
 #: How long a file system that nobody needs any more may stay busy: killed servers take a moment to end.
-_PATIENCE_S = 30.0
+_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DeviceFolder:
     @property
     def path(self) -> Path:
         """The folder itself."""
-        return self.images / _FOLDER / self.device
+        return self.images / DEVICES_FOLDER / self.device
 
     @property
     def image(self) -> Path:
@@ -125,7 +125,7 @@ class DeviceFolder:
             if time.monotonic() > deadline:
                 if force:
                     return
-                raise UserError(f"device {self.device}: /dev/{loop} is in use; `fuser -v /dev/{loop}` shows by whom")
+                raise UserError(f"device {self.device}: /dev/{loop} is in use {_tell_holders(loop)}")
             time.sleep(0.02)
 
     def _unmount_answering(self, force: bool) -> None:
@@ -168,6 +168,20 @@ class DeviceFolder:
                 return
 
 
+def _tell_holders(loop: str) -> str:
+    """Say who uses a loop device: processes that see it mounted in a mount namespace of their own, or how to ask."""
+    number = Path(f"/sys/block/{loop}/dev").read_text().strip()
+    holders = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or has no mounts any more
+            mounts = (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+            if any(line.split()[2] == number for line in mounts.splitlines()):
+                holders.append(f"{process.name} ({(process / 'comm').read_text().strip()})")
+    if holders:
+        return f"by processes in whose mount namespace it is mounted: {', '.join(holders)}"
+    return f"(`fuser -v /dev/{loop}` shows by whom)"
+
+
 @contextmanager
 def awaiting_end(pid_file: Path) -> Iterator[None]:
     """Wait after the body until the process whose number is in the file has ended; the body may remove the file."""
@@ -190,12 +204,12 @@ def claim_folder(folder: DeviceFolder) -> Iterator[None]:
         raise UserError(
             f"device {folder.device}: image_directory {folder.images} is no directory; make it, or name another"
         )
-    descriptor = _lock(folder.images / _FOLDER)
+    descriptor = _lock(folder.images / DEVICES_FOLDER)
     try:
         yield
     finally:
-        if not any((folder.images / _FOLDER).iterdir()):
-            (folder.images / _FOLDER).rmdir()
+        if not any((folder.images / DEVICES_FOLDER).iterdir()):
+            (folder.images / DEVICES_FOLDER).rmdir()
         os.close(descriptor)
 
 

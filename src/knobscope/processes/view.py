@@ -2,20 +2,26 @@
 
 A study may lie in root's home, or in a test's closed temporary directory, while its servers run as a user of their own.
 In a mount namespace of the command alone an empty file system covers the closed directory, and what the command needs
-is mounted in it again, at the same path.
+is mounted in it again, at the same path. Emulated devices that the command has no data on are not mounted in there: a
+device could not be taken down while a server of another study lives.
 """
 
 import ctypes
 import os
 import pwd
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["open_view"]
+__all__ = ["DEVICES_FOLDER", "open_view"]
+
+#: Name of the folder, beside the images, in which emulated devices are mounted.
+DEVICES_FOLDER = ".knobscope-devices"
 
 _CLONE_NEWNS = 0x00020000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_SLAVE = 2, 4, 4096, 16384, 1 << 19
+_MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -24,9 +30,9 @@ def open_view(account: pwd.struct_passwd, wanted: Iterable[Path]) -> None:
 
     Raises OSError when the user may not pass one of their parents and no mount namespace can be made here.
     """
-    closed: dict[Path, list[Path]] = {}
+    wanted, closed = sorted(set(wanted)), dict[Path, list[Path]]()
     with _acting_as(account):
-        for path in sorted(set(wanted)):
+        for path in wanted:
             if (barrier := _find_barrier(path)) is not None:
                 closed.setdefault(barrier, []).append(path)
     if not closed:
@@ -40,6 +46,7 @@ def open_view(account: pwd.struct_passwd, wanted: Iterable[Path]) -> None:
             f"({os.strerror(number)}); chmod o+x {barrier}, or work in another directory",
         )
     _mount("none", "/", "", _MS_REC | _MS_SLAVE)  # what is mounted from now on stays in here
+    _leave_devices([path.resolve() for path in wanted])
     before = Path.cwd()
     for barrier, paths in closed.items():
         _uncover(barrier, paths)
@@ -70,6 +77,17 @@ def _find_barrier(path: Path) -> Path | None:
         except FileNotFoundError:
             return None  # the command will say what it misses
     return None
+
+
+def _leave_devices(wanted: Sequence[Path]) -> None:
+    """Unmount the emulated devices that none of these paths lies on."""
+    mounted = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    for line in reversed(mounted):  # those that cover others come last
+        point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]))
+        is_left = DEVICES_FOLDER in point.parts and not any(path.is_relative_to(point) for path in wanted)
+        if is_left and _libc.umount2(os.fsencode(point), _MNT_DETACH) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"cannot unmount {point}: {os.strerror(number)}")
 
 
 def _uncover(barrier: Path, paths: Iterable[Path]) -> None:
