@@ -74,6 +74,7 @@ def open_measurer(
             blocks,
             layout,
             specs.study.client,
+            "recovery" in specs.study.measure,
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.is_empty:

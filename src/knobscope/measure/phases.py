@@ -13,6 +13,7 @@ PHASES = {
     "load": "warm-up and window, beyond their lengths",
     "collect": "figures of monitor and client taken over, checks of the data",
     "stop": "client and server ended",
+    "recover": "killed server started again until it answers, where the study measures that",
     "clean": "copy removed, trace written",
 }
 

@@ -19,6 +19,7 @@ from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.measure.load import start_load
 from knobscope.measure.phases import PhaseClock
+from knobscope.measure.recovery import measure_recovery
 from knobscope.measure.validity import RunFailedError, check_data, check_result
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.processes import find_service_user, make_shared_directory
@@ -76,6 +77,7 @@ class Bench:
     blocks: Sequence[BlockDevice] = ()  # all that the case uses, that of the data first
     layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
     client: ClientHost | None = None  # where YCSB's client runs, unless it is here
+    measures_recovery: bool = False  # after the window
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -110,6 +112,11 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
             with tell_complaints(instance):
                 trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock)
             clock.end("stop")
+            if bench.measures_recovery and bench.dbms.lifecycle is not None:
+                record["run"]["recovery_s"] = measure_recovery(
+                    instance, bench.dbms.lifecycle, knobs, workload.memory_mib
+                )
+                clock.end("recover")
         if bench.traces:
             bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
         # The load generator was started with these, whatever it is.

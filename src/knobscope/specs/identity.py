@@ -100,8 +100,8 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "explain": "explain",
         "report": "description",
         # A layout and factors become knobs, and values of the baseline, when a study is loaded; a client elsewhere is
-        # put beside where there is one.
-        "nothing": "dbms devices workloads budget layout factors client",
+        # put beside where there is one, and so is what is measured beside the load.
+        "nothing": "dbms devices workloads budget layout factors client measure",
     },
     # How one gets there changes nothing.
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},

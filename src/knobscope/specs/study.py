@@ -252,6 +252,12 @@ class Study(SpecModel):
         description="What to watch beside the block layer: system calls on the files of the device (about 1 us each), "
         "page faults on mapped files (1 to 2 us each).",
     )
+    measure: list[Literal["recovery"]] = Field(
+        default_factory=list,
+        description="What is measured of each run beside the load. `recovery`: after the window the server is killed, "
+        "started again on the data that it left, and the time until it answers is a response like throughput (column "
+        "`recovery_s`). It takes as long as that; a DBMS that lives in its client has none.",
+    )
     trace: bool = Field(
         default=False,
         description="Whether every request of every run of the sweep is kept, for `knobscope trace` and the report: "
@@ -267,7 +273,7 @@ class Study(SpecModel):
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield names that are listed twice, and knobs under `always` that the study does not vary."""
-        for key in ("dbms", "devices", "rules", "watch"):
+        for key in ("dbms", "devices", "rules", "watch", "measure"):
             yield from _find_repeated_names((key,), getattr(self, key) or [])
         yield from _find_repeated_names(("tune", "spaces"), self.tune.spaces if self.tune else [])
         yield from _find_repeated_names(("sweep", "always"), self.sweep.always)

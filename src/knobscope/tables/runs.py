@@ -101,6 +101,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     latency_p99_us: Annotated[Real | None, "99th percentile of latency."]
     cpu_s: Annotated[Real | None, "CPU time of the DBMS in the window; of an embedded one, with its load client."]
     cpu_share: Annotated[Real | None, "That CPU time as a share of all cores over the window."]
+    recovery_s: Annotated[
+        Real | None,
+        "Time from the start of the server, killed after the window, until it answers again; NULL where the study does "
+        "not ask for it (`measure: [recovery]`), and for a DBMS that lives in its client.",
+    ]
     monitor: Annotated[Text, "`bpf`: every request was counted in the kernel; `procfs`: totals only."]
     monitor_reason: Annotated[Text | None, "Why only procfs was available."]
 
@@ -110,8 +115,8 @@ class PhaseRow(RunColumns, total=False):
 
     phase: Annotated[
         Text,
-        "`restore`, `start`, `connect`, `load` (what warm-up and window took beyond their lengths), `collect`, `stop` "
-        "or `clean`.",
+        "`restore`, `start`, `connect`, `load` (what warm-up and window took beyond their lengths), `collect`, `stop`, "
+        "`recover` (where recovery is measured) or `clean`.",
     ]
     seconds: Annotated[Real, "Time spent in it, in seconds."]
 

@@ -1,4 +1,4 @@
-"""Section "Knob effects": what every swept value does to throughput and latency."""
+"""Section "Knob effects": what every swept value does to throughput, latency and, where measured, recovery."""
 
 import json
 import math
@@ -24,6 +24,7 @@ __all__ = [
 _PANELS = {
     "throughput_ops": MetricPanel("Throughput", "slower", "faster", 1),
     "latency_p95_us": MetricPanel("95th percentile of latency", "longer", "shorter", -1),
+    "recovery_s": MetricPanel("Recovery of a killed server", "longer", "shorter", -1),
 }
 
 
@@ -64,12 +65,12 @@ def build_effects(data: StudyData) -> EffectsSection:
 
 
 def load_effects(data: StudyData, case: Case) -> list[Row]:
-    """Return effects on throughput and p95 of a case that have an estimate, in the order of the knobs' values."""
+    """Return effects of a case that are shown and have an estimate, in the order of the knobs' values."""
     return data.rows(
         """
         SELECT * FROM effects
         WHERE dbms = ? AND device = ? AND workload = ? AND estimate IS NOT NULL
-            AND metric IN ('throughput_ops', 'latency_p95_us')
+            AND metric IN ('throughput_ops', 'latency_p95_us', 'recovery_s')
         ORDER BY knob, beside NULLS FIRST, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
         """,
         case.dbms,
