@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from knobscope.devices import find_block_device
-from knobscope.measure.recovery import measure_recovery
+from knobscope.measure.recovery import Crash
 from knobscope.measure.run import Bench, measure_run
 from knobscope.prepare import prepare_snapshot
-from knobscope.servers import Instance, fill_program
+from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.programs import Program
+from knobscope.tables import RunRow
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
@@ -19,30 +20,47 @@ pytestmark = pytest.mark.real
 ONCE = 'if [ -e "$0/again" ]; then echo "FATAL: cannot recover" >&2; exit 3; fi; touch "$0/again"; exec "$@"'
 
 
-def measure(dbms: Dbms, workload: Workload, scratch: Path, snapshot_of: Dbms | None = None) -> Any:
+def measure(
+    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], snapshot_of: Dbms | None = None
+) -> Any:
     snapshot = prepare_snapshot(snapshot_of or dbms, workload, {}, scratch)
     with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(Bench(dbms, workload, scratch, watch, measures_recovery=True), "run", {}, snapshot)
+        return measure_run(
+            Bench(dbms, workload, scratch, watch, measures_recovery=True), "run", configuration, snapshot
+        )
 
 
-def test_postgresql_replays_its_log(
+def test_postgresql_comes_back_with_all_that_it_acknowledged(
     postgresql: Dbms, short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = []
+    recover = Crash.recover
 
-    def watched(instance: Instance, *others: Any) -> float:
-        seconds = measure_recovery(instance, *others)
-        logs.append((instance.runtime / "recovery.log").read_text())
-        return seconds
+    def watched(crash: Crash) -> RunRow:
+        found = recover(crash)
+        logs.append((crash.instance.runtime / "recovery.log").read_text())
+        return found
 
-    monkeypatch.setattr("knobscope.measure.run.measure_recovery", watched)
-    record = measure(postgresql, short_workload, open_directory)
-    assert record["run"]["status"] == "ok", record["run"]
+    monkeypatch.setattr(Crash, "recover", watched)
+    record = measure(postgresql, short_workload, open_directory, {})
+    run = record["run"]
+    assert run["status"] == "ok", run
     assert "automatic recovery in progress" in logs[0]
     assert logs[0].count("redo done at") == 1
     seconds = {row["phase"]: row["seconds"] for row in record["phases"]}
-    assert 0 < record["run"]["recovery_s"] <= seconds["recover"]
-    assert list(seconds)[-3:] == ["stop", "recover", "clean"]
+    assert 0 < run["recovery_s"] <= seconds["recover"]
+    assert list(seconds)[-4:] == ["witness", "stop", "recover", "clean"]
+    assert (run["lost_writes"], run["lost_s"]) == (0, 0)
+
+
+def test_postgresql_loses_commits_that_it_did_not_wait_for(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path
+) -> None:
+    configuration = {"synchronous_commit": "off", "wal_writer_delay": 10000}
+    run = measure(postgresql, short_workload, open_directory, configuration)["run"]
+    assert run["status"] == "ok", run
+    assert run["lost_writes"] > 0
+    assert 0 < run["lost_s"] < 10
 
 
 def test_server_that_does_not_come_back_makes_the_run_fail(
@@ -55,7 +73,9 @@ def test_server_that_does_not_come_back_makes_the_run_fail(
         "lifecycle": postgresql.lifecycle.model_copy(update={"start": start}),
         "programs": {**postgresql.programs, "sh": Program(find=["/bin/sh"], package="dash")},
     }
-    run = measure(postgresql.model_copy(update=changed), short_workload, open_directory, snapshot_of=postgresql)["run"]
+    run = measure(postgresql.model_copy(update=changed), short_workload, open_directory, {}, snapshot_of=postgresql)[
+        "run"
+    ]
     assert run["status"] == "failed_run"
     assert run["reason"].startswith("the server was killed after the window and did not come back")
     assert run["reason"].endswith("FATAL: cannot recover")
@@ -63,6 +83,6 @@ def test_server_that_does_not_come_back_makes_the_run_fail(
 
 
 def test_what_lives_in_its_client_has_no_recovery(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
-    run = measure(sqlite, short_workload, tmp_path)["run"]
+    run = measure(sqlite, short_workload, tmp_path, {})["run"]
     assert run["status"] == "ok", run
     assert "recovery_s" not in run

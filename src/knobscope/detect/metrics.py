@@ -40,6 +40,7 @@ METRICS: dict[str, Metric] = {
     "latency_p95_us": Metric("95th percentile of latency, microseconds", is_ratio=True),
     "latency_p99_us": Metric("99th percentile of latency, microseconds", is_ratio=True),
     "recovery_s": Metric("seconds until a killed server answers again", is_ratio=True),
+    "lost_s": Metric("seconds of acknowledged writes lost with a killed server", is_ratio=False),
     "cpu_s_per_op": Metric("CPU seconds per operation", is_ratio=True),
     "writes_per_op": Metric("write requests per operation", is_ratio=True, may_be_none=True),
     "write_bytes_per_op": Metric("bytes written per operation", is_ratio=True, may_be_none=True),

@@ -145,7 +145,7 @@ RUN_VIEWS: dict[str, str] = {
         ), judged AS (
             SELECT *, CASE WHEN writes = 0 THEN 0 ELSE unaligned END AS unaligned_writes FROM requests
         )
-        SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us, recovery_s,
+        SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us, recovery_s, lost_s,
             cpu_s / nullif(operations, 0) AS cpu_s_per_op,
             writes / nullif(operations, 0) AS writes_per_op,
             write_bytes / nullif(operations, 0) AS write_bytes_per_op,

@@ -10,7 +10,7 @@ from knobscope.generators.suites import client_properties, finish_statements, ha
 from knobscope.generators.tpcc import TPCC_TABLES, tpcc_properties
 from knobscope.generators.tpcds import DSDGEN, TPCDS_TABLES, make_tpcds_data, tpcds_properties
 from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
-from knobscope.generators.ycsb import Connected, YcsbRun, load_records, read_back
+from knobscope.generators.ycsb import Connected, Witness, YcsbRun, load_records, read_back
 
 __all__ = [
     "DSDGEN",
@@ -24,6 +24,7 @@ __all__ = [
     "LoadResult",
     "RemoteYcsbRun",
     "Session",
+    "Witness",
     "YcsbRun",
     "client_libraries",
     "client_properties",

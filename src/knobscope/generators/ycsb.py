@@ -12,7 +12,7 @@ from knobscope.generators.results import LoadResult, parse_result
 from knobscope.generators.session import Session
 from knobscope.processes import read_foreign
 
-__all__ = ["Connected", "YcsbRun", "load_records", "read_back"]
+__all__ = ["Connected", "Witness", "YcsbRun", "load_records", "read_back"]
 
 #: Limit for checking the data of a run: sums over all of it.
 _CHECK_S = 600
@@ -51,6 +51,35 @@ def read_back(session: Session, supervise: Supervise = subprocess.Popen, *, time
         return _connected(client.wait_for("connected", timeout))
     finally:
         client.stop()
+
+
+class Witness:
+    """A client that writes rows until the server is killed, waits for it, and counts what it lost. For `with`."""
+
+    def __init__(self, session: Session, supervise: Supervise = subprocess.Popen) -> None:
+        self._client = _start(session, "-t", {"knobscope.witness": "true"}, (), supervise)
+
+    def wait_writing(self, timeout: float) -> None:
+        """Wait until the first row was acknowledged."""
+        self._client.wait_for("witnessing", timeout)
+
+    def testify(self, timeout: float) -> tuple[int, float]:
+        """Wait until the server is back and was asked; return lost rows, and seconds from the first of them on.
+
+        A row is lost when the server had acknowledged it and does not have it any more.
+        """
+        told = self._client.wait_for("witnessed", timeout)
+        return int(told["lost"]), told["lost_ns"] / 1e9
+
+    def __enter__(self) -> Self:
+        """Return this client, which has started already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the client, whatever happened."""
+        self._client.stop()
 
 
 class YcsbRun:

@@ -11,7 +11,7 @@ from knobscope.prepare import load_session
 from knobscope.servers import Configuration, Instance, MemoryLimit
 from knobscope.specs import Generator, Workload
 
-__all__ = ["start_load"]
+__all__ = ["client_session", "start_load"]
 
 
 def start_load(
@@ -32,7 +32,7 @@ def start_load(
         # over there the server is at another port
         seen = replace(instance, ports=(elsewhere.port, *instance.ports[1:]))
         return RemoteYcsbRun(
-            _session(seen, workload, configuration),
+            client_session(seen, workload, configuration),
             elsewhere.machine,
             elsewhere.offset,
             warmup_s=workload.warmup_s,
@@ -48,7 +48,7 @@ def start_load(
 
     if generator is None:
         return YcsbRun(
-            _session(instance, workload, configuration),
+            client_session(instance, workload, configuration),
             warmup_s=workload.warmup_s,
             measure_s=workload.measure_s,
             interval_ms=interval_ms,
@@ -64,7 +64,8 @@ def start_load(
     )
 
 
-def _session(instance: Instance, workload: Workload, configuration: Configuration) -> Session:
+def client_session(instance: Instance, workload: Workload, configuration: Configuration) -> Session:
+    """Return a call of the load client on a running server, with the knobs of the configuration that clients set."""
     statements = instance.session_statements(configuration, "start")
     session = load_session(instance, workload, statements, list(configuration), workload.threads)
     return session.with_connection(instance.knob_properties(configuration, "start"))

@@ -12,8 +12,9 @@ PHASES = {
     "connect": "load client started until all its connections are there and asked for the values in force",
     "load": "warm-up and window, beyond their lengths",
     "collect": "figures of monitor and client taken over, checks of the data",
+    "witness": "rows written until the server is killed, where the study measures recovery",
     "stop": "client and server ended",
-    "recover": "killed server started again until it answers, where the study measures that",
+    "recover": "killed server started again, until it answers and has told what it lost",
     "clean": "copy removed, trace written",
 }
 

@@ -19,7 +19,7 @@ from knobscope.measure.files import describe_files, describe_named
 from knobscope.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.measure.load import start_load
 from knobscope.measure.phases import PhaseClock
-from knobscope.measure.recovery import measure_recovery
+from knobscope.measure.recovery import Crash, open_crash
 from knobscope.measure.validity import RunFailedError, check_data, check_result
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.processes import find_service_user, make_shared_directory
@@ -107,15 +107,14 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
             moved_parts(bench.dbms, knobs, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
             open_instance(bench.dbms, data, snapshot.password, homes) as instance,
+            _crash_of(bench, instance, knobs) as crash,
         ):
             clock.end("restore")
             with tell_complaints(instance):
-                trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock)
+                trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock, crash)
             clock.end("stop")
-            if bench.measures_recovery and bench.dbms.lifecycle is not None:
-                record["run"]["recovery_s"] = measure_recovery(
-                    instance, bench.dbms.lifecycle, knobs, workload.memory_mib
-                )
+            if crash is not None:
+                record["run"] |= crash.recover()
                 clock.end("recover")
         if bench.traces:
             bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
@@ -145,6 +144,17 @@ def _queue_in_force(bench: Bench, settings: Mapping[str, Value]) -> Iterator[lis
             ]
     except QueueRefusedError as error:
         raise RunFailedError("rejected_value", str(error)) from error
+
+
+@contextlib.contextmanager
+def _crash_of(bench: Bench, instance: Instance, knobs: Mapping[str, Value]) -> Iterator[Crash | None]:
+    """Yield what follows the window where the study asks for it; None for a DBMS that lives in its client."""
+    if not bench.measures_recovery or bench.dbms.lifecycle is None:
+        yield None
+        return
+    is_ycsb_here = bench.generator is None and bench.client is None
+    with open_crash(instance, bench.dbms.lifecycle, knobs, bench.workload, is_ycsb_here=is_ycsb_here) as crash:
+        yield crash
 
 
 def now_text() -> str:
@@ -184,8 +194,9 @@ def _carry_out(
     tables: Mapping[str, str],
     record: RunRecord,
     clock: PhaseClock,
+    crash: Crash | None,
 ) -> list[FileTree]:
-    """Fill the record; return the files of the data before and after."""
+    """Fill the record; return the files of the data before and after. The server is killed at the end."""
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
     with ExitStack() as stack:
         server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
@@ -225,6 +236,9 @@ def _carry_out(
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
         clock.end("collect")
+        if crash is not None:
+            crash.write()
+            clock.end("witness")
     return trees
 
 

@@ -106,6 +106,14 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
         "Time from the start of the server, killed after the window, until it answers again; NULL where the study does "
         "not ask for it (`measure: [recovery]`), and for a DBMS that lives in its client.",
     ]
+    lost_writes: Annotated[
+        Count | None,
+        "Rows that the server had acknowledged before it was killed, and does not have afterwards. NULL also where the "
+        "load is not YCSB's, or comes from another machine.",
+    ]
+    lost_s: Annotated[
+        Real | None, "Time from the acknowledgement of the first of them until the server was gone; 0 for none."
+    ]
     monitor: Annotated[Text, "`bpf`: every request was counted in the kernel; `procfs`: totals only."]
     monitor_reason: Annotated[Text | None, "Why only procfs was available."]
 
@@ -115,8 +123,8 @@ class PhaseRow(RunColumns, total=False):
 
     phase: Annotated[
         Text,
-        "`restore`, `start`, `connect`, `load` (what warm-up and window took beyond their lengths), `collect`, `stop`, "
-        "`recover` (where recovery is measured) or `clean`.",
+        "`restore`, `start`, `connect`, `load` (what warm-up and window took beyond their lengths), `collect`, "
+        "`witness`, `stop`, `recover` (first and third of these where recovery is measured) or `clean`.",
     ]
     seconds: Annotated[Real, "Time spent in it, in seconds."]
 

@@ -9,6 +9,7 @@ from knobscope.report.sections.head import Head, build_head
 from knobscope.report.sections.io_related import IoRelated, build_io_related
 from knobscope.report.sections.order import order_figures
 from knobscope.report.sections.ranking import RankingSection, build_ranking
+from knobscope.report.sections.recovery import build_recoveries
 from knobscope.report.sections.runs import RunsSection, build_runs
 from knobscope.report.sections.tuning import TuningSection, build_tuning
 
@@ -29,6 +30,7 @@ __all__ = [
     "build_head",
     "build_io_related",
     "build_ranking",
+    "build_recoveries",
     "build_runs",
     "build_tuning",
     "draw_pictures",

@@ -1,6 +1,7 @@
 package knobscope;
 
 import java.io.IOException;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -69,6 +70,8 @@ final class ClientRun {
         Events.emit("connected", this::writeConnected);
         if (settings.connectingOnly()) {
           Runtime.getRuntime().halt(0);
+        } else if (settings.witnessing()) {
+          witness(binding);
         } else if (!settings.loading()) {
           clock.start();
         }
@@ -76,6 +79,18 @@ final class ClientRun {
     }
     allConnected.countDown();
     allConnected.await();
+  }
+
+  /** Instead of a load: rows until the server is gone, and what is left of them when it is back. */
+  private void witness(DB binding) throws DBException, InterruptedException {
+    Witness witness = new Witness(this::connect, settings.table(), settings.firstField());
+    Witness.Testimony told = witness.testify(binding, () -> Events.emitTime("witnessing", Instant.now()));
+    Events.emit("witnessed", json -> {
+      json.writeNumberField("acknowledged", told.acknowledged());
+      json.writeNumberField("lost", told.lost());
+      json.writeNumberField("lost_ns", told.lostNs());
+    });
+    Runtime.getRuntime().halt(0);
   }
 
   private void writeConnected(JsonGenerator json) throws IOException {

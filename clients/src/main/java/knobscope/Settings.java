@@ -65,6 +65,15 @@ record Settings(Properties properties) {
     return !loading() && measureNs() == 0;
   }
 
+  /** Nothing to measure: the client writes until the server is killed, and looks what it still has afterwards. */
+  boolean witnessing() {
+    return Boolean.parseBoolean(properties.getProperty("knobscope.witness", "false"));
+  }
+
+  String firstField() {
+    return properties.getProperty("fieldnameprefix", "field") + "0";
+  }
+
   Path out() {
     return Path.of(properties.getProperty("knobscope.out", "."));
   }

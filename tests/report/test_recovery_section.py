@@ -1,0 +1,37 @@
+"""What the page says of servers that were killed at the end of their runs."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pages import Page, render
+
+from knobscope.specs import StudySpecs
+
+
+def test_recovery_and_losses_are_told_by_configuration(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        """
+        UPDATE runs SET recovery_s = 1.5, lost_writes = 0, lost_s = 0 WHERE status = 'ok' AND device = 'fast-flash'
+        """,
+        """
+        UPDATE runs SET lost_writes = 512, lost_s = 0.25
+        WHERE recovery_s IS NOT NULL
+            AND config_id IN (SELECT config_id FROM knob_values WHERE knob = 'synchronous' AND value = 'off')
+        """,
+        "INSERT INTO phases (run_id, phase, seconds) SELECT run_id, 'start', 0.5 FROM runs WHERE recovery_s > 0",
+    )
+    text = render(database, specs, tmp_path).section("effects").replace("\u00a0", " ")
+    told = text[text.index("Killed and started again") :]
+    assert told.count("Until it answered again") == 1  # the other case has none
+    assert re.search(r"default\s*\d+\s*1.5 s \(1.5 s to 1.5 s\)\s*0.5 s\s*none", told), told[:900]
+    pattern = r"synchronous = off\s*\d+\s*1.5 s.*?0.5 s\s*up to 512 rows, the last 0.25 s, in (\d+) of (\d+) run"
+    lost = re.search(pattern, told)
+    assert lost, told[:900]
+    assert lost[1] == lost[2]
+
+
+def test_without_recovery_nothing_is_said(page: Page) -> None:
+    assert "started again" not in page.section("effects")
