@@ -61,17 +61,27 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     device = specs.devices["slow-flush"]
     bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=5)
     case = Case("sqlite", "slow-flush", "ycsb-a")
-    question = Question(case, "synchronous", "off", {"synchronous": "off"}, {"synchronous": "full"}, (0,))
+    full = {"synchronous": "full"}
+    question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,))
+    idle = Question(case, "temp_store", "memory", {**full, "temp_store": "memory"}, full, (1,))
     what_ifs = {"flush": what_if_devices(device)["flush"]}
     try:
-        (answer,), runs = answer_questions(bench, device, what_ifs, [question])
+        (answer, _), runs = answer_questions(bench, device, what_ifs, [question, idle])
         images = Path(str(device.emulate and device.emulate.image_directory)) / ".knobscope-devices"
         assert [path.name for path in images.iterdir()] == ["slow-flush"]  # the what-if device is gone with its data
     finally:
         take_down(device, project)
     assert {row["status"] for row in runs} == {"ok"}
-    assert len(runs) == 2 * 2 * 5, answer.describe()
+    references = {
+        knob: [
+            row["run_id"] for row in runs if row["is_reference"] and (row["knob"], row["property"]) == (knob, "none")
+        ]
+        for knob in ("synchronous", "temp_store")
+    }
+    assert references["synchronous"] == references["temp_store"]  # both values ran beside the same ones
+    assert len(set(references["synchronous"])) == 5
+    assert len([row for row in runs if row["knob"] == "synchronous"]) == 2 * 2 * 5
     assert answer.conclusion == "cause", answer.describe()
     assert answer.causes[0][0] == "flush"
     assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations
-    assert len(list((project / "store").glob("*.json"))) == len(runs)
+    assert len(list((project / "store").glob("*.json"))) == len({row["run_id"] for row in runs})

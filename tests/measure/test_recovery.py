@@ -11,11 +11,13 @@ from knobscope.measure.run import Bench, measure_run
 from knobscope.prepare import prepare_snapshot
 from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
+from knobscope.specs.library import read_spec
 from knobscope.specs.programs import Program
 from knobscope.tables import RunRow
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[2]
 #: Starts a program the first time only.
 ONCE = 'if [ -e "$0/again" ]; then echo "FATAL: cannot recover" >&2; exit 3; fi; touch "$0/again"; exec "$@"'
 
@@ -23,7 +25,8 @@ ONCE = 'if [ -e "$0/again" ]; then echo "FATAL: cannot recover" >&2; exit 3; fi;
 def measure(
     dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], snapshot_of: Dbms | None = None
 ) -> Any:
-    snapshot = prepare_snapshot(snapshot_of or dbms, workload, {}, scratch)
+    loaded = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
+    snapshot = prepare_snapshot(snapshot_of or dbms, workload, loaded, scratch)
     with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
         return measure_run(
             Bench(dbms, workload, scratch, watch, measures_recovery=True), "run", configuration, snapshot
@@ -61,6 +64,26 @@ def test_postgresql_loses_commits_that_it_did_not_wait_for(
     assert run["status"] == "ok", run
     assert run["lost_writes"] > 0
     assert 0 < run["lost_s"] < 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "configuration", "loses"),
+    [
+        ("mariadb", {"innodb_flush_log_at_trx_commit": 1}, False),
+        ("mariadb", {"innodb_flush_log_at_trx_commit": 0}, True),
+        ("redis", {"appendonly": True, "appendfsync": "everysec"}, False),  # what was written is in the page cache
+        ("redis", {"appendonly": False}, True),
+    ],
+)
+def test_other_servers_lose_what_they_keep_to_themselves(
+    name: str, configuration: dict[str, Any], loses: bool, short_workload: Workload, open_directory: Path
+) -> None:
+    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    run = measure(dbms, short_workload, open_directory, configuration)["run"]
+    assert run["status"] == "ok", run
+    assert (run["lost_writes"] > 0) == loses, run
+    assert (run["lost_s"] > 0) == loses
 
 
 def test_server_that_does_not_come_back_makes_the_run_fail(

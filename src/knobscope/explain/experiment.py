@@ -1,4 +1,8 @@
-"""Pairs of runs on a device and on its what-if devices, through the same measured runs as all others."""
+"""Pairs of runs on a device and on its what-if devices, through the same measured runs as all others.
+
+A round is a run of the reference configuration and one of each of up to four values, and every other round runs
+backwards: what drifts steadily adds to the pairs of one round what it takes from those of the next.
+"""
 
 import hashlib
 import json
@@ -19,6 +23,8 @@ __all__ = ["ITSELF", "Bench", "measure_pairs"]
 
 #: Name of the device itself beside those of properties.
 ITSELF = "none"
+#: Values that share the runs of their reference: between more of them some would lie too far from it.
+_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -44,18 +50,32 @@ def measure_pairs(
     original = questions[0].case.device
     specs = replace(bench.specs, devices={**bench.specs.devices, device.name: device})
     case = replace(questions[0].case, device=device.name)
-    planned = 2 * bench.repeats * len({(one.knob, one.value) for one in questions})
-    progress = BlockProgress(f"explain {case}", planned, questions[0].reference)
+    groups = _share_references(questions)
+    progress = BlockProgress(
+        f"explain {case}", bench.repeats * sum(1 + len(group) for group in groups), questions[0].reference
+    )
+    measured: dict[tuple[str, str], list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
     with _taken_down(device, bench.root, is_own=device.name != original):
         arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
         with open_measurer(*arguments) as measurer:
-            measured: dict[tuple[str, str], list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
-            for question in questions:
-                key = question.knob, question.value
-                if key not in measured:
-                    measured[key] = list(_measure(measurer, specs, case, question, property_name, bench.repeats))
-                yield question, [{**row, "other_device": question.other} for row in measured[key]]
+            for group in groups:
+                measured |= _measure(measurer, specs, case, group, property_name, bench.repeats)
+    for question in questions:
+        rows = measured[question.knob, question.value]
+        yield question, [{**row, "other_device": question.other} for row in rows]
     progress.finish()
+
+
+def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
+    """Return groups of different values with the same reference configuration, of some each."""
+    by_reference: dict[str, dict[tuple[str, str], Question]] = {}
+    for one in questions:
+        by_reference.setdefault(json.dumps(one.reference, sort_keys=True), {}).setdefault((one.knob, one.value), one)
+    return [
+        list(values.values())[begin : begin + _TOGETHER]
+        for values in by_reference.values()
+        for begin in range(0, len(values), _TOGETHER)
+    ]
 
 
 @contextmanager
@@ -68,42 +88,48 @@ def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
 
 
 def _measure(
-    measurer: Measurer, specs: StudySpecs, case: Case, question: Question, property_name: str, repeats: int
-) -> Iterator[WhatIfRunRow]:
-    """Yield the runs of a question: pairs, every other one with the reference value first."""
+    measurer: Measurer, specs: StudySpecs, case: Case, group: Sequence[Question], property_name: str, repeats: int
+) -> dict[tuple[str, str], list[WhatIfRunRow]]:
+    """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
+    rows: dict[tuple[str, str], list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
+    order: list[Question | None] = [None, *group]  # None: the reference
     position = 0
     for pair in range(repeats):
-        for is_reference in (True, False) if pair % 2 == 0 else (False, True):
-            record = measurer.measure(_plan_row(specs, case, question, pair, position, is_reference=is_reference))
+        for asked in order if pair % 2 == 0 else order[::-1]:
+            record = measurer.measure(_plan_row(specs, case, group, asked, pair, position))
             run, position = record["run"], position + 1
-            yield {
-                "dbms": question.case.dbms,
-                "device": question.case.device,
-                "workload": question.case.workload,
-                "knob": question.knob,
-                "value": question.value,
-                "property": property_name,
-                "run_id": run["run_id"],
-                "pair": pair,
-                "is_reference": is_reference,
-                "status": run["status"],
-                "reason": run.get("reason"),
-                "throughput_ops": run.get("throughput_ops"),
-            }
+            for one in group if asked is None else [asked]:
+                rows[one.knob, one.value].append(
+                    {
+                        "dbms": one.case.dbms,
+                        "device": one.case.device,
+                        "workload": one.case.workload,
+                        "knob": one.knob,
+                        "value": one.value,
+                        "property": property_name,
+                        "run_id": run["run_id"],
+                        "pair": pair,
+                        "is_reference": asked is None,
+                        "status": run["status"],
+                        "reason": run.get("reason"),
+                        "throughput_ops": run.get("throughput_ops"),
+                    }
+                )
+    return rows
 
 
 def _plan_row(
-    specs: StudySpecs, case: Case, question: Question, pair: int, position: int, *, is_reference: bool
+    specs: StudySpecs, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
 ) -> PlanRow:
-    configuration: dict[str, Any] = question.reference if is_reference else question.configuration
-    block = hashlib.sha256(f"{question.knob}={question.value}".encode()).hexdigest()[:8]
+    configuration: dict[str, Any] = group[0].reference if asked is None else asked.configuration
+    block = hashlib.sha256(";".join(f"{one.knob}={one.value}" for one in group).encode()).hexdigest()[:8]
     return {
         "block_id": f"{case}/explain-0-{block}",
         "phase": "explain",
         "round": 0,
         "position": position,
         "config_id": config_id_of(case.dbms, configuration),
-        "is_sentinel": is_reference,
+        "is_sentinel": asked is None,
         "repeat": pair,
         "load_id": load_id_of(specs.dbms[case.dbms], configuration),
         "configuration": json.dumps(configuration, sort_keys=True),

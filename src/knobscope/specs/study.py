@@ -138,8 +138,8 @@ class Explain(SpecModel):
     repeats: int = Field(
         default=4,
         ge=3,
-        description="Pairs of runs on each what-if device: with the value, and with its reference value. An effect "
-        "takes 2 x repeats runs on each of up to ten devices.",
+        description="Pairs of runs on each what-if device: with the value, and with its reference value, which up to "
+        "four values share. An effect alone takes 2 x repeats runs on each of up to ten devices.",
     )
 
 

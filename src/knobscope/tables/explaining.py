@@ -19,10 +19,13 @@ class _QuestionColumns(CaseColumns, total=False):
 
 
 class WhatIfRunRow(_QuestionColumns, total=False):
-    """Runs on what-if devices, in pairs: the value and its reference value, directly after each other."""
+    """Runs on what-if devices, in pairs: a value and its reference value, in the same round.
+
+    Up to four values share the run of their reference, which has a row for each of them.
+    """
 
     run_id: Annotated[Text, "Run, as its file in the store is named."]
-    pair: Annotated[Integer, "Number of the pair, from 0."]
+    pair: Annotated[Integer, "Number of the pair and of its round, from 0."]
     is_reference: Annotated[Truth, "Whether it has the reference value."]
     status: Annotated[Text, "As in `runs`."]
     reason: Annotated[Text | None, "Why there is no result."]
