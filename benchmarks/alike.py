@@ -1,19 +1,20 @@
 """How often do rules find something where nothing differs? Twenty names for one configuration, on modelled devices.
 
-Run `python benchmarks/alike.py` as root, in an empty folder, on an idle machine; what was measured stays in the folder,
-and a second call measures what is missing. The study `benchmarks/verdicts/alike.yaml` sweeps twenty values of a knob
-that cannot matter, on five modelled devices, with all rules. Every verdict on a value and device, or pair of devices,
-is a comparison; each mismatch that no experiment withdrew is an alarm. Values that screening chose of the study's other
-knob are not counted.
+Run `python benchmarks/alike.py [--devices sata-ssd ...]` as root, in an empty folder, on an idle machine; what was
+measured stays in the folder, and a second call measures what is missing. The study `benchmarks/verdicts/alike.yaml`
+sweeps twenty values of a knob that cannot matter, on modelled devices, with all rules. Every verdict on a value and
+device, or pair of devices, is a comparison; each mismatch that no experiment withdrew is an alarm. Values of the
+study's other knob are not counted.
 """
 
-import shutil
+import argparse
 from pathlib import Path
 
 import duckdb
 from verdicts import OWN, link_specs, run_study
 
 KNOB = "busy_timeout"
+DEVICES = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
 _COUNTS = """
     SELECT device, count(*) AS comparisons,
         count(*) FILTER (verdict = 'mismatch' AND confirmed <> 'no') AS alarms,
@@ -29,10 +30,13 @@ _ALARMS = """
 
 def main() -> None:
     """Print the counts by device, then every alarm."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--devices", nargs="+", default=DEVICES)
+    devices = parser.parse_args().devices
     link_specs()
     file = Path("specs/studies/alike.yaml")
     file.parent.mkdir(exist_ok=True)
-    shutil.copyfile(OWN / "alike.yaml", file)
+    file.write_text(f"name: alike\ndevices: [{', '.join(devices)}]\n{(OWN / 'alike.yaml').read_text()}")
     results = run_study(file)
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         counts = connection.execute(_COUNTS, [KNOB]).fetchall()

@@ -210,10 +210,10 @@ def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]
             if found != truth:
                 misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
         print(f"{name}: {answer.conclusion} {said} {answer.describe()}", *misses, sep="\n    MISS: ", flush=True)
-        truth = {rule: one for rule, one in truths.items() if one is not None}
+        known = {rule: one for rule, one in truths.items() if one is not None}
         shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
         yield {"study": study, "device": device, "knob": question.knob, "value": question.value,
-               "rules": said, "naive": naive, "truth": truth, "misses": misses,
+               "rules": said, "naive": naive, "truth": known, "misses": misses,
                "conclusion": answer.conclusion, "shares": shares}  # fmt: skip
     print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
 

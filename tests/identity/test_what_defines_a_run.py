@@ -103,6 +103,11 @@ def test_a_client_host_belongs_to_a_run_and_how_one_gets_there_does_not(specs: S
     assert with_client(host="loadgen", user="me", port=2222, identity="~/.ssh/x") == with_client(host="loadgen")
 
 
+def test_recovery_belongs_to_a_run_and_is_not_mentioned_without(specs: StudySpecs) -> None:
+    assert "measure" not in identify(specs)
+    assert identify(change(specs, "study", measure=["recovery"])) == {**identify(specs), "measure": ["recovery"]}
+
+
 def test_how_a_knob_is_written_belongs_to_runs_that_set_it(specs: StudySpecs) -> None:
     case = case_of(specs)
     knobs = specs.dbms[case.dbms].knobs
