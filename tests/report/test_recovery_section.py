@@ -27,7 +27,7 @@ def test_recovery_and_losses_are_told_by_configuration(
     told = text[text.index("Killed and started again") :]
     assert told.count("Until it answered again") == 1  # the other case has none
     assert re.search(r"default\s*\d+\s*1.5 s \(1.5 s to 1.5 s\)\s*0.5 s\s*none", told), told[:900]
-    pattern = r"synchronous = off\s*\d+\s*1.5 s.*?0.5 s\s*up to 512 rows, the last 0.25 s, in (\d+) of (\d+) run"
+    pattern = r"synchronous = off\s*\d+\s*1.5 s.*?0.5 s\s*up to 512 rows, the last 250 ms, in (\d+) of (\d+) run"
     lost = re.search(pattern, told)
     assert lost, told[:900]
     assert lost[1] == lost[2]

@@ -14,6 +14,7 @@ __all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans", "f
 
 _ROW, _HEAD = 21, 26
 _TOP, _BOTTOM = 44, 26
+_CAUTION = "⚠ risks committed data"
 _NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
 
 
@@ -75,7 +76,7 @@ def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[Metric
         frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
         _draw_panel(canvas, frame, panel, groups, index, short=not beside)
         if index == 0 or not beside:
-            _draw_labels(canvas, groups, top + _TOP, frame.right)
+            _draw_labels(canvas, groups, top + _TOP, width - text_width(_CAUTION, 12) if beside else frame.right)
     return canvas
 
 
@@ -90,7 +91,7 @@ def _draw_labels(
             canvas.text(position, y + 18, note, "tick")
             position += text_width(note, 11) + 10
         if members[0].durability:
-            canvas.text(min(position, right), y + 18, "⚠ risks committed data", "caution")
+            canvas.text(min(position, right), y + 18, _CAUTION, "caution")
         y += _HEAD
         for row in members:
             canvas.text(10, y + 15, shorten(row.label, 30), "name")
@@ -195,7 +196,7 @@ def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str
         y = frame.top + row * index + 29
         canvas.text(0, y - 14, knob, "strong")
         if durability:
-            canvas.text(text_width(knob, 14) + 8, y - 14, "⚠ risks committed data", "caution")
+            canvas.text(text_width(knob, 14) + 8, y - 14, _CAUTION, "caution")
         canvas.line((scale(min(slow.estimate, 0)), y), (scale(max(fast.estimate, 0)), y), "span")
         for effect, value, sign in ((slow, slow_value, -1), (fast, fast_value, 1)):
             text, end, side = _span_label(effect, value)

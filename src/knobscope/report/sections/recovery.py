@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from knobscope.formats import format_count, format_seconds, format_value, plural
+from knobscope.formats import format_count, format_micros, format_seconds, format_value, plural
 from knobscope.report.sections.effects import name_beside
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
@@ -73,6 +73,6 @@ def _tell_loss(row: Row) -> str:
     if not row["losing"]:
         return "none"
     return (
-        f"up to {format_count(row['lost_writes'])} rows, the last {format_seconds(row['lost_s'])}, "
+        f"up to {format_count(row['lost_writes'])} rows, the last {format_micros(row['lost_s'] * 1e6)}, "
         f"in {row['losing']} of {plural(row['witnessed'], 'run')}"
     )
