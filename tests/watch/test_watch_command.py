@@ -110,11 +110,13 @@ def test_ctrl_c_ends_the_command_and_still_gives_the_profile(loop: Loop, tmp_pat
         "60",
     ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, process_group=0) as process:
-        deadline = time.monotonic() + 20
-        while b"sleep" not in _children(process.pid) and time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while b"sleep" not in _children(process.pid):
+            assert time.monotonic() < deadline, "the command was not started"
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)  # as the terminal does
-        assert process.wait(20) == 130
+        _, words = process.communicate(timeout=20)
+        assert process.returncode == 130, words.decode()
     assert read(out)["duration_s"] < 20
 
 
