@@ -96,19 +96,9 @@ def test_exit_code_is_that_of_the_command(loop: Loop, script: str, code: int) ->
 
 def test_ctrl_c_ends_the_command_and_still_gives_the_profile(loop: Loop, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    command = [
-        sys.executable,
-        "-m",
-        "knobscope",
-        "watch",
-        "--device",
-        loop.node,
-        "--json",
-        str(out),
-        "--",
-        "sleep",
-        "60",
-    ]
+    heeding = ["env", "--default-signal=INT"]  # shells have commands in the background ignore it, and pass that on
+    watching = ["knobscope", "watch", "--device", loop.node, "--json", str(out), "--", "sleep", "60"]
+    command = [*heeding, sys.executable, "-m", *watching]
     with subprocess.Popen(command, stderr=subprocess.PIPE, process_group=0) as process:
         deadline = time.monotonic() + 60
         while b"sleep" not in _children(process.pid):
