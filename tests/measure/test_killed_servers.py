@@ -66,6 +66,22 @@ def test_postgresql_loses_commits_that_it_did_not_wait_for(
     assert 0 < run["lost_s"] < 10
 
 
+def test_a_witness_that_stopped_while_the_server_lived_is_not_believed(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Crash.write
+
+    def late(crash: Crash) -> None:
+        write(crash)
+        crash.killed_after += 60  # the server is taken to have lived a minute longer than it did
+
+    monkeypatch.setattr(Crash, "write", late)
+    run = measure(postgresql, short_workload, open_directory, {})["run"]
+    assert run["status"] == "failed_run"
+    assert "a row was refused before the server was killed" in run["reason"]
+    assert "lost_writes" not in run
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "configuration", "loses"),

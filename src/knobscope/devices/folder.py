@@ -174,8 +174,7 @@ def _tell_holders(loop: str) -> str:
     holders = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or has no mounts any more
-            mounts = (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
-            if any(line.split()[2] == number for line in mounts.splitlines()):
+            if any(f"{mount.major}:{mount.minor}" == number for mount in list_mounts(process)):
                 holders.append(f"{process.name} ({(process / 'comm').read_text().strip()})")
     if holders:
         return f"by processes in whose mount namespace it is mounted: {', '.join(holders)}"

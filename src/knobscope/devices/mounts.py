@@ -7,8 +7,6 @@ from pathlib import Path
 
 __all__ = ["Mount", "find_mount", "list_mounts"]
 
-_MOUNTINFO = Path("/proc/self/mountinfo")
-
 
 @dataclass(frozen=True)
 class Mount:
@@ -21,9 +19,9 @@ class Mount:
     minor: int
 
 
-def list_mounts() -> Iterator[Mount]:
-    """Yield the mounts of this process, in the order in which they cover each other."""
-    for line in _MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+def list_mounts(process: Path = Path("/proc/self")) -> Iterator[Mount]:
+    """Yield the mounts that a process sees, in the order in which they cover each other; OSError when it has ended."""
+    for line in (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         own, _, kind = line.partition(" - ")
         number, point = own.split()[2], own.split()[4]
         filesystem, source = kind.split()[:2]

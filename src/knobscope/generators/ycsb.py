@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from knobscope.generators.clients import java_command
 from knobscope.generators.events import Client, Supervise
+from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult, parse_result
 from knobscope.generators.session import Session
 from knobscope.processes import read_foreign
@@ -16,6 +17,8 @@ __all__ = ["Connected", "Witness", "YcsbRun", "load_records", "read_back"]
 
 #: Limit for checking the data of a run: sums over all of it.
 _CHECK_S = 600
+#: Times of the client are whole milliseconds.
+_CLOCK_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,15 @@ class Witness:
         """Wait until the first row was acknowledged."""
         self._client.wait_for("witnessing", timeout)
 
-    def testify(self, timeout: float) -> tuple[int, float]:
+    def testify(self, killed_after: float, timeout: float) -> tuple[int, float]:
         """Wait until the server is back and was asked; return lost rows, and seconds from the first of them on.
 
-        A row is lost when the server had acknowledged it and does not have it any more.
+        A row is lost when the server had acknowledged it and does not have it any more. Raises GeneratorError also
+        when rows were refused before a time (seconds since 1970) at which the server still lived.
         """
         told = self._client.wait_for("witnessed", timeout)
+        if told["end_ms"] / 1000 < killed_after - _CLOCK_S:
+            raise GeneratorError("failed", "a row was refused before the server was killed", self._client.log_tail())
         return int(told["lost"]), told["lost_ns"] / 1e9
 
     def __enter__(self) -> Self:

@@ -34,6 +34,7 @@ class Crash:
     has_table: bool  # whether there is YCSB's table to write to, from this machine
     stack: ExitStack
     witness: Witness | None = field(default=None, init=False)
+    killed_after: float = field(default=0.0, init=False)
 
     def write(self) -> None:
         """Have rows written and acknowledged, one after the other, until somebody ends the server.
@@ -47,12 +48,13 @@ class Crash:
         self.witness = self.stack.enter_context(Witness(session, self.instance.start))
         self.witness.wait_writing(_PATIENCE_S)
         time.sleep(_WRITING_S)
+        self.killed_after = time.time()
 
     def recover(self) -> RunRow:
         """Start the server again; return columns of the run: the seconds until it answers, and what it lost.
 
         Only the server was killed: what it had written without a flush is in the page cache still. Raises
-        RunFailedError when it does not come back.
+        RunFailedError when it does not come back, or cannot be asked for what was acknowledged.
         """
         log = self.instance.runtime / "recovery.log"
         with limit_memory(self.workload.memory_mib) as limit:
@@ -63,12 +65,15 @@ class Crash:
                     server.wait_ready()
                     found: RunRow = {"recovery_s": time.monotonic() - began}
                     if self.witness is not None:
-                        lost, seconds = self.witness.testify(_READING_S)
+                        lost, seconds = self.witness.testify(self.killed_after, _READING_S)
                         found |= {"lost_writes": lost, "lost_s": seconds}
-                except (ServerFailedError, GeneratorError) as error:
+                except ServerFailedError as error:
                     complaint = find_complaint(read_tail(log))
                     words = f"{error}; {complaint}" if complaint else str(error)
                     reason = f"the server was killed after the window and did not come back: {words}"
+                    raise RunFailedError("failed_run", reason, error.log_tail) from error
+                except GeneratorError as error:
+                    reason = f"what the server lost when it was killed is not known: {error}"
                     raise RunFailedError("failed_run", reason, error.log_tail) from error
         return found
 

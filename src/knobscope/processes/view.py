@@ -80,7 +80,10 @@ def _find_barrier(path: Path) -> Path | None:
 
 
 def _leave_devices(wanted: Sequence[Path]) -> None:
-    """Unmount the emulated devices that none of these paths lies on."""
+    """Unmount the emulated devices that none of these paths lies on.
+
+    The keeper starts with the standard library alone, so that `knobscope.devices.mounts` cannot be asked here.
+    """
     mounted = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     for line in reversed(mounted):  # those that cover others come last
         point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]))

@@ -70,12 +70,13 @@ def load_effects(data: StudyData, case: Case) -> list[Row]:
         """
         SELECT * FROM effects
         WHERE dbms = ? AND device = ? AND workload = ? AND estimate IS NOT NULL
-            AND metric IN ('throughput_ops', 'latency_p95_us', 'recovery_s')
+            AND list_contains(?, metric)
         ORDER BY knob, beside NULLS FIRST, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
         """,
         case.dbms,
         case.device,
         case.workload,
+        list(_PANELS),
     )
 
 

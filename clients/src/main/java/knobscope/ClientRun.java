@@ -86,9 +86,9 @@ final class ClientRun {
     Witness witness = new Witness(this::connect, settings.table(), settings.firstField());
     Witness.Testimony told = witness.testify(binding, () -> Events.emitTime("witnessing", Instant.now()));
     Events.emit("witnessed", json -> {
-      json.writeNumberField("acknowledged", told.acknowledged());
       json.writeNumberField("lost", told.lost());
       json.writeNumberField("lost_ns", told.lostNs());
+      json.writeNumberField("end_ms", told.endMillis());
     });
     Runtime.getRuntime().halt(0);
   }

@@ -19,8 +19,8 @@ final class Witness {
     DB connect() throws DBException;
   }
 
-  /** Rows that were acknowledged, how many of them are gone, and since when: from the first of these to the end. */
-  record Testimony(int acknowledged, int lost, long lostNs) {}
+  /** How many acknowledged rows are gone, since when (from the first of these to the end), and when the end was. */
+  record Testimony(int lost, long lostNs, long endMillis) {}
 
   private static final int MOST_ROWS = 1 << 20;
   private static final long PATIENCE_NS = 300_000_000_000L;
@@ -48,6 +48,7 @@ final class Witness {
       }
     }
     long end = System.nanoTime();
+    long endMillis = System.currentTimeMillis();
     if (rows == 0) {
       throw new DBException("the first row was not written; " + Failures.last());
     }
@@ -60,7 +61,7 @@ final class Witness {
         since = acknowledgedAt[row];
       }
     }
-    return new Testimony(rows, lost, end - since);
+    return new Testimony(lost, end - since, endMillis);
   }
 
   private boolean write(DB binding, int row) {
