@@ -72,6 +72,58 @@ def test_the_cause_is_the_property_whose_change_removes_the_effect(
     assert (found.causes[0][0] if found.causes else None) == first
 
 
+def test_the_way_that_a_flush_without_cost_still_takes_is_part_of_the_flush() -> None:
+    """A flush of 37 us, ten per operation: without its cost it still takes 8.4 us, the way to the modelled device."""
+    found = answer({ITSELF: 1000, "everything": 710, "flush": 714})
+    assert found.shares["flush"].estimate < 0.5
+    assert found.conclusion == "not_the_device"
+    runs = {name: pairs(name, us) for name, us in ((ITSELF, 1000), ("everything", 710), ("flush", 714))}
+    known = Answer(ask())
+    for name, rows in runs.items():
+        known.add(name, [{**row, "flush_way_us": 0 if row["is_reference"] else 84} for row in rows])
+    assert known.amounts[ITSELF] == found.amounts[ITSELF]  # there the model answers early, and nothing is left
+    assert found.shares["flush"].estimate + 84 / 800 == pytest.approx(known.shares["flush"].estimate, abs=0.01)
+    gap = Answer(ask(other="disk", rest=Amount(0.1, 0.01, 3)))
+    for name, rows in runs.items():
+        gap.add(name, [{**row, "flush_way_us": 0 if row["is_reference"] else 84} for row in rows])
+    assert gap.amounts["flush"].mean == pytest.approx(-np.log(714 / REFERENCE_US), abs=0.05)  # ratios do not add up
+
+
+DEFAULT = {"sync": "full"}
+
+
+@pytest.mark.parametrize(
+    ("other", "rest", "times", "conclusion", "share"),
+    [
+        (None, NOTHING, FLUSH, "cause", 1700 / 2200),
+        (None, NOTHING, {ITSELF: 2200, "everything": 1900}, "not_the_device", None),
+        # 2,200 us where another device takes 200: of the 2,000 more, 1,700 go with the flush.
+        ("disk", Amount(200, 2, 7), FLUSH, "cause", 1700 / 2000),
+        ("disk", Amount(2190, 20, 7), FLUSH, "undecided", None),  # as long as on the other one
+    ],
+)
+def test_what_holds_a_configuration_back_is_the_share_of_its_own_time(
+    other: str | None, rest: Amount, times: Mapping[str, float], conclusion: str, share: float | None
+) -> None:
+    found = Answer(Question(CASE, None, None, DEFAULT, DEFAULT, (0,), other, rest, is_level=True))
+    for name, micros in times.items():
+        of_others = [run for run in pairs(name, REFERENCE_US) if not run["is_reference"]]
+        found.add(name, of_others + as_reference(pairs(name, micros)))
+    assert found.conclusion == conclusion
+    if share is not None:
+        assert found.shares["flush"].estimate == pytest.approx(share, abs=0.02)
+        assert "the default configuration took 2" in found.describe()
+        assert ("more than on disk" in found.describe()) == (other is not None)
+        judged = judge_finding(found, None, "It is slow.")
+        assert (judged["confirmed"], judged["cause"]) == ("found", "flush")
+        (row,) = [row for row in found.rows({}) if row["property"] == "flush"]
+        assert (row["knob"], row["is_level"], row["other_device"]) == (None, True, other)
+
+
+def as_reference(runs: list[WhatIfRunRow]) -> list[WhatIfRunRow]:
+    return [{**run, "is_reference": True} for run in runs if not run["is_reference"]]
+
+
 def test_shares_are_of_time_and_cover_the_truth() -> None:
     share = answer(FLUSH).shares["flush"]
     assert share.low < 1700 / 2000 < share.high

@@ -1,6 +1,6 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
--- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes and io_modes of the default configuration,
+-- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes, run_metrics and io_modes of the default configuration,
 --        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it
 --        decides nothing, and says how many requests an asynchronous call hands over (MySQL 105982: one, where the
 --        interface takes many).
@@ -12,7 +12,8 @@
 -- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
---        device back, and one client thread asked for no more at a time; whether depth does is not known.
+--        device back, and one client thread, whose operations read less than reads_at_once times each, asked for no more
+--        at a time; whether depth does is not known.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
 WITH ability AS (
@@ -26,17 +27,19 @@ WITH ability AS (
 ),
 
 counted AS (
-    SELECT b.dbms, b.device, b.workload, run_id, busy_share, busy_depth,
+    SELECT b.dbms, b.device, b.workload, run_id, busy_share, run_depths.busy_depth,
         coalesce(sum(requests) FILTER (op = 'read'), 0) / any_value(window_s) AS reads,
         coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
         coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
         coalesce(sum(bytes) FILTER (op = 'write'), 0) / any_value(window_s) AS write_bytes,
         coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes,
-        any_value(f.mean_us) AS flush_us
+        any_value(f.mean_us) AS flush_us,
+        any_value(reads_per_op) AS reads_per_op
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
     JOIN run_depths USING (run_id)
     LEFT JOIN run_flushes f USING (run_id)
+    LEFT JOIN run_metrics USING (run_id)
     LEFT JOIN io_profile USING (run_id)
     WHERE side = 'default' AND b.knob IS NULL
     GROUP BY ALL
@@ -47,7 +50,7 @@ defaults AS (
         median(busy_share) AS busy, median(busy_depth) AS depth,
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
-        median(flushes) AS flushes, median(flush_us) AS flush_us
+        median(flushes) AS flushes, median(flush_us) AS flush_us, median(reads_per_op) AS reads_per_op
     FROM counted
     GROUP BY ALL
 ),
@@ -86,7 +89,8 @@ judged AS (
             WHEN v.obstacle IS NOT NULL THEN v.obstacle
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
-            WHEN is_mismatch AND held_by = 'depth' AND threads <= 1 THEN 'one_client'
+            WHEN is_mismatch AND held_by = 'depth' AND threads <= 1
+                AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'one_client'
             WHEN is_mismatch AND held_by = 'requests' AND full_depth IS NULL THEN 'no_full_depth'
         END AS obstacle
     FROM visibility v
@@ -105,6 +109,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
+        reads_per_op: reads_per_op, threads: threads,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched
     } AS evidence

@@ -1,6 +1,7 @@
 -- io_parallelism: the device waits for one request at a time, or one hardware queue carries most, whatever the knobs say.
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O parallelism.
--- Needs: queue_depth (views run_depths, run_queues), runs_behind, effects, visibility, device_profile (saturating_depth).
+-- Needs: queue_depth (views run_depths, run_queues), runs_behind, run_metrics, effects, visibility, device_profile
+--        (saturating_depth).
 --        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
 --        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
 --        together (by min_effect); and its mean depth, while the device is busy, is below used_share of the depth at which
@@ -9,21 +10,24 @@
 --        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin; one client thread, which waits for each of its operations and so asks for no parallelism; the device is
---        busy for less than least_busy of the time; no value of a knob was measured beside the default.
+--        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
+--        more in the mean, so that nobody could ask for more at a time; the device is busy for less than least_busy of
+--        the time; no value of a knob was measured beside the default.
 -- Penalty: how many times more random reads the device does at its best depth than at depth one: an upper bound.
 -- Cannot see: what the DBMS would do with more clients than the workload has.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,
         median(busy_share) AS busy,
         median(depth_one_share) AS depth_one, min(depth_one_share) AS depth_one_low, max(depth_one_share) AS depth_one_high,
-        median(busy_depth) AS depth,
+        median(run_depths.busy_depth) AS depth,
         max(queues) AS queues,
         median(queue_one_share) AS queue_one,
-        median(top_queue_share) AS top_queue
+        median(top_queue_share) AS top_queue,
+        median(reads_per_op) AS reads_per_op
     FROM runs_behind
     JOIN run_depths USING (run_id)
     LEFT JOIN run_queues USING (run_id)
+    LEFT JOIN run_metrics USING (run_id)
     WHERE side = 'value' OR knob IS NULL
     GROUP BY ALL
 ),
@@ -65,7 +69,7 @@ cases_judged AS (
         device_gain < 1 + getvariable('min_effect') AS does_no_more,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
-            WHEN threads <= 1 THEN 'one_client'
+            WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads') THEN 'one_client'
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(configurations, 0) = 0 THEN 'untried'
@@ -88,7 +92,7 @@ SELECT
         busy_share: busy, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
         busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
-        confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads,
+        confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,
         confined: confined, configurations: configurations, knobs: knobs, freed: freed, freed_by: best,
         device_gain: device_gain, best_queue_depth: best_queue_depth,
         obstacle: obstacle, watched: watched

@@ -134,6 +134,7 @@ RUN_VIEWS: dict[str, str] = {
     "run_metrics": """
         WITH requests AS (
             SELECT w.run_id,
+                coalesce(sum(p.requests) FILTER (op = 'read'), 0)::DOUBLE AS reads,
                 coalesce(sum(p.requests) FILTER (op = 'write'), 0)::DOUBLE AS writes,
                 coalesce(sum(p.bytes) FILTER (op = 'write'), 0)::DOUBLE AS write_bytes,
                 (sum(p.requests) FILTER (op = 'flush'))::DOUBLE AS flushes,
@@ -147,6 +148,7 @@ RUN_VIEWS: dict[str, str] = {
         )
         SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us, recovery_s, lost_s,
             cpu_s / nullif(operations, 0) AS cpu_s_per_op,
+            reads / nullif(operations, 0) AS reads_per_op,
             writes / nullif(operations, 0) AS writes_per_op,
             write_bytes / nullif(operations, 0) AS write_bytes_per_op,
             flushes / nullif(operations, 0) AS flushes_per_op,

@@ -1,7 +1,7 @@
 """What the runs on what-if devices say: the cause of an effect, and whether it is the one that a rule names."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,8 @@ __all__ = ["Answer", "judge_finding"]
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
+#: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
+_FREE_FLUSHES = ("flush", EVERYTHING)
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
 _PROPERTIES = {
     "write_size": ("write_unit",),
@@ -43,7 +45,7 @@ class Answer:
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
         """Take in the pairs of runs on a device: the one itself first."""
-        values = list(_amounts(runs, is_gap=self.question.other is not None))
+        values = list(self._amounts(name, runs))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:
             reasons = [row["reason"] for row in runs if row["status"] != "ok"]
@@ -52,6 +54,13 @@ class Answer:
         self.amounts[name] = amount_of(values)
         if name != ITSELF and ITSELF in self.amounts:
             self.shares[name] = remaining_share(self.amounts[name], self.amounts[ITSELF], self.question.rest)
+
+    def _amounts(self, name: str, runs: Iterable[WhatIfRunRow]) -> Iterator[float]:
+        ok = [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
+        time_of_run = _micros_without_way if name in _FREE_FLUSHES else _micros
+        if self.question.is_level:
+            return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
+        return _differences(ok, time_of_run if self.question.other is None else _log_throughput)
 
     @property
     def is_reproduced(self) -> bool:
@@ -94,8 +103,8 @@ class Answer:
             row: WhatIfRow = {
                 "dbms": case.dbms, "device": case.device, "workload": case.workload,
                 "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other,
-                "property": name, "change": changes.get(name, "{}"), "pairs": self.pairs[name],
-                "amount": amount.mean, "amount_error": amount.error,
+                "is_level": self.question.is_level, "property": name, "change": changes.get(name, "{}"),
+                "pairs": self.pairs[name], "amount": amount.mean, "amount_error": amount.error,
             }  # fmt: skip
             if share is not None:
                 row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
@@ -104,12 +113,14 @@ class Answer:
 
     def describe(self) -> str:
         """Say what the experiment showed, with the shares of all that has a part."""
-        case, other = self.question.case, self.question.other
-        begin = f"{case.dbms} ran again on {case.device}, {plural(self.pairs.get(ITSELF, 0), 'pair')} of runs"
+        case, question = self.question.case, self.question
+        count = plural(self.pairs.get(ITSELF, 0), "run" if question.is_level else "pair")
+        begin = f"{case.dbms} ran again on {case.device}, {count}{'' if question.is_level else ' of runs'}"
         if ITSELF in self.failures:
             return f"{begin}, without a result: {self.failures[ITSELF]}."
         if not self.is_reproduced:
-            return f"{begin}: {'the gap' if other else 'the effect'} did not show again, so its cause cannot be tested."
+            what = "the gap" if question.other else "the effect"
+            return f"{begin}: {what} did not show again, so its cause cannot be tested."
         said = f"{begin} each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
@@ -117,13 +128,15 @@ class Answer:
 
     def _effect(self) -> str:
         known, question = self.amounts[ITSELF], self.question
+        setting = "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
+        if question.is_level:
+            time = loosen_units(format_micros(known.mean - question.rest.mean))
+            return f"{setting} took {time} {f'more than on {question.other} ' if question.other else ''}per operation"
         if question.other is not None:
             fold = math.exp(abs(known.mean - question.rest.mean))
-            return f"{question.knob}={question.value} did {fold:.2g} times as much or little as on {question.other}"
+            return f"{setting} did {fold:.2g} times as much or little as on {question.other}"
         more = "more" if known.mean > 0 else "less"
-        return (
-            f"{question.knob}={question.value} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
-        )
+        return f"{setting} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
 
     def _conclude(self) -> str:
         everything = self.shares.get(EVERYTHING)
@@ -178,16 +191,25 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     return False if all(share.is_less_than_half and not share.is_part for share in named) else None
 
 
-def _amounts(runs: Iterable[WhatIfRunRow], *, is_gap: bool) -> Iterable[float]:
-    """Yield the effect in each whole pair: log ratio of throughput, or time per operation, microseconds."""
+def _differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
+    """Yield by how much the run with the value exceeds the one with the reference value, in each whole pair."""
     pairs: dict[int, dict[bool, float]] = {}
     for row in runs:
-        throughput = row["throughput_ops"]
-        if row["status"] == "ok" and throughput:
-            pairs.setdefault(row["pair"], {})[row["is_reference"]] = throughput
-    for pair in pairs.values():
-        if len(pair) == 2:
-            yield math.log(pair[False] / pair[True]) if is_gap else 1e6 / pair[False] - 1e6 / pair[True]
+        pairs.setdefault(row["pair"], {})[row["is_reference"]] = amount_of_run(row)
+    yield from (pair[False] - pair[True] for pair in pairs.values() if len(pair) == 2)
+
+
+def _log_throughput(row: WhatIfRunRow) -> float:
+    return math.log(row["throughput_ops"] or math.nan)
+
+
+def _micros(row: WhatIfRunRow) -> float:
+    """Return the time per operation, microseconds."""
+    return 1e6 / (row["throughput_ops"] or math.nan)
+
+
+def _micros_without_way(row: WhatIfRunRow) -> float:
+    return _micros(row) - (row.get("flush_way_us") or 0)
 
 
 def _end(value: float) -> float | None:

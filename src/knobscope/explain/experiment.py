@@ -17,12 +17,15 @@ from knobscope.explain.questions import Question
 from knobscope.measure import BlockProgress, Measurer, open_measurer
 from knobscope.plan.blocks import config_id_of, load_id_of
 from knobscope.specs import Case, Device, StudySpecs
-from knobscope.tables import PlanRow, WhatIfRunRow
+from knobscope.specs.transport import read_transport
+from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
 
 __all__ = ["ITSELF", "Bench", "measure_pairs"]
 
 #: Name of the device itself beside those of properties.
 ITSELF = "none"
+#: Knob and value of a question; without a name it is the default configuration that is asked about.
+Asked = tuple[str | None, str | None]
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 _TOGETHER = 4
 
@@ -52,9 +55,11 @@ def measure_pairs(
     case = replace(questions[0].case, device=device.name)
     groups = _share_references(questions)
     progress = BlockProgress(
-        f"explain {case}", bench.repeats * sum(1 + len(group) for group in groups), questions[0].reference
+        f"explain {case}",
+        bench.repeats * sum(1 + sum(not one.is_default for one in group) for group in groups),
+        questions[0].reference,
     )
-    measured: dict[tuple[str, str], list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
+    measured: dict[Asked, list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
     with _taken_down(device, bench.root, is_own=device.name != original):
         arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
         with open_measurer(*arguments) as measurer:
@@ -62,20 +67,25 @@ def measure_pairs(
                 measured |= _measure(measurer, specs, case, group, property_name, bench.repeats)
     for question in questions:
         rows = measured[question.knob, question.value]
-        yield question, [{**row, "other_device": question.other} for row in rows]
+        yield question, [{**row, "other_device": question.other, "is_level": question.is_level} for row in rows]
     progress.finish()
 
 
 def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
-    """Return groups of different values with the same reference configuration, of some each."""
-    by_reference: dict[str, dict[tuple[str, str], Question]] = {}
+    """Return groups of different values with the same reference configuration, of some each.
+
+    A question about the reference configuration itself needs no runs but those that a group of others makes anyway.
+    """
+    by_reference: dict[str, dict[Asked, Question]] = {}
     for one in questions:
         by_reference.setdefault(json.dumps(one.reference, sort_keys=True), {}).setdefault((one.knob, one.value), one)
-    return [
-        list(values.values())[begin : begin + _TOGETHER]
-        for values in by_reference.values()
-        for begin in range(0, len(values), _TOGETHER)
-    ]
+    groups: list[list[Question]] = []
+    for asked in by_reference.values():
+        values = [one for one in asked.values() if not one.is_default]
+        shared = [values[begin : begin + _TOGETHER] for begin in range(0, len(values), _TOGETHER)] or [[]]
+        shared[0] += [one for one in asked.values() if one.is_default]
+        groups += shared
+    return groups
 
 
 @contextmanager
@@ -89,15 +99,15 @@ def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
 
 def _measure(
     measurer: Measurer, specs: StudySpecs, case: Case, group: Sequence[Question], property_name: str, repeats: int
-) -> dict[tuple[str, str], list[WhatIfRunRow]]:
+) -> dict[Asked, list[WhatIfRunRow]]:
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
-    rows: dict[tuple[str, str], list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
-    order: list[Question | None] = [None, *group]  # None: the reference
+    rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
+    order: list[Question | None] = [None, *(one for one in group if not one.is_default)]  # None: the reference
     position = 0
     for pair in range(repeats):
         for asked in order if pair % 2 == 0 else order[::-1]:
             record = measurer.measure(_plan_row(specs, case, group, asked, pair, position))
-            run, position = record["run"], position + 1
+            run, flush_way_us, position = record["run"], _flush_way_us(record), position + 1
             for one in group if asked is None else [asked]:
                 rows[one.knob, one.value].append(
                     {
@@ -113,16 +123,31 @@ def _measure(
                         "status": run["status"],
                         "reason": run.get("reason"),
                         "throughput_ops": run.get("throughput_ops"),
+                        "flush_way_us": flush_way_us,
                     }
                 )
     return rows
+
+
+def _flush_way_us(record: RunRecord) -> float | None:
+    """Return what the way to a modelled device cost the flushes of a run, microseconds per operation of the DBMS.
+
+    A model answers early by as much, but not before it is asked: a flush that takes no time there still takes the way.
+    None where nothing is known of requests, operations or the way.
+    """
+    transport, operations, requests = read_transport(), record["run"].get("operations"), record["io_latency"]
+    if transport is None or not operations or not requests:
+        return None
+    flushes = sum(row["requests"] for row in requests if row["op"] == "flush")
+    return transport.flush_us * flushes / operations
 
 
 def _plan_row(
     specs: StudySpecs, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
 ) -> PlanRow:
     configuration: dict[str, Any] = group[0].reference if asked is None else asked.configuration
-    block = hashlib.sha256(";".join(f"{one.knob}={one.value}" for one in group).encode()).hexdigest()[:8]
+    values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
+    block = hashlib.sha256(values.encode()).hexdigest()[:8]
     return {
         "block_id": f"{case}/explain-0-{block}",
         "phase": "explain",

@@ -1,4 +1,7 @@
-"""Which effects are to be explained: the mismatches of a knob's value on a modelled device, each effect once."""
+"""What is to be explained on modelled devices: effects of a knob's value, and the time that a configuration takes.
+
+Each once, however many findings ask for it.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from knobscope.explain.properties import what_if_devices
-from knobscope.explain.shares import NOTHING, Amount
+from knobscope.explain.shares import NOTHING, Amount, amount_of
 from knobscope.specs import Case, Device, StudySpecs
 from knobscope.specs.study import Explain
 
@@ -27,6 +30,16 @@ _EFFECT = """
     WHERE metric = 'throughput_ops' AND standard_error IS NOT NULL
         AND (dbms, device, workload, knob, value) = ($dbms, $device, $workload, $knob, $value)
 """
+_DEFAULT = """
+    SELECT any_value(p.configuration)
+    FROM sweep_runs r JOIN plan p ON p.block_id = r.block_id AND p.config_id = r.config_id
+    WHERE (r.dbms, r.device, r.workload) = ($dbms, $device, $workload) AND r.is_sentinel
+"""
+_TIMES = """
+    SELECT 1e6 / throughput_ops FROM sweep_runs
+    WHERE status = 'ok' AND throughput_ops > 0 AND (dbms, device, workload) = ($dbms, $device, $workload)
+        AND CASE WHEN $knob IS NULL THEN is_sentinel ELSE (knob, value) = ($knob, $value) END
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +47,25 @@ class Question:
     """An effect: a value of a knob against its reference value, on the device of a case.
 
     `other` is the device of the other tier where a gap between tiers is to be explained, `rest` the effect there
-    (natural-log ratio of throughput). `findings` are positions in the table of findings.
+    (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
+    device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
+    The default configuration has no knob. `findings` are positions in the table of findings.
     """
 
     case: Case
-    knob: str
-    value: str
+    knob: str | None
+    value: str | None
     configuration: dict[str, Any]
     reference: dict[str, Any]
     findings: tuple[int, ...]
     other: str | None = None
     rest: Amount = NOTHING
+    is_level: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the reference configuration that is asked about."""
+        return self.configuration == self.reference
 
 
 def is_modelled(device: Device | None) -> bool:
@@ -60,18 +81,28 @@ def ask_questions(
     found: dict[tuple[Any, ...], Question] = {}
     for index in order:
         row = findings[index]
-        if row["verdict"] != "mismatch" or row["knob"] is None:
+        if row["verdict"] != "mismatch":
             continue
-        device, other = _choose_device(row, connection)
-        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other)
+        rule = specs.rules.get(str(row.get("rule")))
+        is_level = rule is not None and rule.about.explained == "time"
+        if row["knob"] is None and not is_level:
+            continue
+        device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
+        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
         if key in found:
             known = found[key]
             found[key] = replace(known, findings=(*known.findings, index))
         elif is_modelled(specs.devices.get(device)) and len(found) < most:
-            question = _pose(row, index, device, other, connection)
+            pose = _pose_level if is_level else _pose
+            question = pose(row, index, device, other, connection)
             if question is not None:
                 found[key] = question
     return list(found.values())
+
+
+def _compared_levels(row: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the device of a finding, and that of the lower tier on which the same configuration is faster, if any."""
+    return str(row["device"]), json.loads(row["evidence"] or "{}").get("lower_device")
 
 
 def _choose_device(row: Mapping[str, Any], connection: "duckdb.DuckDBPyConnection") -> tuple[str, str | None]:
@@ -111,6 +142,33 @@ def _pose(
         findings=(index,),
         other=other,
         rest=rest,
+    )
+
+
+def _pose_level(
+    row: Mapping[str, Any], index: int, device: str, other: str | None, connection: "duckdb.DuckDBPyConnection"
+) -> Question | None:
+    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
+    case = {name: asked[name] for name in ("dbms", "workload")}
+    if row["knob"] is None:
+        (reference,) = connection.execute(_DEFAULT, {**case, "device": device}).fetchone() or (None,)
+        configuration = reference
+    else:
+        found = connection.execute(_CONFIGURATIONS, {**asked, "device": device}).fetchone()
+        configuration, reference = found or (None, None)
+    times = [] if other is None else connection.execute(_TIMES, {**asked, "device": other}).fetchall()
+    if configuration is None or (other is not None and len(times) < 2):
+        return None
+    return Question(
+        case=Case(row["dbms"], device, row["workload"]),
+        knob=row["knob"],
+        value=row["value"],
+        configuration=json.loads(configuration),
+        reference=json.loads(reference),
+        findings=(index,),
+        other=other,
+        rest=NOTHING if other is None else amount_of([time for (time,) in times]),
+        is_level=True,
     )
 
 

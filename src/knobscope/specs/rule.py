@@ -111,6 +111,11 @@ class RuleSpec(SpecModel):
     subject: str = Field(
         default="Default configuration", description="What a mismatch without a knob is about; may be empty."
     )
+    explained: Literal["effect", "time"] = Field(
+        default="effect",
+        description="What `knobscope explain` looks for the cause of: the effect of a knob's value, or the time that "
+        "the configuration itself takes per operation.",
+    )
     cause: RuleCause | None = Field(
         default=None, description="The factor of the I/O that it blames; absent: fio cannot test it."
     )

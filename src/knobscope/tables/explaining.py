@@ -8,10 +8,13 @@ __all__ = ["EXPLAINING_TABLES", "WhatIfRow", "WhatIfRunRow"]
 
 
 class _QuestionColumns(CaseColumns, total=False):
-    knob: Annotated[Text, "Knob whose effect is explained."]
-    value: Annotated[Text, "Its value."]
+    knob: Annotated[Text | None, "Knob whose effect is explained; NULL: the default configuration itself."]
+    value: Annotated[Text | None, "Its value."]
     other_device: Annotated[
         Text | None, "Device of the other tier where a gap between two is explained; NULL: the effect on `device`."
+    ]
+    is_level: Annotated[
+        Truth, "Whether the time of the configuration itself is explained, and not its effect against the reference."
     ]
     property: Annotated[
         Text, "What differs on the what-if device; `none` is the device itself, `everything` all costs at once."
@@ -30,13 +33,17 @@ class WhatIfRunRow(_QuestionColumns, total=False):
     status: Annotated[Text, "As in `runs`."]
     reason: Annotated[Text | None, "Why there is no result."]
     throughput_ops: Annotated[Real | None, "Operations per second."]
+    flush_way_us: Annotated[
+        Real | None, "What the way to the modelled device costs the flushes, microseconds per operation of the DBMS."
+    ]
 
 
 class WhatIfRow(_QuestionColumns, total=False):
     """Which share of an effect is gone on a device that differs in one property.
 
     `amount` is the time per operation that the value takes more than its reference value, in microseconds (over all
-    threads); where `other_device` is named, the natural-log ratio of throughput.
+    threads); where `other_device` is named, the natural-log ratio of throughput; of a level, the time per operation.
+    On devices whose flushes take no time, times are without what the way to the device still costs them.
     """
 
     change: Annotated[Text, "JSON: parameters of the device model that differ."]

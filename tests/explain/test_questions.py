@@ -1,0 +1,92 @@
+"""Which questions findings ask: of effects, of gaps between tiers, of configurations as they are."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from knobscope.explain.questions import ask_questions
+from knobscope.specs import StudySpecs, load_study
+
+ROOT = Path(__file__).parents[2]
+OFF, FULL = {"synchronous": "off"}, {"synchronous": "full"}
+
+
+@pytest.fixture(scope="module")
+def specs() -> StudySpecs:
+    return load_study(ROOT / "specs/studies/paper-sqlite.yaml", ROOT)
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a study in which the default takes 1,000 us on the disk and 3,000 us on the SSD; a value, a tenth."""
+    with duckdb.connect() as made:
+        made.execute("CREATE TABLE plan (block_id TEXT, config_id TEXT, configuration TEXT)")
+        made.execute(
+            "CREATE TABLE sweep_runs (dbms TEXT, device TEXT, workload TEXT, block_id TEXT, config_id TEXT, "
+            "reference_id TEXT, is_sentinel BOOLEAN, knob TEXT, value TEXT, status TEXT, throughput_ops DOUBLE)"
+        )
+        made.execute(
+            "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
+            "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE)"
+        )
+        for device, micros in (("hdd-7200", 1000.0), ("nvme-consumer", 3000.0)):
+            case = ["sqlite", device, "ycsb-a"]
+            made.execute("INSERT INTO plan VALUES (?, 'f', ?), (?, 'o', ?)", [device, dump(FULL), device, dump(OFF)])
+            for noise in (0.98, 1.0, 1.02):
+                default = [*case, device, "f", "f", True, None, None, "ok", noise * 1e6 / micros]
+                value = [*case, device, "o", "f", False, "synchronous", "off", "ok", noise * 1e7 / micros]
+                made.executemany("INSERT INTO sweep_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [default, value])
+            effect = [*case, "synchronous", "off", "throughput_ops", math.log(10), 0.02, 4]
+            made.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", effect)
+        yield made
+
+
+def dump(configuration: dict[str, str]) -> str:
+    return json.dumps(configuration)
+
+
+def finding(rule: str, knob: str | None = None, value: str | None = None, **evidence: Any) -> dict[str, Any]:
+    case = {"dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a"}
+    return {"rule": rule, **case, "knob": knob, "value": value, "verdict": "mismatch", "penalty": None,
+            "evidence": json.dumps(evidence)}  # fmt: skip
+
+
+def test_a_busy_device_asks_what_the_default_configuration_waits_for(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    (asked,) = ask_questions([finding("default_profile")], specs, connection, most=4)
+    assert asked.is_level
+    assert asked.is_default
+    assert (asked.configuration, asked.other, asked.rest.mean) == (FULL, None, 0)
+
+
+def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    default, value = finding("slower_tier", **tiers), finding("slower_tier", "synchronous", "off", **tiers)
+    first, second = ask_questions([default, value], specs, connection, most=4)
+    assert (first.is_level, first.is_default, first.other) == (True, True, "hdd-7200")
+    assert first.rest.mean == pytest.approx(1000, rel=0.01)
+    assert (second.is_level, second.is_default, second.configuration) == (True, False, OFF)
+    assert second.rest.mean == pytest.approx(100, rel=0.01)
+
+
+def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    slower = finding("slower_tier", "synchronous", "off", lower_device="hdd-7200", higher_device="nvme-consumer")
+    effect = finding("flush", "synchronous", "off")
+    questions = ask_questions([effect, slower, effect], specs, connection, most=4)
+    assert [(one.is_level, one.findings) for one in questions] == [(False, (0, 2)), (True, (1,))]
+
+
+def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    assert ask_questions([finding("io_parallelism")], specs, connection, most=4) == []
