@@ -9,12 +9,18 @@ to find something where the property that it blames removes half of the effect o
 fixed thresholds, on the same runs. Cases whose truth is not clear are counted apart, and every miss is printed. The
 time that a device took goes to stderr.
 
+The default configuration is a case of its own, for the rules that look at it alone. `default_profile` is right that the
+device holds it back where half of its time per operation goes with the device's costs, and right to blame flushes or
+units where half of it goes with them. `io_parallelism` is right where one request served at a time costs it surely less
+than a tenth, on a device that matters.
+
 Rules were changed with the cases of some studies on some devices in view (`IN_VIEW`). Those are scored apart from all
 others.
 
 Naive rules: 10 % slower with 10 % more of what is blamed, without noise, device or time: flushes per operation; share
 of writes that are not whole multiples of the preferred size (Drishti flags a file from 10 % of misaligned requests on);
-CPU per operation with a larger sequential share.
+CPU per operation with a larger sequential share. Of the default configuration: a device busy for half of the time; any
+flushes; half of the writes off the preferred size; less than two requests in flight while busy.
 """
 
 import argparse
@@ -24,7 +30,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -37,7 +43,7 @@ from knobscope.explain.causes import Answer
 from knobscope.explain.experiment import ITSELF, Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question, ask_questions
-from knobscope.specs import load_study
+from knobscope.specs import Device, load_study
 from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +64,15 @@ CERTAIN, LIKELY = 2.58, 1.96
 #: Standard deviation of a run over the error of an effect, in a sweep of four runs and eight of the reference.
 RUN_TO_EFFECT = 1 / math.sqrt(1 / 4 + 1 / 8)
 TRIED = ("everything", "flush", "write_unit", "rotation")
+#: Share of the default's time per operation that one request at a time may add where parallelism is not used.
+UNUSED = 0.1
+#: What rules say of the default configuration: rule, or what it blames, and what the naive rule looks at.
+OF_DEFAULT = {
+    "default_profile": "busy_share >= 0.5",
+    "default_profile: flush": "flushes_per_s > 0",
+    "default_profile: units": "partly > 0.5",
+    "io_parallelism": "busy_depth < 2",
+}
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
     "io_size": "u.estimate * sign(-t.estimate) > 0.1",
@@ -106,31 +121,103 @@ def write_study(study: str, device: str) -> Path:
     return file
 
 
-def judge(file: Path, repeats: int) -> Iterator[tuple[Answer, dict[str, bool | None], dict[str, str], dict[str, bool]]]:
-    """Yield for each swept value what was measured again, the truth by rule, the verdicts, and what naive rules say."""
+@dataclass(frozen=True)
+class Judged:
+    """A case: what was measured again, and by rule the truth (None: not clear), what it said, and naive rules."""
+
+    answer: Answer
+    truth: Mapping[str, bool | None]
+    said: Mapping[str, str]
+    naive: Mapping[str, bool]
+
+
+def judge(file: Path, repeats: int) -> Iterator[Judged]:
+    """Yield each swept value, and the default configuration."""
     results, specs = run_study(file), load_study(file, Path.cwd())
     naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         cases = connection.execute(_CASES.format(naive=naive)).df().to_dict("records")
-        questions = ask_questions(cases, specs, connection, most=len(cases))
+        asked = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
+        questions = ask_questions(asked, specs, connection, most=len(asked))
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
+        of_default = read_default(connection)
     device = specs.devices[questions[0].case.device]
     profiles = {device.name: results / "devices" / f"{device.name}.json"}
     least = specs.study.thresholds.min_effect
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
-    what_ifs = {name: one for name, one in what_if_devices(device).items() if name in TRIED}
-    answers, runs = answer_questions(bench, device, what_ifs, questions)
+    what_ifs = what_if_devices(device)
+    answers, runs = answer_questions(
+        bench, device, {name: what_ifs[name] for name in TRIED if name in what_ifs}, questions
+    )
     for answer in answers:
-        asked: Question = answer.question
+        one: Question = answer.question
+        if one.is_level:
+            yield judge_default(answer, bench, device, what_ifs, of_default)
+            continue
         said = {
             rule: "withdrawn" if confirmed == "no" else verdict
             for rule, knob, value, verdict, confirmed in verdicts
-            if (knob, value) == (asked.knob, asked.value)
+            if (knob, value) == (one.knob, one.value)
         }
-        swept = cases[asked.findings[0]]
-        is_there = matters(ratios_again(runs, asked), swept["estimate"], swept["standard_error"], least)
+        swept = cases[one.findings[0]]
+        is_there = matters(ratios_again(runs, one), swept["estimate"], swept["standard_error"], least)
         truth = {rule: truth_of(answer, rule) if is_there else is_there for rule in BLAMED}
-        yield answer, truth, said, {name: bool(swept[name]) for name in NAIVE}
+        yield Judged(answer, truth, said, {name: bool(swept[name]) for name in NAIVE})
+
+
+def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Return what the rules said of the default configuration, and what naive rules make of it."""
+    rows = connection.execute("SELECT rule, verdict, evidence, confirmed FROM findings WHERE knob IS NULL").fetchall()
+    found = {rule: (verdict, json.loads(evidence), confirmed) for rule, verdict, evidence, confirmed in rows}
+    profile, parallelism = found["default_profile"], found["io_parallelism"]
+    (partly,) = connection.execute(
+        "SELECT median(unaligned_write_share) FROM run_metrics JOIN runs_behind USING (run_id) WHERE knob IS NULL"
+    ).fetchone() or (None,)
+    facts = {name: profile[1].get(name) or 0 for name in ("busy_share", "flushes_per_s", "busy_depth")}
+    conditions = ", ".join(OF_DEFAULT.values())
+    naive = duckdb.execute(
+        f"SELECT {conditions} FROM (SELECT $busy_share AS busy_share, $flushes_per_s AS flushes_per_s, "  # noqa: S608
+        "$busy_depth AS busy_depth, $partly AS partly)",
+        {**facts, "partly": partly or 0},
+    ).fetchone()
+    held_by = profile[1].get("held_by") if profile[0] == "mismatch" else None
+    return {
+        "said": {
+            "default_profile": profile[0],
+            "default_profile: flush": "mismatch" if held_by == "flush" else "none",
+            "default_profile: units": "mismatch" if held_by == "units" else "none",
+            "io_parallelism": "withdrawn" if parallelism[2] == "no" else parallelism[0],
+        },
+        # One client that asks for no more, and a default that a knob frees: the rules rightly say neither yes nor no.
+        "unasked": {rule for rule, (_, evidence, _) in found.items() if evidence.get("obstacle") == "one_client"}
+        | ({"io_parallelism"} if parallelism[0] == "none" and parallelism[1].get("confined") else set()),
+        "naive": dict(zip(OF_DEFAULT, map(bool, naive or ()), strict=True)),
+    }
+
+
+def judge_default(
+    answer: Answer, bench: Bench, device: Device, what_ifs: Mapping[str, Device], of_default: Mapping[str, Any]
+) -> Judged:
+    """Return the default configuration as a case."""
+    everything = answer.shares.get("everything")
+    truth: dict[str, bool | None] = dict.fromkeys(OF_DEFAULT)
+    if everything is not None and (everything.is_most or everything.is_less_than_half):
+        truth["default_profile"] = everything.is_most
+    for name, properties in (("flush", BLAMED["flush"]), ("units", BLAMED["io_size"])):
+        shares = [answer.shares[one] for one in properties if one in answer.shares]
+        if any(one.is_most for one in shares):
+            truth[f"default_profile: {name}"] = True
+        elif answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares):
+            truth[f"default_profile: {name}"] = False
+    if truth["default_profile"] and "io_parallelism" not in of_default["unasked"] and "one_channel" in what_ifs:
+        again, _ = answer_questions(bench, device, {"one_channel": what_ifs["one_channel"]}, [answer.question])
+        alone = again[0].shares.get("one_channel")
+        if alone is not None and (alone.low > -UNUSED or alone.high < -UNUSED):
+            truth["io_parallelism"] = alone.low > -UNUSED
+            answer.shares["one_channel"] = alone
+    if "default_profile" in of_default["unasked"]:
+        truth["default_profile"] = None
+    return Judged(answer, truth, of_default["said"], of_default["naive"])
 
 
 def ratios_again(runs: Sequence[WhatIfRunRow], asked: Question) -> list[float]:
@@ -198,22 +285,28 @@ class Score:
 def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]) -> Iterator[dict[str, Any]]:
     """Add the cases of a study on a device to the scores by rule; print and yield each case."""
     began = time.monotonic()
-    for answer, truths, said, naive in judge(write_study(study, device), repeats):
-        question, misses = answer.question, []
-        name = f"{study} {device} {question.knob}={question.value}"
-        for rule, truth in truths.items():
-            found = said.get(rule) == "mismatch"
+    for case in judge(write_study(study, device), repeats):
+        answer, question, misses = case.answer, case.answer.question, []
+        setting = "the default" if question.knob is None else f"{question.knob}={question.value}"
+        name = f"{study} {device} {setting}"
+        for rule, truth in case.truth.items():
+            found = case.said.get(rule) == "mismatch"
             if truth is None:
                 scores[rule].unclear += 1
                 continue
-            scores[rule].known.append((found, naive[rule], truth))
+            scores[rule].known.append((found, case.naive[rule], truth))
             if found != truth:
                 misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
-        print(f"{name}: {answer.conclusion} {said} {answer.describe()}", *misses, sep="\n    MISS: ", flush=True)
-        known = {rule: one for rule, one in truths.items() if one is not None}
+        print(
+            f"{name}: {answer.conclusion} {dict(case.said)} {answer.describe()}",
+            *misses,
+            sep="\n    MISS: ",
+            flush=True,
+        )
+        known = {rule: one for rule, one in case.truth.items() if one is not None}
         shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
         yield {"study": study, "device": device, "knob": question.knob, "value": question.value,
-               "rules": said, "naive": naive, "truth": known, "misses": misses,
+               "rules": dict(case.said), "naive": dict(case.naive), "truth": known, "misses": misses,
                "conclusion": answer.conclusion, "shares": shares}  # fmt: skip
     print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
 
@@ -227,7 +320,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the cases")
     args = parser.parse_args()
     link_specs()
-    halves = {half: {rule: Score() for rule in BLAMED} for half in ("in view", "not in view")}
+    halves = {half: {rule: Score() for rule in (*BLAMED, *OF_DEFAULT)} for half in ("in view", "not in view")}
     rows: list[dict[str, Any]] = []
     for study, device in [(study, device) for device in args.devices for study in args.studies]:
         half = "in view" if (study, device) in IN_VIEW else "not in view"
@@ -235,9 +328,9 @@ def main() -> None:
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1))
     for half, scores in halves.items():
-        print(f"\n{half:17} cases  true unclear   precision recall   naive: precision recall")
+        print(f"\n{half:23} cases  true unclear   precision recall   naive: precision recall")
         for rule, one in scores.items():
-            print(f"{rule:17} {one}")
+            print(f"{rule:23} {one}")
 
 
 if __name__ == "__main__":

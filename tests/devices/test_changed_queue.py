@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.devices import BlockDevice, QueueRefusedError, changed_queue, open_device
+from knobscope.devices import BlockDevice, SettingRefusedError, changed_queue, open_device
 from knobscope.devices.block import read_counts
 from knobscope.specs import Device
 
@@ -64,7 +64,7 @@ def test_what_the_kernel_refuses_is_named_and_nothing_stays_changed(tmp_path: Pa
     with open_device(emulated, tmp_path, "study") as opened:
         before = queue(opened.block, "read_ahead_kb")
         wanted = {"read_ahead_kb": 4, "scheduler": "elevator"}
-        with pytest.raises(QueueRefusedError, match="refuses scheduler = elevator") as raised:
+        with pytest.raises(SettingRefusedError, match="refuses scheduler = elevator") as raised:
             changed_queue([opened.block], wanted).__enter__()
         assert "none" in str(raised.value)
         assert queue(opened.block, "read_ahead_kb") == before

@@ -35,6 +35,15 @@ def test_page_says_how_well_the_model_predicts(page: Page) -> None:
     assert re.search(r"Model ?0\.95\d? ?R² of the screening model .* 0\.93 in the worst split, 0\.9 was asked", said)
 
 
+def test_page_tells_what_the_model_does_not_predict(page: Page) -> None:
+    told = page.text.replace("\u00a0", " ")
+    assert (
+        "synchronous = full, wal_autocheckpoint = 100 pages, page_size = 64 KiB, mmap_size = 0 B1203002.5x too high"
+        in told
+    )
+    assert "x too low" not in told  # what is off by less than a tenth is not told
+
+
 def test_page_names_the_strongest_safe_knob(page: Page) -> None:
     safe = "Among knobs that leave committed data as safe as the default does, "
     assert f"{safe}wal_autocheckpoint matters most: 10 pages is 4" in page.text

@@ -14,7 +14,7 @@ from knobscope.statistics.models import MODELS
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 KEYS = {
     *("stopped", "reason", "runs", "model", "terms", "r2_splits", "importance", "points"),
-    *("holdout_r2", "trustworthy", "reason_trust", "fitted", "stable_rounds"),
+    *("worst_predicted", "holdout_r2", "trustworthy", "reason_trust", "fitted", "stable_rounds"),
 }
 
 
@@ -30,6 +30,26 @@ def test_anova_stops_ranks_and_names_the_interaction() -> None:
     assert not any(knob["above_noise"] for knob in noise)
     for knob in result["importance"]:
         assert knob["rank_low"] <= knob["rank"] <= knob["rank_high"]
+
+
+def test_what_the_model_does_not_know_is_predicted_worst() -> None:
+    """Three settings together make one configuration in 36 ten times as slow: no pair of them tells that."""
+    table = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=["x", "y"], d=[1, 2])
+    is_cliff = (table.a == 4) & (table.b == 3) & (table.c == "y") & (table.d == 2)
+    noise = np.random.default_rng(2).normal(0, 0.01, len(table))
+    table["y"] = 100 * table.a * np.exp(noise) * np.where(is_cliff, 0.1, 1)
+    first, second, *_ = select_knobs(table, ["a", "b", "c", "d"], "y", seed=1).worst_predicted
+    assert first["configuration"] == {"a": 4, "b": 3, "c": "y", "d": 2}
+    assert first["measured"] == pytest.approx(40, rel=0.1)
+    assert first["predicted"] > 200
+    assert second["predicted"] / second["measured"] > 1 / 3  # the next ones suffer from it, less
+    doubled = select_knobs(pd.concat([table, table]), ["a", "b", "c", "d"], "y", seed=1).worst_predicted
+    assert [one["runs"] for one in doubled] == [2] * 5
+
+
+def test_without_a_fit_nothing_is_predicted() -> None:
+    few = known_grid().sample(8, random_state=1)
+    assert select_knobs(few, FACTORS, "y", seed=1).worst_predicted == []
 
 
 @pytest.mark.slow

@@ -6,9 +6,10 @@
 --        interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
 --        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
---        (reads and writes added). Held back by flushes, where these alone take held_share of the time or more; by depth,
---        where it is below half of the depth at which the device saturates; else by the kind of requests. One row per
---        case, without a knob.
+--        (reads and writes added). Where flushes take held_share of the time or more, it is held back by them, or by the
+--        units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else by
+--        depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One row
+--        per case, without a knob.
 -- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
@@ -34,7 +35,8 @@ counted AS (
         coalesce(sum(bytes) FILTER (op = 'write'), 0) / any_value(window_s) AS write_bytes,
         coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes,
         any_value(f.mean_us) AS flush_us,
-        any_value(reads_per_op) AS reads_per_op
+        any_value(reads_per_op) AS reads_per_op,
+        any_value(unaligned_write_share) AS partly
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
     JOIN run_depths USING (run_id)
@@ -50,7 +52,8 @@ defaults AS (
         median(busy_share) AS busy, median(busy_depth) AS depth,
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
-        median(flushes) AS flushes, median(flush_us) AS flush_us, median(reads_per_op) AS reads_per_op
+        median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
+        median(reads_per_op) AS reads_per_op
     FROM counted
     GROUP BY ALL
 ),
@@ -79,9 +82,10 @@ judged AS (
         coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0) AS writing,
         reading + writing AS used,
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
+        coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
         CASE
-            WHEN flushing >= getvariable('held_share') THEN 'flush'
+            WHEN flushing >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
             WHEN depth < full_depth / 2 THEN 'depth'
             ELSE 'requests'
         END AS held_by,
@@ -105,7 +109,7 @@ SELECT
     CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
     {
         busy_share: busy, busy_depth: depth, saturating_depth: full_depth, used_share: used,
-        reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush,
+        reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush, fill_us: fill_us,
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,

@@ -206,7 +206,7 @@ def _add_knob_values(connection: "duckdb.DuckDBPyConnection") -> None:
 
 def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
     last: dict[tuple[str, str, str], tuple[int | None, dict[str, Any]]] = {}
-    fits, importance, points = [], [], []
+    fits, importance, points, worst = [], [], [], []
     for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
         dbms, device, workload = path.resolve().parts[-5:-2]
         case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
@@ -222,11 +222,15 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
             _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"]), "beside": _beside(row)})
             for row in fit["points"]
         ]
+        worst += [
+            _of_case(case, {**row, "configuration": json.dumps(row["configuration"], sort_keys=True)})
+            for row in fit.get("worst_predicted", [])  # fits of earlier versions do not have it
+        ]
     measured = {
         case: fit for case, (round_, fit) in last.items() if round_ is not None
     }  # a prior ranks all cases alike
     drift, overlap = rank_drift(measured)
-    tables = {"fits": fits, "importance": importance, "important_points": points}
+    tables = {"fits": fits, "importance": importance, "important_points": points, "worst_predicted": worst}
     for table, rows in {**tables, "rank_drift": drift, "rank_overlap": overlap}.items():
         insert_rows(connection, table, rows)
 

@@ -114,7 +114,7 @@ def io_marks_comparison(connection: "duckdb.DuckDBPyConnection") -> dict[str, Co
         """
         SELECT dbms, knob, bool_or(i.verdict = 'related') AS related, any_value(k.mechanism) <> 'other' AS marked
         FROM io_related i JOIN knobs k USING (dbms, knob)
-        WHERE i.verdict <> 'insufficient' AND k.mechanism NOT IN ('workload', 'queue')
+        WHERE i.verdict <> 'insufficient' AND k.mechanism NOT IN ('workload', 'kernel')
         GROUP BY dbms, knob ORDER BY dbms, knob
         """
     ).fetchall()

@@ -38,7 +38,7 @@ _SWEPT = ("dbms", "device", "workload", "knob", "value")
 _EXCUSES: dict[str | None, str] = {
     "throttle": "is there to hold I/O back, so that it does is no mismatch.",
     "workload": "is part of the load and no choice of the DBMS, so that it matters is no mismatch.",
-    "queue": "is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS.",
+    "kernel": "is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS.",
 }
 #: What a finding has before anybody tests its cause.
 _UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}

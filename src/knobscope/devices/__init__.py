@@ -4,8 +4,9 @@ from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.health import Health, read_health
 from knobscope.devices.lock import device_lock
+from knobscope.devices.mount_options import changed_mounts
 from knobscope.devices.precondition import precondition
-from knobscope.devices.queue import QueueRefusedError, changed_queue
+from knobscope.devices.queue import SettingRefusedError, changed_queue
 from knobscope.devices.scattering import make_scattering_directory
 from knobscope.devices.scratch import OpenDevice, close_device, open_device, require_free
 from knobscope.devices.spec import load_device
@@ -14,8 +15,9 @@ __all__ = [
     "BlockDevice",
     "Health",
     "OpenDevice",
-    "QueueRefusedError",
+    "SettingRefusedError",
     "bring_up",
+    "changed_mounts",
     "changed_queue",
     "close_device",
     "device_lock",

@@ -17,16 +17,18 @@ class Mount:
     source: str  # a block device node, or whatever the file system calls itself
     major: int
     minor: int
+    options: frozenset[str] = frozenset()  # of this mount and of the file system
 
 
 def list_mounts(process: Path = Path("/proc/self")) -> Iterator[Mount]:
     """Yield the mounts that a process sees, in the order in which they cover each other; OSError when it has ended."""
     for line in (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         own, _, kind = line.partition(" - ")
-        number, point = own.split()[2], own.split()[4]
-        filesystem, source = kind.split()[:2]
+        number, point, options = own.split()[2], own.split()[4], own.split()[5]
+        filesystem, source, more = kind.split(maxsplit=2)
         major, _, minor = number.partition(":")
-        yield Mount(Path(_unescape(point)), filesystem, _unescape(source), int(major), int(minor))
+        together = frozenset(f"{options},{more}".split(","))
+        yield Mount(Path(_unescape(point)), filesystem, _unescape(source), int(major), int(minor), together)
 
 
 def find_mount(path: Path) -> Mount:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from knobscope.devices.block import BlockDevice
 
-__all__ = ["QueueRefusedError", "changed_queue"]
+__all__ = ["SettingRefusedError", "changed_queue"]
 
 
-class QueueRefusedError(Exception):
-    """The kernel does not take a value for a setting of this device."""
+class SettingRefusedError(Exception):
+    """The kernel does not take a value for a setting of this device, or of its file system."""
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
     """Set the queues of devices and yield what the kernel then says that they are; they are put back at the end.
 
     `settings` are names below `queue` in sysfs (Documentation/ABI/stable/sysfs-block), and so are those that are
-    yielded, of the first device. Raises QueueRefusedError for a value that the kernel does not take, or a device does
+    yielded, of the first device. Raises SettingRefusedError for a value that the kernel does not take, or a device does
     not keep.
     """
     before = [{setting: _read(block, setting) for setting in settings} for block in blocks]
@@ -49,8 +49,8 @@ def _write(block: BlockDevice, setting: str, value: str) -> None:
         _file(block, setting).write_text(value)
     except OSError as error:
         offered = _file(block, setting).read_text().strip()
-        raise QueueRefusedError(
+        raise SettingRefusedError(
             f"the kernel refuses {setting} = {value} for {block.name} ({error.strerror}); it has {offered}"
         ) from error
     if (found := _read(block, setting)) != value:
-        raise QueueRefusedError(f"{setting} of {block.name} is {found} after {value} was written to it")
+        raise SettingRefusedError(f"{setting} of {block.name} is {found} after {value} was written to it")

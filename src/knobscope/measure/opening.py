@@ -95,9 +95,12 @@ def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
 
 
 def _require_root(specs: StudySpecs) -> None:
-    """Raise UserError where a study varies the queue of its devices and this is not root."""
-    if specs.study.factors.queue.settings and os.geteuid() != 0:
-        raise UserError("`factors: {queue: ...}` changes settings of the kernel, which only root may; run it as root")
+    """Raise UserError where a study varies settings of the kernel and this is not root."""
+    if specs.study.factors.kernel_settings and os.geteuid() != 0:
+        family = next(iter(specs.study.factors.kernel_settings))
+        raise UserError(
+            f"`factors: {{{family}: ...}}` changes settings of the kernel, which only root may; run it as root"
+        )
 
 
 def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:

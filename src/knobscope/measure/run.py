@@ -10,7 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from knobscope.devices import BlockDevice, OpenDevice, QueueRefusedError, changed_queue, make_scattering_directory
+from knobscope.devices import (
+    BlockDevice,
+    OpenDevice,
+    SettingRefusedError,
+    changed_mounts,
+    changed_queue,
+    make_scattering_directory,
+)
 from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.measure.complaints import tell_complaints
 from knobscope.measure.disturbance import notice_disturbance
@@ -40,9 +47,9 @@ from knobscope.specs import (
     Generator,
     Value,
     Workload,
-    queue_knob,
+    kernel_knob,
     split_configuration,
-    split_queue,
+    split_kernel,
 )
 from knobscope.statistics.steadiness import find_trend
 from knobscope.tables import (
@@ -96,14 +103,14 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
-    queue, rest = split_queue(configuration)
+    kernel, rest = split_kernel(configuration)
     workload, knobs, factors = split_configuration(bench.workload, rest)
     bench = replace(bench, workload=workload)
     record: RunRecord = {"run": {"started_at": now_text()}}
     clock = PhaseClock()
     try:
         with (
-            _queue_in_force(bench, queue) as queue_rows,
+            _kernel_in_force(bench, kernel) as kernel_rows,
             copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
             moved_parts(bench.dbms, knobs, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
             open_instance(bench.dbms, data, snapshot.password, homes) as instance,
@@ -121,7 +128,7 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
         # The load generator was started with these, whatever it is.
         told = {name: bench.dbms.write(name, value) for name, value in factors.items()}
         record["effective_values"] += [{"knob": name, "requested": one, "effective": one} for name, one in told.items()]
-        record["effective_values"] += queue_rows
+        record["effective_values"] += kernel_rows
         record["run"]["status"] = "ok"
     except RunFailedError as error:
         failure: RunRow = {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
@@ -134,15 +141,23 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
 
 @contextlib.contextmanager
-def _queue_in_force(bench: Bench, settings: Mapping[str, Value]) -> Iterator[list[EffectiveValueRow]]:
-    """Yield what the queues of the devices were set to, and were read back as, until the end of the run."""
+def _kernel_in_force(bench: Bench, kernel: Mapping[str, Mapping[str, Value]]) -> Iterator[list[EffectiveValueRow]]:
+    """Yield what queues and mounts of the devices were set to, and were read back as, until the end of the run."""
+    queue, mount = (kernel.get(family, {}) for family in ("queue", "mount"))
+    directories = [bench.scratch, *(opened.directory for opened in bench.layout.values())]
     try:
-        with changed_queue(bench.blocks, settings) as found:
+        with changed_queue(bench.blocks, queue) as in_queue, changed_mounts(directories, mount) as in_mount:
+            found: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount}
             yield [
-                {"knob": queue_knob(name), "requested": str(value), "effective": found[name]}
+                {
+                    "knob": kernel_knob(family, name),
+                    "requested": str(value),
+                    "effective": str(found[family][name]),
+                }
+                for family, settings in kernel.items()
                 for name, value in settings.items()
             ]
-    except QueueRefusedError as error:
+    except SettingRefusedError as error:
         raise RunFailedError("rejected_value", str(error)) from error
 
 

@@ -1,8 +1,11 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.processes.parallel import one_thread
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Selection", "mark_selected", "select_knobs"]
 
 
+#: Configurations that the model predicts worst: so many are told.
+_MOST_WORST = 5
+
+
 @dataclass(frozen=True)
 class Selection:
     """What a round of screening says; field names are those of the JSON."""
@@ -35,6 +42,7 @@ class Selection:
     r2_splits: list[float]
     importance: list[dict[str, Any]]
     points: list[dict[str, Any]]
+    worst_predicted: list[dict[str, Any]]
     holdout_r2: float | None
     trustworthy: bool
     reason_trust: str
@@ -120,11 +128,38 @@ def select_knobs(
         r2_splits=last.stop.r2_splits,
         importance=[asdict(knob) for knob in ranking.knobs],
         points=last.points,
+        worst_predicted=find_worst_predicted(last.runs, last.stop, log_response),
         holdout_r2=ranking.holdout_r2,
         trustworthy=ranking.trustworthy,
         reason_trust=ranking.reason,
         stable_rounds=stable,
     )
+
+
+def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dict[str, Any]]:
+    """Return the configurations that the model predicts worst when they are held out, in units of the response.
+
+    Where a model fails, something counts that it does not know: an interaction of more knobs, a cliff, a stall.
+    """
+    if stop.predicted is None:
+        return []
+    unit: Callable[[float], float] = math.exp if log_response else float
+    errors = np.abs(runs.response - stop.predicted)
+    worst = [row for row in np.argsort(-errors, kind="stable") if np.isfinite(errors[row])][:_MOST_WORST]
+    return [
+        {
+            "configuration": {
+                factor: levels[code]
+                for factor, levels, code in zip(
+                    runs.settings.factors, runs.settings.levels, runs.settings.codes[row], strict=True
+                )
+            },
+            "runs": int(runs.counts[row]),
+            "measured": unit(runs.response[row]),
+            "predicted": unit(stop.predicted[row]),
+        }
+        for row in worst
+    ]
 
 
 def mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:

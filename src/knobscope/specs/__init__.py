@@ -14,6 +14,7 @@ from knobscope.specs.files import matches_pattern
 from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.identity import Product, select_fields
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
+from knobscope.specs.kernel import kernel_knob, split_kernel
 from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
 from knobscope.specs.lifecycle import Jvm, Lifecycle
@@ -29,7 +30,6 @@ from knobscope.specs.programs import (
     find_program,
     fleet_directory,
 )
-from knobscope.specs.queue import queue_knob, split_queue
 from knobscope.specs.reference import render_reference, write_reference
 from knobscope.specs.rule import (
     SHIPPED_RULES,
@@ -123,11 +123,11 @@ __all__ = [
     "find_specs",
     "fleet_directory",
     "is_factor",
+    "kernel_knob",
     "load_study",
     "major_version",
     "matches_pattern",
     "part_knob",
-    "queue_knob",
     "read_knob_catalogue",
     "read_record",
     "read_rule",
@@ -141,7 +141,7 @@ __all__ = [
     "shapes_data",
     "shipped_rules",
     "split_configuration",
-    "split_queue",
+    "split_kernel",
     "suggest",
     "validate_files",
     "write_reference",

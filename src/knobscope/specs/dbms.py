@@ -9,11 +9,11 @@ from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.expression import WORKLOAD_NAMES
 from knobscope.specs.files import Files
 from knobscope.specs.introspect import Introspection
+from knobscope.specs.kernel import is_kernel_knob
 from knobscope.specs.knob import Knob, Version
 from knobscope.specs.lifecycle import Command, Connection, Lifecycle, Loading, Readback
 from knobscope.specs.part import Part, PartName, part_knob
 from knobscope.specs.programs import Program
-from knobscope.specs.queue import is_queue_knob
 from knobscope.specs.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
 from knobscope.specs.workload import is_workload_knob
 from knobscope.specs.writing import Apply, ConfigFile, FileName, Writing, same_value
@@ -35,8 +35,8 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 def is_factor(knob: str) -> bool:
-    """Whether a knob stands for something beside the DBMS: a setting of the workload, or of the device's queue."""
-    return is_workload_knob(knob) or is_queue_knob(knob)
+    """Whether a knob stands for something beside the DBMS: a setting of the workload, or of the kernel."""
+    return is_workload_knob(knob) or is_kernel_knob(knob)
 
 
 class Clash(SpecModel):
@@ -262,7 +262,7 @@ class Dbms(SpecModel):
         """How a knob is written: as it says itself, or as all with its `apply`; None when nothing says it.
 
         A layout knob is written as its part says, with a directory as its value; a setting of the workload or
-        of the device's queue is nothing to the DBMS.
+        of the kernel is nothing to the DBMS.
         """
         if is_factor(knob):
             return None

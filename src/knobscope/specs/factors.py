@@ -15,7 +15,6 @@ from knobscope.specs.base import Value, suggest
 from knobscope.specs.dbms import Dbms
 from knobscope.specs.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.knob import Knob
-from knobscope.specs.queue import queue_knobs
 from knobscope.specs.source import Document, Location, SpecProblem
 from knobscope.specs.study import Study
 from knobscope.specs.validate import explain_first
@@ -125,7 +124,7 @@ def spread_factors(
     knobs = {
         factor_knob(setting): _make_knob(setting, values, workloads, sources)
         for setting, values in study.factors.workload.items()
-    } | queue_knobs(study.factors.queue)
+    } | study.factors.kernel_knobs()
     if not knobs:
         return study, dbms
     varied = {**study.knobs.get(dbms.name, {}), **dict.fromkeys(knobs)}

@@ -27,7 +27,7 @@ Mechanism = Literal[
     "layout",
     "throttle",
     "workload",
-    "queue",
+    "kernel",
     "other",
 ]
 

@@ -32,7 +32,6 @@ from knobscope.specs.inherit import load_extended
 from knobscope.specs.layout import check_layout, check_layout_devices, name_devices, spread_layout
 from knobscope.specs.like import load_device_document
 from knobscope.specs.prior import Prior, check_prior
-from knobscope.specs.queue import check_queue
 from knobscope.specs.rule import SHIPPED_RULES, Rule, read_rule, read_shipped_rule, shipped_rules
 from knobscope.specs.salvage import examine_study
 from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, load_document, show_path
@@ -258,7 +257,7 @@ def load_study(
     devices = reader.read_named(document, "devices", study.devices, Device, reader.check_device)
     devices |= reader.read_named(document, "devices", name_devices(study), Device, reader.check_device)
     reader.problems += check_layout_devices(document, study, devices)
-    reader.problems += check_queue(document, study.factors.queue, devices)
+    reader.problems += study.factors.check_kernel(document, devices)
     workloads = reader.read_named(document, "workloads", study.workloads, Workload, reader.check_workload)
     changed = {name: _change(workload, study) for name, workload in workloads.items()}
     wrong_factors = list(check_factors(document, study, changed.values()))

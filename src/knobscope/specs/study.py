@@ -8,9 +8,9 @@ from pydantic import ConfigDict, Field
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.choice import AllKnobs, KnobGroup
 from knobscope.specs.client_host import ClientHost
+from knobscope.specs.kernel import KernelFactors
 from knobscope.specs.knob import find_repeated
 from knobscope.specs.part import WITH_DATA, part_knob
-from knobscope.specs.queue import QueueFactors, queue_knobs
 from knobscope.specs.workload import WorkloadChange, factor_knob
 
 __all__ = [
@@ -182,7 +182,7 @@ class Budget(SpecModel):
     )
 
 
-class Factors(SpecModel):
+class Factors(KernelFactors):
     """What a study varies beside the knobs of DBMSs."""
 
     workload: dict[str, Annotated[list[Value], Field(min_length=1)]] = Field(
@@ -190,13 +190,6 @@ class Factors(SpecModel):
         description="Settings of the workload with their values: `threads`, `records`, `cold`, a parameter of the load "
         "generator, or `read_share` (of YCSB's reads and updates). Each is a knob named `workload.SETTING`, whose "
         "default is what the workload says; rules find no mismatch in it, and it is not tuned.",
-    )
-
-    queue: QueueFactors = Field(
-        default=QueueFactors(),
-        description="Settings of the queue of the block device in the kernel, on emulated devices, with their values; "
-        "the first is the default. Each is a knob named `queue.SETTING`; rules find no mismatch in it, and it is not "
-        "tuned.",
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
@@ -294,7 +287,7 @@ class Study(SpecModel):
                 *(knob for group in self.knobs.values() for knob in group),
                 *self._layout_knobs(),
                 *map(factor_knob, self.factors.workload),
-                *queue_knobs(self.factors.queue),
+                *self.factors.kernel_knobs(),
             }
         )
         for index, knob in enumerate(self.sweep.always):

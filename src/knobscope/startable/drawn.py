@@ -115,7 +115,7 @@ def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration
 
 
 def _handed_over(dbms: Dbms, configuration: Configuration) -> Configuration:
-    """Return what of a configuration is said to the server: no part of the data's layout, load or queue."""
+    """Return what of a configuration is said to the server: no part of layout, load or kernel."""
     return {name: one for name, one in configuration.items() if not _is_beside(dbms, name)}
 
 

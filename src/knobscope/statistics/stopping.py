@@ -9,7 +9,7 @@ known before, those drawn at random have to be predicted as well: only they stan
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -79,12 +79,16 @@ class Runs:
 
 @dataclass(frozen=True)
 class Stop:
-    """The decision, the best model so far (None: none could be fitted) and its R2 on the splits."""
+    """The decision, the best model so far (None: none could be fitted) and its R2 on the splits.
+
+    `predicted` is what it predicts of each configuration when held out, in the mean; NaN for one that never was.
+    """
 
     stopped: bool
     reason: str
     model: Model | None
     r2_splits: list[float]
+    predicted: Floats | None = None
 
 
 def r_squared(actual: Floats, predicted: Floats) -> float:
@@ -93,8 +97,17 @@ def r_squared(actual: Floats, predicted: Floats) -> float:
     return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
 
 
-def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> tuple[list[float], Floats]:
-    """R2 on the held-out fifth of random splits, and the mean squared error of each row when held out (NaN: never was).
+@dataclass(frozen=True)
+class _HeldOut:
+    """R2 of each split; of each row the mean squared error and the mean prediction when held out (NaN: never was)."""
+
+    scores: list[float]
+    squares: Floats
+    predicted: Floats
+
+
+def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> _HeldOut:
+    """Predict the held-out fifth of random splits.
 
     The model's form (which terms it has) is chosen anew from the rows that are not held out: terms that were chosen
     with the held-out rows in view have already seen them. Each five splits share one permutation, so that no
@@ -105,7 +118,7 @@ def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -
     if count < FOLDS * MIN_TEST_ROWS:
         raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
     scores: list[float] = []
-    squares, times = np.zeros(count), np.zeros(count)
+    squares, sums, times = np.zeros(count), np.zeros(count), np.zeros(count)
     while len(scores) < splits:
         order = rng.permutation(count)
         for fold in range(min(FOLDS, splits - len(scores))):
@@ -115,8 +128,10 @@ def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -
             predicted = fitted.predict(runs.settings.take(test))
             scores.append(r_squared(runs.response[test], predicted))
             squares[test] += (runs.response[test] - predicted) ** 2
+            sums[test] += predicted
             times[test] += 1
-    return scores, np.divide(squares, times, out=np.full(count, np.nan), where=times > 0)
+    times[times == 0] = np.nan
+    return _HeldOut(scores, squares / times, sums / times)
 
 
 def errors_at_look(look: int) -> float:
@@ -241,22 +256,24 @@ def decide_stop(
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
             fitted = model.fit(runs.settings, runs.response)
-            scores, squares = _hold_out(fitted, runs, splits, rng)
-        except InsufficientSamplesError as reason:
-            insufficient.append(str(reason))
+            held_out = _hold_out(fitted, runs, splits, rng)
+        except InsufficientSamplesError as error:
+            insufficient.append(str(error))
             continue
+        scores = held_out.scores
         if min(scores) >= threshold:
             doubt = (
                 _few(runs)
                 or _unseen(fitted, runs.settings, possible)
-                or _fails_random(runs, squares, threshold, look)
+                or _fails_random(runs, held_out.squares, threshold, look)
                 or _runs_wild(fitted, runs, possible, rng)
             )
             if doubt is None:
-                return Stop(True, f"R2 is at least {min(scores):.3f} on all {splits} splits", fitted, scores)
+                reason = f"R2 is at least {min(scores):.3f} on all {splits} splits"
+                return Stop(True, reason, fitted, scores, held_out.predicted)
         if best.model is None or np.median(scores) > np.median(best.r2_splits):
-            best = Stop(False, "", fitted, scores)
-    return Stop(False, _reason(runs, best, insufficient, doubt, threshold, splits), best.model, best.r2_splits)
+            best = Stop(False, "", fitted, scores, held_out.predicted)
+    return replace(best, reason=_reason(runs, best, insufficient, doubt, threshold, splits))
 
 
 def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:

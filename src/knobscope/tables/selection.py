@@ -12,6 +12,7 @@ __all__ = [
     "IoRelatedRow",
     "RankDriftRow",
     "RankOverlapRow",
+    "WorstPredictedRow",
 ]
 
 
@@ -44,6 +45,18 @@ class ImportantPointRow(CaseColumns, total=False):
         Real, "Share of the variance that the knob's main effect explains, or the interaction with the other one."
     ]
     score: Annotated[Real, "Turn ratio times share: the order of the points."]
+
+
+class WorstPredictedRow(CaseColumns, total=False):
+    """Configurations that the model of screening predicts worst when they are held out.
+
+    Something counts there that the model does not know: an interaction of more knobs, a cliff, a stall.
+    """
+
+    configuration: Annotated[Text, "JSON: knob -> value."]
+    runs: Annotated[Integer, "Runs of it."]
+    measured: Annotated[Real, "Operations per second that it did, without the offset of its block."]
+    predicted: Annotated[Real, "What the model predicted, in the mean over the splits in which it was held out."]
 
 
 class _TwoCases(TypedDict, total=False):
@@ -111,6 +124,7 @@ class FitRow(CaseColumns, total=False):
 SELECTION_TABLES: dict[str, type] = {
     "importance": ImportanceRow,
     "important_points": ImportantPointRow,
+    "worst_predicted": WorstPredictedRow,
     "rank_drift": RankDriftRow,
     "rank_overlap": RankOverlapRow,
     "io_related": IoRelatedRow,

@@ -10,6 +10,7 @@ from knobscope.report.sections.across_cases import ranks_by_case
 from knobscope.report.sections.bends import bend_figures
 from knobscope.report.sections.grids import grid_figure
 from knobscope.report.sections.pairs import PairEffect, pair_effects
+from knobscope.report.sections.worst_predicted import WorstPredicted, worst_predicted
 from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
@@ -54,6 +55,7 @@ class CaseRanking:
     pictures: list[Figure]
     points: list[ImportantPoint]
     pairs: list[PairEffect]
+    worst: list[WorstPredicted]
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
         pictures=pictures,
         points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
         pairs=pair_effects(data, case),
+        worst=worst_predicted(data, case, [row["knob"] for row in knobs]),
     )
 
 
