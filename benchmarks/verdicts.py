@@ -11,8 +11,7 @@ time that a device took goes to stderr.
 
 The default configuration is a case of its own, for the rules that look at it alone. `default_profile` is right that the
 device holds it back where half of its time per operation goes with the device's costs, and right to blame flushes or
-units where half of it goes with them. `io_parallelism` is right where one request served at a time costs it surely less
-than a tenth, on a device that matters.
+units where half of it goes with them.
 
 Rules were changed with the cases of some studies on some devices in view (`IN_VIEW`). Those are scored apart from all
 others.
@@ -20,7 +19,7 @@ others.
 Naive rules: 10 % slower with 10 % more of what is blamed, without noise, device or time: flushes per operation; share
 of writes that are not whole multiples of the preferred size (Drishti flags a file from 10 % of misaligned requests on);
 CPU per operation with a larger sequential share. Of the default configuration: a device busy for half of the time; any
-flushes; half of the writes off the preferred size; less than two requests in flight while busy.
+flushes; half of the writes off the preferred size.
 """
 
 import argparse
@@ -43,7 +42,7 @@ from knobscope.explain.causes import Answer
 from knobscope.explain.experiment import ITSELF, Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question, ask_questions
-from knobscope.specs import Device, load_study
+from knobscope.specs import load_study
 from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]
@@ -64,14 +63,11 @@ CERTAIN, LIKELY = 2.58, 1.96
 #: Standard deviation of a run over the error of an effect, in a sweep of four runs and eight of the reference.
 RUN_TO_EFFECT = 1 / math.sqrt(1 / 4 + 1 / 8)
 TRIED = ("everything", "flush", "write_unit", "rotation")
-#: Share of the default's time per operation that one request at a time may add where parallelism is not used.
-UNUSED = 0.1
 #: What rules say of the default configuration: rule, or what it blames, and what the naive rule looks at.
 OF_DEFAULT = {
     "default_profile": "busy_share >= 0.5",
     "default_profile: flush": "flushes_per_s > 0",
     "default_profile: units": "partly > 0.5",
-    "io_parallelism": "busy_depth < 2",
 }
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
@@ -152,7 +148,7 @@ def judge(file: Path, repeats: int) -> Iterator[Judged]:
     for answer in answers:
         one: Question = answer.question
         if one.is_level:
-            yield judge_default(answer, bench, device, what_ifs, of_default)
+            yield judge_default(answer, of_default)
             continue
         said = {
             rule: "withdrawn" if confirmed == "no" else verdict
@@ -167,17 +163,17 @@ def judge(file: Path, repeats: int) -> Iterator[Judged]:
 
 def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Return what the rules said of the default configuration, and what naive rules make of it."""
-    rows = connection.execute("SELECT rule, verdict, evidence, confirmed FROM findings WHERE knob IS NULL").fetchall()
-    found = {rule: (verdict, json.loads(evidence), confirmed) for rule, verdict, evidence, confirmed in rows}
-    profile, parallelism = found["default_profile"], found["io_parallelism"]
+    rows = connection.execute("SELECT rule, verdict, evidence FROM findings WHERE knob IS NULL").fetchall()
+    found = {rule: (verdict, json.loads(evidence)) for rule, verdict, evidence in rows}
+    profile = found["default_profile"]
     (partly,) = connection.execute(
         "SELECT median(unaligned_write_share) FROM run_metrics JOIN runs_behind USING (run_id) WHERE knob IS NULL"
     ).fetchone() or (None,)
-    facts = {name: profile[1].get(name) or 0 for name in ("busy_share", "flushes_per_s", "busy_depth")}
+    facts = {name: profile[1].get(name) or 0 for name in ("busy_share", "flushes_per_s")}
     conditions = ", ".join(OF_DEFAULT.values())
     naive = duckdb.execute(
         f"SELECT {conditions} FROM (SELECT $busy_share AS busy_share, $flushes_per_s AS flushes_per_s, "  # noqa: S608
-        "$busy_depth AS busy_depth, $partly AS partly)",
+        "$partly AS partly)",
         {**facts, "partly": partly or 0},
     ).fetchone()
     held_by = profile[1].get("held_by") if profile[0] == "mismatch" else None
@@ -186,18 +182,14 @@ def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             "default_profile": profile[0],
             "default_profile: flush": "mismatch" if held_by == "flush" else "none",
             "default_profile: units": "mismatch" if held_by == "units" else "none",
-            "io_parallelism": "withdrawn" if parallelism[2] == "no" else parallelism[0],
         },
-        # One client that asks for no more, and a default that a knob frees: the rules rightly say neither yes nor no.
-        "unasked": {rule for rule, (_, evidence, _) in found.items() if evidence.get("obstacle") == "one_client"}
-        | ({"io_parallelism"} if parallelism[0] == "none" and parallelism[1].get("confined") else set()),
+        # One client that asks for no more: the rule rightly says neither yes nor no.
+        "unasked": profile[1].get("obstacle") == "one_client",
         "naive": dict(zip(OF_DEFAULT, map(bool, naive or ()), strict=True)),
     }
 
 
-def judge_default(
-    answer: Answer, bench: Bench, device: Device, what_ifs: Mapping[str, Device], of_default: Mapping[str, Any]
-) -> Judged:
+def judge_default(answer: Answer, of_default: Mapping[str, Any]) -> Judged:
     """Return the default configuration as a case."""
     everything = answer.shares.get("everything")
     truth: dict[str, bool | None] = dict.fromkeys(OF_DEFAULT)
@@ -209,13 +201,7 @@ def judge_default(
             truth[f"default_profile: {name}"] = True
         elif answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares):
             truth[f"default_profile: {name}"] = False
-    if truth["default_profile"] and "io_parallelism" not in of_default["unasked"] and "one_channel" in what_ifs:
-        again, _ = answer_questions(bench, device, {"one_channel": what_ifs["one_channel"]}, [answer.question])
-        alone = again[0].shares.get("one_channel")
-        if alone is not None and (alone.low > -UNUSED or alone.high < -UNUSED):
-            truth["io_parallelism"] = alone.low > -UNUSED
-            answer.shares["one_channel"] = alone
-    if "default_profile" in of_default["unasked"]:
+    if of_default["unasked"]:
         truth["default_profile"] = None
     return Judged(answer, truth, of_default["said"], of_default["naive"])
 

@@ -91,6 +91,7 @@ class StudyMaker:
     busy: float = 0.8
     flushes: float = 0.2  # per operation, at the sentinel
     flush_us: float = 1000.0  # of the devices
+    unit_us: float | None = None  # what they take to fill a unit that a write filled in part
     queue_loads: Sequence[float] = (1.0,)
     queue_one: float | None = None  # share of each hardware queue's busy time with one request; as all, if not named
     truth: Mapping[tuple[str, ...], Truth] = field(default_factory=dict)  # (knob, value) or (device, knob, value)
@@ -205,6 +206,7 @@ class StudyMaker:
             "write_unit_bytes": self.preferred,
             "saturating_depth": self.saturating_depth,
             "fsync_p50_us": self.flush_us,
+            "write_unit_us": self.unit_us,
             "random_read_iops_qd1": 5000.0,
             "random_read_iops_best": 5000.0 * self.device_gain,
             "best_queue_depth": 32,

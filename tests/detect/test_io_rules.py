@@ -284,6 +284,9 @@ USED: list[tuple[Any, ...]] = [
     ({"write_iops": 40000.0}, "mismatch", "so few at a time, where the device takes 16"),
     ({"write_iops": 40000.0, "flushes": 0.7}, "mismatch", "flushes per second of 1 ms each take 7"),
     ({"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0}, "mismatch", "so few at a time"),  # a fast flush
+    # A fifth of the writes fill units in part.
+    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go to units of the device that writes"),
+    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 2000.0}, "mismatch", "flushes per second of 1 ms each take"),
     ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "what kind of requests these are"),
     ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "where the device takes 32"),  # or more
     ({"write_iops": 40000.0, "busy": 0.3}, "none", "most of the time nothing waits for the device"),

@@ -8,7 +8,8 @@
 --        background become more per operation by any slowdown; or where more flushes per operation wait for units to be
 --        filled, and this waiting (write_unit_us for each flush, times the share of such writes) makes up fill_share or more of
 --        the time per operation that the slower one takes more. Each change is significant. Not where the other part of the
---        flushes' time makes up more than half of it: that is for rule flush.
+--        flushes' time makes up more than half of it: that is for rule flush. And not where such writes are too few: where
+--        two units for each of the slower one's (write_unit_us) take less than fill_share of that time.
 -- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile, or no write unit was found (each said once per case); no interval, or too
@@ -61,6 +62,9 @@ waited AS (
         CASE WHEN estimate < 0 THEN flushes_high ELSE -flushes_low END AS more_flushes_high,
         more_flushes * fill_us / nullif(slow_us, 0) AS filling,
         coalesce(more_flushes_high * fill_us / nullif(slow_us, 0) < getvariable('fill_share'), true) AS filling_ruled_out,
+        -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
+        2 * write_unit_us * CASE WHEN estimate < 0 THEN number_before + number ELSE number_before END AS most_us,
+        coalesce(most_us < getvariable('fill_share') * slow_us, false) AS too_few,
         coalesce(
             flushes_q <= getvariable('fdr')
                 AND more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) > 1 - getvariable('fill_share'), false
@@ -71,14 +75,15 @@ waited AS (
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
-        coalesce(is_significant_share(share, share_q) AND sign(share) = -sign(estimate), false) AS by_share,
+        coalesce(is_significant_share(share, share_q) AND sign(share) = -sign(estimate), false) AND NOT too_few
+            AS by_share,
         number_q <= getvariable('fdr') AND abs(number) >= number_matters AND sign(number) = -sign(estimate)
             AS number_against,
         -- Unaligned writes per second, of the slower side to the faster one.
         exp(-abs(estimate)) * CASE WHEN estimate < 0 THEN (number_before + number) / nullif(number_before, 0)
             ELSE number_before / nullif(number_before + number, 0) END AS rate_ratio,
         coalesce(rate_ratio, 'infinity'::DOUBLE) >= 1 + getvariable('min_effect') AS more_per_second,
-        coalesce(number_against AND sign(number) = direction AND more_per_second, false) AS by_number,
+        coalesce(number_against AND sign(number) = direction AND more_per_second, false) AND NOT too_few AS by_number,
         coalesce(flushes_q <= getvariable('fdr') AND more_flushes > 0 AND filling >= getvariable('fill_share'), false)
             AS by_filling,
         -- Whether the intervals rule out a change of such writes that would make it a mismatch: for a value without a
@@ -98,7 +103,7 @@ verdicts AS (
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN number_q IS NULL THEN 'few_watched'
-            WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND by_flushes) THEN NULL
+            WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) THEN NULL
             WHEN share_q IS NULL THEN 'few_writes'
             WHEN share_ruled_out AND number_ruled_out AND filling_ruled_out THEN NULL
             WHEN matters AND number_against AND direction IS NULL THEN 'no_direction'
@@ -132,7 +137,7 @@ SELECT
             before: greatest(flushes_before, 0), after: number_after(flushes_before, flushes), q_value: flushes_q,
             counts: by_filling
         },
-        fill_us: fill_us, fill_share: filling, slow_us: slow_us,
+        fill_us: fill_us, fill_share: filling, slow_us: slow_us, most_us: most_us, too_few: matters AND too_few,
         by_flushes: matters AND by_flushes AND (by_share OR by_number OR by_filling),
         slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
