@@ -100,6 +100,7 @@ DEFAULT = {"sync": "full"}
         # 2,200 us where another device takes 200: of the 2,000 more, 1,700 go with the flush.
         ("disk", Amount(200, 2, 7), FLUSH, "cause", 1700 / 2000),
         ("disk", Amount(2190, 20, 7), FLUSH, "undecided", None),  # as long as on the other one
+        ("disk", Amount(3000, 20, 7), FLUSH, "undecided", None),  # it takes less, though its slowest operations may not
     ],
 )
 def test_what_holds_a_configuration_back_is_the_share_of_its_own_time(

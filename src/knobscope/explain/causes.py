@@ -64,11 +64,16 @@ class Answer:
 
     @property
     def is_reproduced(self) -> bool:
-        """Whether the effect (or gap) shows again on the device itself, beyond noise."""
+        """Whether the effect (or gap) shows again on the device itself, beyond noise.
+
+        A configuration that takes less time than on the lower tier has no gap of time, whatever its latencies are.
+        """
         known = self.amounts.get(ITSELF)
         if known is None:
             return False
         rest = self.question.rest
+        if self.question.is_level and known.mean <= rest.mean:
+            return False
         return Amount(known.mean - rest.mean, math.hypot(known.error, rest.error), known.degrees).is_clear
 
     @property
