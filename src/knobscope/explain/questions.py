@@ -30,10 +30,12 @@ _EFFECT = """
     WHERE metric = 'throughput_ops' AND standard_error IS NOT NULL
         AND (dbms, device, workload, knob, value) = ($dbms, $device, $workload, $knob, $value)
 """
+# The default configuration is its own reference.
 _DEFAULT = """
-    SELECT any_value(p.configuration)
+    SELECT any_value(p.configuration), any_value(p.configuration)
     FROM sweep_runs r JOIN plan p ON p.block_id = r.block_id AND p.config_id = r.config_id
-    WHERE (r.dbms, r.device, r.workload) = ($dbms, $device, $workload) AND r.is_sentinel
+    WHERE r.is_sentinel AND (r.dbms, r.device, r.workload) = ($dbms, $device, $workload)
+        AND r.knob IS NOT DISTINCT FROM $knob AND r.value IS NOT DISTINCT FROM $value
 """
 _TIMES = """
     SELECT 1e6 / throughput_ops FROM sweep_runs
@@ -93,8 +95,7 @@ def ask_questions(
             known = found[key]
             found[key] = replace(known, findings=(*known.findings, index))
         elif is_modelled(specs.devices.get(device)) and len(found) < most:
-            pose = _pose_level if is_level else _pose
-            question = pose(row, index, device, other, connection)
+            question = _pose(row, index, device, other, connection, is_level=is_level)
             if question is not None:
                 found[key] = question
     return list(found.values())
@@ -120,17 +121,33 @@ def _choose_device(row: Mapping[str, Any], connection: "duckdb.DuckDBPyConnectio
 
 
 def _read_effect(row: Mapping[str, Any], device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
-    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
-    found = connection.execute(_EFFECT, {**asked, "device": device}).fetchone()
+    found = connection.execute(_EFFECT, _asked(row, device)).fetchone()
     return Amount(*map(float, found)) if found else None
 
 
+def _read_time(row: Mapping[str, Any], device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+    """Return the time per operation of a finding's configuration, microseconds; None with fewer than two runs."""
+    times = [time for (time,) in connection.execute(_TIMES, _asked(row, device)).fetchall()]
+    return amount_of(times) if len(times) > 1 else None
+
+
+def _asked(row: Mapping[str, Any], device: str) -> dict[str, Any]:
+    return {**{name: row[name] for name in ("dbms", "workload", "knob", "value")}, "device": device}
+
+
 def _pose(
-    row: Mapping[str, Any], index: int, device: str, other: str | None, connection: "duckdb.DuckDBPyConnection"
+    row: Mapping[str, Any],
+    index: int,
+    device: str,
+    other: str | None,
+    connection: "duckdb.DuckDBPyConnection",
+    *,
+    is_level: bool,
 ) -> Question | None:
-    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
-    changed, reference = connection.execute(_CONFIGURATIONS, {**asked, "device": device}).fetchone() or (None, None)
-    rest = NOTHING if other is None else _read_effect(row, other, connection)
+    query = _DEFAULT if row["knob"] is None else _CONFIGURATIONS
+    changed, reference = connection.execute(query, _asked(row, device)).fetchone() or (None, None)
+    read_rest = _read_time if is_level else _read_effect
+    rest = NOTHING if other is None else read_rest(row, other, connection)
     if changed is None or rest is None:
         return None
     return Question(
@@ -142,33 +159,7 @@ def _pose(
         findings=(index,),
         other=other,
         rest=rest,
-    )
-
-
-def _pose_level(
-    row: Mapping[str, Any], index: int, device: str, other: str | None, connection: "duckdb.DuckDBPyConnection"
-) -> Question | None:
-    asked = {name: row[name] for name in ("dbms", "workload", "knob", "value")}
-    case = {name: asked[name] for name in ("dbms", "workload")}
-    if row["knob"] is None:
-        (reference,) = connection.execute(_DEFAULT, {**case, "device": device}).fetchone() or (None,)
-        configuration = reference
-    else:
-        found = connection.execute(_CONFIGURATIONS, {**asked, "device": device}).fetchone()
-        configuration, reference = found or (None, None)
-    times = [] if other is None else connection.execute(_TIMES, {**asked, "device": other}).fetchall()
-    if configuration is None or (other is not None and len(times) < 2):
-        return None
-    return Question(
-        case=Case(row["dbms"], device, row["workload"]),
-        knob=row["knob"],
-        value=row["value"],
-        configuration=json.loads(configuration),
-        reference=json.loads(reference),
-        findings=(index,),
-        other=other,
-        rest=NOTHING if other is None else amount_of([time for (time,) in times]),
-        is_level=True,
+        is_level=is_level,
     )
 
 

@@ -139,7 +139,7 @@ def select_knobs(
 def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dict[str, Any]]:
     """Return the configurations that the model predicts worst when they are held out, in units of the response.
 
-    Where a model fails, something counts that it does not know: an interaction of more knobs, a cliff, a stall.
+    Something may count there that the model does not know (an interaction of more knobs, a cliff), or a run stalled.
     """
     if stop.predicted is None:
         return []

@@ -50,7 +50,7 @@ class ImportantPointRow(CaseColumns, total=False):
 class WorstPredictedRow(CaseColumns, total=False):
     """Configurations that the model of screening predicts worst when they are held out.
 
-    Something counts there that the model does not know: an interaction of more knobs, a cliff, a stall.
+    Something may count there that the model does not know: an interaction of more knobs, a cliff, a stall.
     """
 
     configuration: Annotated[Text, "JSON: knob -> value."]

@@ -1,4 +1,4 @@
-"""The configurations that the model of screening predicts worst: where something counts that it does not know."""
+"""The configurations that the model of screening predicts worst: where something may count that it does not know."""
 
 import json
 from collections.abc import Sequence
