@@ -50,6 +50,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
         (watched(50000, 0, 0.98, 32), "mismatch", "what kind of requests these are"),
         (watched(500000, 0, 0.98, 32), "none", "that is a good part"),
         (watched(500, 10, 0.05, 1), "none", "most of the time nothing waits for the device"),
+        (watched(50000, 0, 0.98, 1, machine_cpu_share=0.97), "insufficient", "processors are busy for 97 % of the"),
         (watched(6000, 6000, 0.98, 1, monitor="procfs"), "insufficient", "the block layer was not watched"),
     ],
 )
@@ -57,6 +58,30 @@ def test_a_profile_tells_what_is_used(profile: dict[str, Any], verdict: str, sai
     (found,) = judge_profile(profile, DEVICE)
     assert found["verdict"] == verdict, found["sentence"]
     assert said in found["sentence"]
+
+
+def test_flushes_take_what_they_took_while_they_were_watched() -> None:
+    """The device's profile says 1.5 ms; those that find nothing to store are faster."""
+    latencies = [{"op": "flush", "low_us": 190.0, "high_us": 210.0, "requests": 6000}]
+    (found,) = judge_profile(watched(6000, 6000, 0.98, 1, io_latency=latencies), DEVICE)
+    assert "so few at a time" in found["sentence"]
+    assert json.loads(found["evidence"])["flush_us"] == pytest.approx(200)
+
+
+def test_units_are_told_from_flushes_where_their_size_was_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = {**DEVICE, "write_unit_bytes": 32768, "write_unit_us": 1000.0}
+    profile = watched(6000, 6000, 0.98, 1)
+    profile["io_profile"][0]["aligned_requests"] = 0
+    write_sealed(tmp_path / "device.json", device)
+    both = {32768: "1 ms go to units of the device", 4096: "600 flushes per second of 1.5 ms each take 90 %"}
+    for unit, said in both.items():
+        (tmp_path / "watched.json").write_text(json.dumps({**profile, "unit": unit}))
+        assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
+        told = capsys.readouterr()
+        assert said in told.out
+        assert ("knobscope watch --unit 32768" in told.err) is (unit == 4096)
 
 
 def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,6 +162,9 @@ def test_intuition_judges_by_direction(make_study: Make) -> None:
     assert row["sentence"].startswith("Raising buffer from 8 to 32 makes ycsb-a on nvme 1")
     assert "% slower (95 % interval 1" in row["sentence"]
     assert row["sentence"].endswith(", although raising buffer is expected to make it faster.")
+    said = findings.set_index(["knob", "value"])["sentence"]
+    assert said["sync", "normal"].endswith(", although full is expected to be slower than normal.")
+    assert said["pause", "100"].endswith(", although pause is expected to make no difference.")
     assert row["effect_low"] < row["effect"] < row["effect_high"] < 0
     assert row["penalty"] == pytest.approx(1 / (1 + row["effect"]))
     assert findings.iloc[0]["verdict"] == "mismatch"

@@ -58,7 +58,7 @@ def test_a_study_takes_what_it_names_and_the_curated_part_wins(shelf: Path) -> N
     specs = load_study(study_with(shelf, "key_buffer_size: {range: [8388608, 67108864]}"), shelf, runnable=False)
     knobs = specs.dbms["mariadb"].knobs
     assert set(knobs) - set(curated.knobs) == {"key_buffer_size"}
-    assert knobs["key_buffer_size"].mechanism == "other"
+    assert knobs["key_buffer_size"].mechanism == "cache"
     assert knobs["innodb_io_capacity"] == curated.knobs["innodb_io_capacity"]
 
 

@@ -14,7 +14,8 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
 --        device back, and one client thread, whose operations read less than reads_at_once times each, asked for no more
---        at a time; whether depth does is not known.
+--        at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
+--        busy for busy_processors of the time, so that requests may wait for these.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
 WITH ability AS (
@@ -36,6 +37,7 @@ counted AS (
         coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes,
         any_value(f.mean_us) AS flush_us,
         any_value(reads_per_op) AS reads_per_op,
+        any_value(machine_cpu_share) AS processors,
         any_value(unaligned_write_share) AS partly
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
@@ -53,7 +55,7 @@ defaults AS (
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
         median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
-        median(reads_per_op) AS reads_per_op
+        median(reads_per_op) AS reads_per_op, median(processors) AS processors
     FROM counted
     GROUP BY ALL
 ),
@@ -93,6 +95,8 @@ judged AS (
             WHEN v.obstacle IS NOT NULL THEN v.obstacle
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
+            WHEN is_mismatch AND held_by IN ('depth', 'requests') AND processors >= getvariable('busy_processors')
+                THEN 'processors'
             WHEN is_mismatch AND held_by = 'depth' AND threads <= 1
                 AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'one_client'
             WHEN is_mismatch AND held_by = 'requests' AND full_depth IS NULL THEN 'no_full_depth'
@@ -113,7 +117,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
-        reads_per_op: reads_per_op, threads: threads,
+        reads_per_op: reads_per_op, threads: threads, processors_share: processors,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched
     } AS evidence

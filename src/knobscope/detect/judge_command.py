@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ from knobscope.tables import insert_rows
 
 __all__ = ["add_parser", "judge_profile"]
 
-#: Rules that look at one configuration, and at nothing but the block layer.
+#: Rules that look at one configuration.
 _RULES = ("default_profile",)
+#: Columns of `runs` that a profile has, under their names.
+_FACTS = ("monitor", "lost_events", "unattributed_share", "machine_cpu_share")
+#: Tables that a profile may hold, under their names.
+_TABLES = ("io_profile", "io_latency", "io_modes", "queue_depth")
 
 
 def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,7 +38,7 @@ def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[
     case = {"dbms": command, "device": device["device"], "workload": command}
     run = {
         **case,
-        **{name: profile.get(name) for name in ("monitor", "lost_events", "unattributed_share")},
+        **{name: profile.get(name) for name in _FACTS},
         "run_id": "watched", "block_id": "watched", "phase": "sweep", "status": "ok", "is_sentinel": True,
         "window_s": profile["duration_s"],
     }  # fmt: skip
@@ -41,12 +46,20 @@ def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[
         create_schema(connection)
         insert_rows(connection, "runs", [run])
         insert_rows(connection, "cases", [{**case, "dedicated": profile.get("scope") == "device"}])
-        for table in ("io_profile", "queue_depth"):
-            insert_rows(connection, table, [{**row, "run_id": "watched"} for row in profile[table]])
+        for table in _TABLES:
+            insert_rows(connection, table, [{**row, "run_id": "watched"} for row in profile.get(table) or ()])
+        if _has_other_unit(profile, device):  # then nobody knows how many writes fill the device's units in part
+            connection.execute("UPDATE io_profile SET aligned_requests = NULL")
         insert_rows(connection, "device_profile", [device])
         curves = [{**point, "device": device["device"]} for point in device.get("curves", [])]
         insert_rows(connection, "device_curve", curves)
         return run_rules(connection, _specs({name: read_shipped_rule(name) for name in _RULES}))
+
+
+def _has_other_unit(profile: dict[str, Any], device: dict[str, Any]) -> bool:
+    """Whether the device stores in another unit than that whose multiples were counted as aligned."""
+    unit = device.get("write_unit_bytes")
+    return unit is not None and profile.get("unit") != unit
 
 
 def _specs(rules: dict[str, Rule]) -> StudySpecs:
@@ -69,11 +82,19 @@ def _run(args: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         raise UserError(f"{args.watched}: {error}; expected a profile that `knobscope watch --json` wrote") from error
     try:
-        findings = judge_profile(profile, read_sealed(args.profile))
+        device = read_sealed(args.profile)
+        findings = judge_profile(profile, device)
     except UserError as error:
         raise UserError(f"{args.watched}: {error}") from error
     for row in findings:
         print(f"{row['rule']}: {row['verdict']}: {row['sentence']}")
+    if _has_other_unit(profile, device):
+        unit = device["write_unit_bytes"]
+        print(
+            f"knobscope: {device['device']} stores in units of {unit} bytes; how many writes fill them in part, and "
+            f"what flushes take for that, shows a profile of `knobscope watch --unit {unit}`",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.introspect.asking import ask_catalogue
-from knobscope.introspect.catalogue import read_catalogue
+from knobscope.introspect.catalogue import Catalogue, read_catalogue
+from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.introspect.writing import render_catalogue, render_knobs
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, read_spec
@@ -23,7 +24,9 @@ def _run(args: argparse.Namespace) -> int:
     dbms = read_spec(find_dbms(args.dbms, args.root), Dbms, None)[1]
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
-    catalogue = read_catalogue(dbms.introspect, answer.rows)
+    found = read_catalogue(dbms.introspect, answer.rows)
+    labelled = read_labelled(args.root / "specs/dbms/catalogue")
+    catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled), found.left_out)
     render = render_catalogue if args.out is not None and args.out.suffix == ".json" else render_knobs
     text = render(dbms.name, answer.version, catalogue)
     if args.out is None:
@@ -47,7 +50,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the list of a DBMS's knobs from its own catalogue",
         description="Start a DBMS from its spec on an empty data directory, ask for all its settings as `introspect` "
         "in its spec says, and write them as YAML that is valid as the `knobs` of a spec: type, range, values, unit, "
-        "default, apply. Settings that are no knobs (texts, lists, what the catalogue does not describe) are counted "
+        "default, apply, and the I/O mechanism: as the shipped catalogue of this DBMS has it, or a guess by name and "
+        "description. Settings that are no knobs (texts, lists, what the catalogue does not describe) are counted "
         "in the heading. A summary goes to stderr.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")

@@ -33,7 +33,7 @@ def render_knobs(name: str, version: str, catalogue: Catalogue) -> str:
     lines = [
         f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
         "# Ranges are those of the catalogue, or a guess around the default: a value inside may still not start.",
-        "# Every mechanism is `other`.",
+        "# Mechanisms of knobs that the shipped catalogue lacks are guesses by name and description: check them.",
     ]
     if catalogue.left_out:
         lines.append(f"# Left out: {reasons}.")

@@ -292,6 +292,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "latency_p99_us": totals["p99_us"],
         "cpu_s": cpu_s,
         "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
+        "machine_cpu_share": profile["machine_cpu_share"],
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }

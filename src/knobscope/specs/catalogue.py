@@ -27,7 +27,7 @@ class KnobCatalogue(SpecModel):
     asked: str = Field(description="Day on which it was asked.")
     settings: int = Field(ge=1, description="All its settings, those that are no knobs included.")
     left_out: dict[str, int] = Field(description="Reason -> settings that are no knobs.")
-    knobs: dict[str, Knob] = Field(description="As under `knobs` of a spec; every mechanism is `other`.")
+    knobs: dict[str, Knob] = Field(description="As under `knobs` of a spec.")
 
 
 def catalogue_file(spec: Path) -> Path:

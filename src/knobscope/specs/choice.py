@@ -48,7 +48,7 @@ class AllKnobs(SpecModel):
     mechanism: Annotated[list[Mechanism], Field(min_length=1)] | None = Field(
         default=None,
         description="Only knobs with one of these I/O mechanisms: the same list for several DBMSs compares what each "
-        "does about it. Knobs that a catalogue alone describes have the mechanism `other`.",
+        "does about it.",
     )
     names: Annotated[list[KnobPattern], Field(min_length=1)] | None = Field(
         default=None, description="Only knobs with one of these names, in which * stands for any text."

@@ -101,6 +101,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     latency_p99_us: Annotated[Real | None, "99th percentile of latency."]
     cpu_s: Annotated[Real | None, "CPU time of the DBMS in the window; of an embedded one, with its load client."]
     cpu_share: Annotated[Real | None, "That CPU time as a share of all cores over the window."]
+    machine_cpu_share: Annotated[
+        Real | None,
+        "Share of all cores' time in the window in which anything ran on the DBMS's machine: also the load client and "
+        "a modelled device. Time that the host of a virtual machine took away counts.",
+    ]
     recovery_s: Annotated[
         Real | None,
         "Time from the start of the server, killed after the window, until it answers again; NULL where the study does "

@@ -47,7 +47,8 @@ def _run(args: argparse.Namespace) -> int:
             _write_trace(watch, args.trace, trees)
     profile["files"] = name_files(profile, trees)
     profile.pop("addresses", None)  # they are in `files` now
-    profile = {"command": command, "device": f"{block.major}:{block.minor}", "name": block.name, **profile}
+    where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
+    profile = {"command": command, **where, **profile}
     print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
     if args.json:
         write_json(args.json, profile)

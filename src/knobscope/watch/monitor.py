@@ -17,6 +17,7 @@ from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.processors import ProcessorMeter
 from knobscope.watch.recording import Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
@@ -51,6 +52,7 @@ class MonitorWatch(Watch):
     ) -> None:
         self._recording = Recording(trace) if trace else None
         self._told_files: list[dict[str, Any]] = []
+        self._processors = ProcessorMeter()
         self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
@@ -81,14 +83,16 @@ class MonitorWatch(Watch):
         """Set all counters in the kernel to zero."""
         if self._recording:
             self._recording.start()
+        self._processors = ProcessorMeter()
         self._ask("begin", "begun")
 
     def end(self) -> Profile:
         """Return the counters since `begin`; the processes go back to the control group that they came from."""
+        machine_cpu_share = self._processors.busy_share()
         profile = self._ask("end", "profile")
         del profile["event"]
         self._told_files = profile["files"]
-        return profile | {"limits": self.limits}
+        return profile | {"machine_cpu_share": machine_cpu_share, "limits": self.limits}
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from knobscope.devices import BlockDevice
 from knobscope.tables import IoProfileRow, MonitorFacts
 from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.processors import ProcessorMeter
 
 __all__ = ["ProcfsWatch"]
 
@@ -37,7 +38,7 @@ class ProcfsWatch(Watch):
         self._stat = Path(f"/sys/dev/block/{block.major}:{block.minor}/stat")
         self._scope = scope
         self._roots: list[int] = []
-        self._before: tuple[float, list[int], float] | None = None
+        self._before: tuple[float, list[int], float, ProcessorMeter] | None = None
 
     def follow(self, pids: Sequence[int]) -> None:
         """Remember the roots of the trees."""
@@ -45,13 +46,13 @@ class ProcfsWatch(Watch):
 
     def begin(self) -> None:
         """Remember where the sums stand."""
-        self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots))
+        self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots), ProcessorMeter())
 
     def end(self) -> Profile:
         """Return what was added since `begin`."""
         if self._before is None:
             raise WatchFailedError("no run is being watched: `begin` comes before `end`")
-        (begin, before, cpu_s), self._before = self._before, None
+        (begin, before, cpu_s, processors), self._before = self._before, None
         now = self._read_stat()
         return {
             "duration_s": time.monotonic() - begin,
@@ -64,6 +65,7 @@ class ProcfsWatch(Watch):
             "io_profile": [_describe_operation(op, before, now) for op in OPERATIONS],
             **{name: [] for name in _LISTS},
             "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
+            "machine_cpu_share": processors.busy_share(),
         }
 
     def close(self) -> None:

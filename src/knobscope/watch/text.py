@@ -60,6 +60,7 @@ def _format_run(profile: Profile) -> str:
     facts = [
         f"{profile['duration_s']:.3f} s",
         f"CPU {number(profile['cpu_s'], 2)} s",
+        f"all processors busy for {percent(profile['machine_cpu_share'])}",
         f"monitor {profile['monitor']}",
     ]
     if profile["monitor"] == "bpf":

@@ -1,0 +1,62 @@
+"""Guesses of mechanisms learn from the shipped labels, and never overrule them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.introspect.mechanisms import MechanismModel, guess_mechanisms, read_labelled
+
+CATALOGUES = Path(__file__).parents[2] / "specs/dbms/catalogue"
+Labelled = dict[str, dict[str, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def labelled() -> Labelled:
+    return read_labelled(CATALOGUES)
+
+
+@pytest.fixture(scope="module")
+def without_postgresql(labelled: Labelled) -> MechanismModel:
+    return MechanismModel({dbms: knobs for dbms, knobs in labelled.items() if not dbms.startswith("postgresql")})
+
+
+def test_a_dbms_that_the_model_has_not_seen(labelled: Labelled, without_postgresql: MechanismModel) -> None:
+    """Better than chance by far; benchmarks/mechanisms.py has the figures of all."""
+    knobs = labelled["postgresql"]
+    true = {name for name, knob in knobs.items() if knob["mechanism"] != "other"}
+    found = {name for name, mechanism in without_postgresql.guess(knobs).items() if mechanism != "other"}
+    assert len(found & true) >= 0.7 * len(true)
+    assert len(found & true) >= 0.6 * len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "mechanism"),
+    [
+        ("wal_fsync_interval", "Time between flushes of the write-ahead log to disk.", "flush"),
+        ("listen_backlog", "Connections that wait until they are accepted.", "other"),
+        ("page_cache_size", "Memory for pages that were read.", "cache"),
+        ("", "", "other"),
+    ],
+)
+def test_a_knob_of_nobody(without_postgresql: MechanismModel, name: str, description: str, mechanism: str) -> None:
+    assert without_postgresql.guess({name: {"description": description}}) == {name: mechanism}
+
+
+def test_what_is_known_of_a_dbms_is_not_guessed(labelled: Labelled) -> None:
+    knob = {"mechanism": "other", "description": "Connections that wait until they are accepted."}
+    knobs = {"innodb_io_capacity": knob, "innodb_flush_log_of_tomorrow": {**knob, "description": None}}
+    told = guess_mechanisms("mariadb", knobs, labelled)
+    assert told["innodb_io_capacity"]["mechanism"] == "throttle"
+    assert told["innodb_flush_log_of_tomorrow"]["mechanism"] == "flush"
+    assert knob["mechanism"] == "other"
+
+
+def test_without_labels_nothing_is_guessed() -> None:
+    knobs = {"fsync": {"mechanism": "other"}}
+    assert guess_mechanisms("own", knobs, {}) == knobs
+
+
+def test_every_catalogue_has_labels(labelled: Labelled) -> None:
+    for dbms, knobs in labelled.items():
+        assert {"other"} < {knob["mechanism"] for knob in knobs.values()}, dbms
