@@ -183,8 +183,8 @@ def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             "default_profile: flush": "mismatch" if held_by == "flush" else "none",
             "default_profile: units": "mismatch" if held_by == "units" else "none",
         },
-        # One client that asks for no more: the rule rightly says neither yes nor no.
-        "unasked": profile[1].get("obstacle") == "one_client",
+        # Clients that ask for no more: the rule rightly says neither yes nor no.
+        "unasked": profile[1].get("obstacle") == "few_clients",
         "naive": dict(zip(OF_DEFAULT, map(bool, naive or ()), strict=True)),
     }
 

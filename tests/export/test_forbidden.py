@@ -102,7 +102,8 @@ def test_what_cannot_be_said_is_given_up_and_noted(dbms: Dbms, requires: str) ->
     space = make_space(dbms, requires, ["big", "a", "word", "flag", "off"])
     assert forbid(space, "big") == ([], False)
     (big,) = (one for one in to_smac(space)["hyperparameters"] if one["name"] == "big")
-    assert big["meta"]["not_expressed"] == requires
+    assert big["meta"]["requires"] == requires
+    assert big["meta"]["not_expressed"] == ["requires"]
 
 
 def test_a_range_that_never_breaks_it_needs_no_clause(dbms: Dbms) -> None:

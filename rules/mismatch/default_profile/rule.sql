@@ -13,8 +13,8 @@
 -- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
---        device back, and one client thread, whose operations read less than reads_at_once times each, asked for no more
---        at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
+--        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
+--        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
 --        busy for busy_processors of the time, so that requests may wait for these.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
@@ -97,8 +97,9 @@ judged AS (
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
             WHEN is_mismatch AND held_by IN ('depth', 'requests') AND processors >= getvariable('busy_processors')
                 THEN 'processors'
-            WHEN is_mismatch AND held_by = 'depth' AND threads <= 1
-                AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'one_client'
+            -- While it is busy, at least one is in flight: a single client is always covered.
+            WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
+                AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'few_clients'
             WHEN is_mismatch AND held_by = 'requests' AND full_depth IS NULL THEN 'no_full_depth'
         END AS obstacle
     FROM visibility v

@@ -13,7 +13,7 @@ from typing import Any
 from knobscope.search_space import Parameter, SearchSpace
 from knobscope.specs import Expression
 
-__all__ = ["forbid"]
+__all__ = ["Atom", "alternatives", "fold", "forbid", "holds"]
 
 Clause = dict[str, Any]
 Atom = tuple[type[ast.cmpop], ast.expr, ast.expr]
@@ -37,27 +37,31 @@ _MOST_VALUES = 1000
 
 def forbid(space: SearchSpace, knob: str) -> tuple[list[Clause], bool]:
     """Return the clauses that rule out what the `requires` of a knob rules out, and whether they say all of it."""
-    text = space.constraints[knob]
-    parameters = {one.name: one for one in space.parameters}
-    values = {**{name: one.default for name, one in space.dbms.knobs.items()}, **space.space.facts, **space.fixed}
-    constants = {name: value for name, value in values.items() if name not in parameters}
-    tree = _Folded(constants).visit(ast.parse(text.strip(), mode="eval").body)
-    translator = _Translator(parameters)
+    translator = _Translator({one.name: one for one in space.parameters})
     clauses: list[Clause] = []
     complete = True
-    for conjunction in _violations(tree, negated=True):
+    for conjunction in alternatives(fold(space, space.constraints[knob]), negated=True):
         found = translator.clauses(conjunction)
         clauses += found or []
         complete = complete and found is not None
     return clauses, complete
 
 
-def _violations(node: ast.expr, *, negated: bool) -> list[list[Atom]]:
+def fold(space: SearchSpace, text: str) -> ast.expr:
+    """Return an expression of `requires` or `when` in which parameters are the only names."""
+    parameters = {one.name for one in space.parameters}
+    values = {**{name: one.default for name, one in space.dbms.knobs.items()}, **space.space.facts, **space.fixed}
+    constants = {name: value for name, value in values.items() if name not in parameters}
+    folded: ast.expr = _Folded(constants).visit(ast.parse(text.strip(), mode="eval").body)
+    return folded
+
+
+def alternatives(node: ast.expr, *, negated: bool) -> list[list[Atom]]:
     """Return the (negated) expression as alternatives of conjunctions of comparisons."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _violations(node.operand, negated=not negated)
+        return alternatives(node.operand, negated=not negated)
     if isinstance(node, ast.BoolOp):
-        parts = [_violations(part, negated=negated) for part in node.values]
+        parts = [alternatives(part, negated=negated) for part in node.values]
         if isinstance(node.op, ast.Or) is not negated:
             return [conjunction for part in parts for conjunction in part]
         return [[atom for conjunction in choice for atom in conjunction] for choice in product(*parts)]
@@ -67,7 +71,7 @@ def _violations(node: ast.expr, *, negated: bool) -> list[list[Atom]]:
     if isinstance(node, ast.Compare):  # a < b < c is a < b and b < c
         sides = [node.left, *node.comparators]
         links = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(node.ops)]
-        return _violations(ast.BoolOp(ast.And(), list(links)), negated=negated)
+        return alternatives(ast.BoolOp(ast.And(), list(links)), negated=negated)
     is_false = ast.Eq if negated else ast.NotEq
     return [[(is_false, node, ast.Constant(value=False))]]
 
@@ -103,7 +107,7 @@ class _Translator:
         for atom in conjunction:
             if self._names(atom):
                 parts.append(self._listed(atom) or self._ordered(atom))
-            elif not _holds(atom, {}):
+            elif not holds(atom, {}):
                 return []
         if any(part is not None and part.get("values") == [] for part in parts):
             return []
@@ -125,7 +129,7 @@ class _Translator:
         if values is None:
             return None
         (name,) = names
-        wanted = [value for value in values if _holds(atom, {name: value})]
+        wanted = [value for value in values if holds(atom, {name: value})]
         return {"type": "IN", "name": name, "values": wanted}
 
     def _ordered(self, atom: Atom) -> Clause | None:
@@ -140,7 +144,7 @@ class _Translator:
             case ast.Constant(), ast.Name():
                 return self._ordered((_MIRRORED[kind], right, left))
             case ast.Name(), ast.Constant(value=int() | float() as value):
-                if any(_holds((kind, ast.Constant(end), right), {}) for end in self.parameters[left.id].bounds):
+                if any(holds((kind, ast.Constant(end), right), {}) for end in self.parameters[left.id].bounds):
                     return {"type": f"CLAUSE_{order}", "name": left.id, "value": value}
                 return {"type": "IN", "name": left.id, "values": []}  # it holds nowhere in the range
         return None
@@ -158,6 +162,7 @@ class _Translator:
         return list(range(low, high + 1))
 
 
-def _holds(atom: Atom, values: Mapping[str, Any]) -> bool:
+def holds(atom: Atom, values: Mapping[str, Any]) -> bool:
+    """Whether a comparison holds for values of the names in it."""
     kind, left, right = atom
     return Expression(ast.unparse(ast.Compare(left, [kind()], [right]))).holds(values)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from knobscope.export.conditions import ALWAYS, Condition, activate, join
 from knobscope.export.forbidden import forbid
 from knobscope.search_space import Parameter, SearchSpace
 from knobscope.specs import Value
@@ -32,23 +33,30 @@ def to_optuna(space: SearchSpace) -> Json:
 def to_smac(space: SearchSpace) -> Json:
     """Return a space that `ConfigSpace.ConfigurationSpace.from_json` reads, which is what SMAC takes.
 
-    A number with special values is active only when KNOB.special is "range". `requires` become forbidden clauses; what
-    ConfigSpace cannot say stands in the parameter's `meta` under `not_expressed`.
+    A number with special values is active only when KNOB.special is "range", and a knob with `when` only where that
+    holds. `requires` become forbidden clauses; what ConfigSpace cannot say stands in the parameter's `meta` under
+    `not_expressed`.
     """
     constraints = {knob: forbid(space, knob) for knob in space.constraints}
-    parameters, conditions = [], []
+    parameters: list[Json] = []
+    conditions: list[Json] = []
     for one in space.parameters:
-        meta = {"unit": one.knob.unit, "mechanism": one.knob.mechanism, "source": one.knob.source}
-        if one.name in constraints:
-            key = "requires" if constraints[one.name][1] else "not_expressed"
-            meta[key] = space.constraints[one.name]
+        counts = activate(space, one.name)
+        said = {"requires": one.name not in constraints or constraints[one.name][1], "when": counts is not None}
+        meta: Json = {"unit": one.knob.unit, "mechanism": one.knob.mechanism, "source": one.knob.source}
+        meta |= {key: text for key in said if (text := getattr(one.knob, key)) is not None}
+        if not all(said.values()):
+            meta["not_expressed"] = [key for key, is_said in said.items() if not is_said]
+            counts = counts or ALWAYS
         parameters.append({**_smac_parameter(one), "meta": meta})
         if one.special:
             choice = special_name(one)
             names = [IN_RANGE, *map(str, one.special)]
             start = str(one.default) if one.default in one.special else IN_RANGE
             parameters.append(_smac_choice(choice, names, start))
-            conditions.append({"type": "EQ", "child": one.name, "parent": choice, "value": IN_RANGE})
+            conditions += _of_child(choice, counts)
+            counts = join("AND", [counts, {"type": "EQ", "parent": choice, "value": IN_RANGE}])
+        conditions += _of_child(one.name, counts)
     return {
         "name": str(space.case),
         "hyperparameters": parameters,
@@ -58,6 +66,14 @@ def to_smac(space: SearchSpace) -> Json:
         "format_version": 0.4,
         "knobscope": _about(space),
     }
+
+
+def _of_child(child: str, condition: Condition | None) -> list[Json]:
+    """Return a condition with the parameter that it is about, in all of its parts; none for what always holds."""
+    if condition is None or condition == ALWAYS:
+        return []
+    parts = [part for one in condition.get("conditions", ()) for part in _of_child(child, one)]
+    return [{**condition, "child": child, **({"conditions": parts} if parts else {})}]
 
 
 def _smac_parameter(one: Parameter) -> Json:
