@@ -126,7 +126,7 @@ def _measure(
 
 _IO = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files", "file_access", "submitters")
 _MEASURED = ("window_s", "operations", "throughput_ops", "latency_mean_us", "latency_p50_us", "latency_p95_us",
-             "latency_p99_us", "cpu_s", "cpu_share")  # fmt: skip
+             "latency_p99_us", "cpu_s", "cpu_share", "machine_cpu_share")  # fmt: skip
 
 
 def _change_of(case: Case, configuration: Row) -> float:
@@ -163,6 +163,7 @@ def _run(case: Case, row: Row, run_id: str, clock: datetime, ops: float, monitor
         "latency_p99_us": 5 * mean,
         "cpu_s": 2 + ops / 3000,
         "cpu_share": min(0.95, 0.2 + ops / 120000),
+        "machine_cpu_share": min(0.99, 0.4 + ops / 100000),
         "monitor": monitor,
         "lost_events": 0,
         "unattributed_share": 0.01 * rng.random(),

@@ -1,4 +1,4 @@
-"""`when` as conditions of ConfigSpace, as far as that language can say it: a knob that does not count need not be tried.
+"""`when` as conditions of ConfigSpace, as far as that language can say it: what does not count need not be tried.
 
 A condition says "a is one of x, y", "a is above 3" or "a is below 3"; conditions join by and and or. The `when` is
 brought into disjunctive normal form. Where it cannot be said the knob stays free, which costs a tuner trials and makes

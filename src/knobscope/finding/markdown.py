@@ -30,7 +30,8 @@ _CONFIRMED = {"yes": "borne out by an experiment", "found": "found by an experim
 #: Figures of the runs that are shown beside throughput, where they were measured: column -> words and format.
 _FIGURES = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
-    "cpu_share": ("CPU, share of all cores", format_share),
+    "cpu_share": ("CPU of the DBMS, share of all cores", format_share),
+    "machine_cpu_share": ("CPU of all that ran, share of all cores", format_share),
 }
 
 

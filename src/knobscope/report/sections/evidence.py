@@ -233,11 +233,9 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
 
 def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show sequential shares and CPU use; None when neither is known."""
-    found: dict[str, dict[str, float | None]] = {
-        "sequential writes": {},
-        "sequential reads": {},
-        "CPU of the machine": {},
-    }
+    processors = {"CPU of the DBMS": "cpu_share", "CPU in all": "machine_cpu_share"}
+    names = ("sequential writes", "sequential reads", *processors)
+    found: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for setting in comparison.settings:
         for op in ("write", "read"):
             found[f"sequential {op}s"][setting.name] = data.value(
@@ -245,9 +243,11 @@ def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
                 "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
                 op, setting.watched,
             )  # fmt: skip
-        cpu = [run["cpu_share"] for run in setting.runs if run["cpu_share"] is not None]
-        found["CPU of the machine"][setting.name] = fmean(cpu) if cpu else None
-    if all(share is None for shares in found.values() for share in shares.values()):
+        for name, column in processors.items():
+            busy = [run[column] for run in setting.runs if run[column] is not None]
+            found[name][setting.name] = fmean(busy) if busy else None
+    found = {name: shares for name, shares in found.items() if set(shares.values()) != {None}}
+    if not found:
         return None
     rows = [
         (name, [(setting.look, setting.name, shares[setting.name]) for setting in comparison.settings])
