@@ -131,6 +131,14 @@ def test_order_stands_against_cpu_time(data: StudyData) -> None:
     assert "random reads are 0.66x as fast as sequential ones" in plain(flash.caption)
 
 
+def test_order_is_that_of_what_moves_more_bytes(data: StudyData, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all("Sequential writes" in figure.caption for figure in order_figures(data))
+    monkeypatch.setattr("knobscope.report.sections.order._by_bytes", lambda *_: ["read", "write"])
+    said = [figure.caption for figure in order_figures(data)]
+    assert said
+    assert all("Sequential reads" in caption for caption in said)
+
+
 def test_numbers_of_dots_cover_no_dot() -> None:
     points = [OrderPoint(f"knob = {index}", 0.5 + index / 1000, 100.0 + index, "unclear") for index in range(6)]
     root = read_xml(draw_order(400, points, "sequential share").svg("order"))

@@ -35,9 +35,23 @@ def _read_settings(data: StudyData, case: Case, op: str) -> Rows:
     )  # fmt: skip
 
 
+def _by_bytes(data: StudyData, case: Case) -> list[str]:
+    """Return what the sweep did on the device, reads and writes, whichever moved more bytes first."""
+    rows = data.rows(
+        """
+        SELECT op FROM io_profile JOIN sweep_runs USING (run_id)
+        WHERE op IN ('read', 'write') AND requests > 0 AND dbms = ? AND device = ? AND workload = ?
+        GROUP BY op ORDER BY sum(bytes) DESC, op DESC
+        """,
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    return [row["op"] for row in rows]
+
+
 def _order_figure(data: StudyData, case: Case) -> Figure | None:
-    op, rows = max(((op, _read_settings(data, case, op)) for op in ("write", "read")), key=lambda found: len(found[1]))
-    if len(rows) < 2:
+    found = ((op, _read_settings(data, case, op)) for op in _by_bytes(data, case))
+    op, rows = next(((op, rows) for op, rows in found if len(rows) > 1), ("", []))
+    if not rows:
         return None
     first = rows[0]
     default = OrderPoint("default configuration", first["default_share"], first["default_cpu_us"], "ink")
