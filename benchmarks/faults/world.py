@@ -192,6 +192,7 @@ def open_world(folder: Path, study: Study, profile: str | None) -> Iterator[Worl
 
     To be called in mount, IPC and network namespaces that nobody else is in.
     """
+    _leave_devices()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=711,size=2g", "faults", str(folder)], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "shm", "/dev/shm"], check=True)  # noqa: S108
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -212,6 +213,13 @@ def open_world(folder: Path, study: Study, profile: str | None) -> Iterator[Worl
         _reap()
         world.unmount_image()
         _leave(world.groups)
+
+
+def _leave_devices() -> None:
+    """Unmount in this namespace the emulated devices of others, who could not take them down while it lasts."""
+    for point in reversed(_mounts_below(Path("/"))):  # those that cover others come last
+        if ".knobscope-devices" in Path(point).parts:
+            subprocess.run(["umount", "--lazy", point], check=True)
 
 
 def _write_project(world: World, study: Study, profile: str | None) -> None:

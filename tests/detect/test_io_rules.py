@@ -307,6 +307,6 @@ USED: list[tuple[Any, ...]] = [
 def test_default_profile_says_what_is_used_and_what_holds_it_back(
     judge_one: Judge, made: dict[str, Any], verdict: str, said: str
 ) -> None:
-    row = only_row(judge_one("default_profile", [one for one, *_ in USED], made))
+    row = only_row(judge_one("default_profile", [one for one, *_ in USED], made, threads=16))
     assert row.verdict == verdict, row.sentence
     assert said in row.sentence
