@@ -37,7 +37,7 @@ KNOBS = 200
 PAIRS = 3
 NAMES = [f"k{number}" for number in range(KNOBS)]
 STALLED = 0.03
-RUNS = {"knobscope": (60, 80, 120, 160), "lightgbm": (160,), "anova": (320, 480)}
+RUNS = {"knobscope": (60, 80, 120), "lightgbm": (160,), "anova": (320, 480)}
 
 Generator = np.random.Generator
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from knobscope.select import select_first
 from knobscope.specs import Case, Prior, PriorRanking, StudySpecs
 
 __all__ = ["fit_from_prior"]
@@ -15,8 +16,6 @@ def fit_from_prior(specs: StudySpecs, prior: Prior, case: Case) -> dict[str, Any
     """
     rankings = prior.rankings_for(case.dbms, specs.workloads[case.workload].class_)
     entries = _join(rankings, set(specs.study.knobs[case.dbms]))
-    top = specs.study.screening.top
-    none_does = not any(entry["stands_out"] for entry in entries)
     scores = [one.holdout_r2 for one in rankings if one.holdout_r2 is not None]
     return {
         "prior": prior.name,
@@ -26,9 +25,7 @@ def fit_from_prior(specs: StudySpecs, prior: Prior, case: Case) -> dict[str, Any
         "model": rankings[0].model,
         "terms": [],
         "r2_splits": [],
-        "importance": [
-            {**entry, "selected": entry["rank"] <= top and (entry["stands_out"] or none_does)} for entry in entries
-        ],
+        "importance": select_first(entries, specs.study.screening.top),
         "points": [],
         "holdout_r2": min(scores, default=None),
         "trustworthy": all(one.trustworthy for one in rankings),

@@ -23,7 +23,7 @@ from knobscope.tables import finite
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "mark_selected", "select_knobs"]
+__all__ = ["Selection", "mark_selected", "select_first", "select_knobs"]
 
 
 #: Configurations that the model predicts worst: so many are told.
@@ -162,17 +162,22 @@ def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dic
     ]
 
 
-def mark_selected(selection: Selection, top: int) -> list[dict[str, object]]:
-    """Return the ranking with `selected`: the first `top` knobs that are above noise or in a significant term.
-
-    When none is (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
-    """
+def mark_selected(selection: Selection, top: int) -> list[dict[str, Any]]:
+    """Return the ranking with `stands_out` (above noise, or in a significant term) and `selected`."""
     significant = {knob for term in selection.terms if term["p_value"] is not None for knob in term["factors"]}
     entries = [
         {**entry, "stands_out": entry["above_noise"] or entry["knob"] in significant} for entry in selection.importance
     ]
-    none_does = not any(entry["stands_out"] for entry in entries)
-    return [{**entry, "selected": entry["rank"] <= top and (entry["stands_out"] or none_does)} for entry in entries]
+    return select_first(entries, top)
+
+
+def select_first(entries: Sequence[Mapping[str, Any]], top: int) -> list[dict[str, Any]]:
+    """Return a ranking, the strongest knob first, with `selected`: the first `top` knobs of those that stand out.
+
+    When none does (too few runs to tell), the first `top` go on all the same: the sweep measures them one at a time.
+    """
+    outstanding = [entry["knob"] for entry in entries if entry["stands_out"]] or [entry["knob"] for entry in entries]
+    return [{**entry, "selected": entry["knob"] in outstanding[:top]} for entry in entries]
 
 
 def _conclude(fit: _Fit) -> Conclusions | None:

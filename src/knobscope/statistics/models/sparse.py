@@ -1,14 +1,19 @@
 """Terms of a model when there are more columns than runs: few knobs of hundreds matter, and those enter one by one.
 
-At every step the term with the smallest p value enters, of all main effects and of the interactions between factors
-that are in already. Of the models on that path the one with the least modified Bayesian information criterion is taken
-(Bogdan, Ghosh and Doerge, Genetics 167, 2004): the usual criterion, and besides twice the logarithm of the number of
-candidates for every term, the price of having looked at so many. Terms that pay only together are found so, which a
-test at every step would miss.
+At every step the term with the smallest p value enters, of all main effects and of the interactions of two or three
+factors whose parts are in already. Of the models on that path the one with the least modified Bayesian information
+criterion is taken (Bogdan, Ghosh and Doerge, Genetics 167, 2004): the usual criterion, and besides twice the logarithm
+of the number of candidates for every term, the price of having looked at so many. Terms that pay only together are
+found so, which a test at every step would miss.
 
-Some runs of a database stall and are several times slower than anything else. A few runs far from what the model
-predicts are therefore left out, and the path is walked again without them. Nothing is cut to size: residuals that are
-made small for the model's sake bear out whatever it says.
+Some runs of a database stall and are several times slower than anything else. That a run is off is a candidate like
+any term, at the same price: a column that is 1 for this run (the mean shift model of She and Owen, Journal of the
+American Statistical Association 106, 2011). So stalls and knobs are found beside each other, where neither could be
+told from the rest without the other.
+
+With hardly enough runs one wrong term early on leads the whole path astray. Where the best model leaves a good part of
+the differences unexplained, more paths are walked, on which one of the strongest candidates enters at random; what a
+path may not promise, the criterion still refuses.
 """
 
 import math
@@ -17,54 +22,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import Settings, Term, contained_terms, design_matrix, single_terms
-from knobscope.statistics.least_squares import Products
-from knobscope.statistics.models.anova import Anova
 
 __all__ = ["choose_sparse_terms"]
 
-#: Coefficients beyond this part of the runs would leave nothing to judge them by.
+#: Coefficients of terms beyond this part of the runs would leave nothing to judge them by.
 _MOST_COLUMNS = 1 / 3
-#: The path ends after so many steps that have made no better model.
-_PATIENCE = 8
-#: Stalled runs hide small effects, and can be told from them only beside a model. So the first passes take the path as
-#: far as this part of the runs has columns, whatever the criterion says.
-_ROUGH_PASSES = 2
-_ROUGH_COLUMNS = 0.2
-#: The path is walked again without what lies far off, until its terms stay, so often at most.
-_MOST_PASSES = 8
-#: Robust standard deviations from which on a run lies far off; where more than this part of all does, none is left out.
-_FAR = 3.5
-_MOST_FAR = 0.1
-#: Median absolute deviation of a standard normal distribution.
-_MAD = 0.6745
-#: A column whose length shrinks to this part when it is made orthogonal to others is a sum of those.
-_DEPENDENT = 1e-6
+#: Interactions of so many factors at most.
+_MOST_FACTORS = 3
+#: A larger part of the runs is not off: it is what the DBMS does.
+_MOST_OFF = 0.1
+#: Paths at most, and the part of the differences that is explained from which on the first one will do.
+_PATHS = 21
+_ENOUGH = 0.95
+#: On further paths one of so many strongest candidates enters, each half as likely as the one before.
+_STRONGEST = 4
+#: What is left of the response's sum of squares, or is added to that of a column, that counts as nothing.
+_NOTHING = 1e-9
+#: A column of whose sum of squares so little is left beside others is a sum of those.
+_USED_UP = 1e-6
 
 
 @dataclass(frozen=True)
-class _Blocks:
-    """Columns of candidate terms, each term's orthonormal among themselves and orthogonal to all that has entered.
+class _Off:
+    """The candidate that says of one run that it is off, whatever its settings are."""
 
-    `columns` has shape (terms, runs, width of the widest), with zeros where a term has fewer; `width` counts those that
-    are not zero.
-    """
+    row: int
 
-    terms: tuple[Term, ...]
-    columns: Floats
-    width: Floats
 
-    def keep(self, rows: Bools) -> "_Blocks":
-        """Return some of the candidates."""
-        terms = tuple(term for term, is_kept in zip(self.terms, rows, strict=True) if is_kept)
-        return _Blocks(terms, self.columns[rows], self.width[rows])
-
-    def join(self, other: "_Blocks") -> "_Blocks":
-        """Return the candidates of both."""
-        widest = max(self.columns.shape[2], other.columns.shape[2])
-        columns = np.concatenate([_widen(self.columns, widest), _widen(other.columns, widest)])
-        return _Blocks(self.terms + other.terms, columns, np.concatenate([self.width, other.width]))
+_Candidate = Term | _Off
 
 
 def choose_sparse_terms(settings: Settings, response: Floats) -> tuple[list[Term], Bools]:
@@ -72,146 +59,217 @@ def choose_sparse_terms(settings: Settings, response: Floats) -> tuple[list[Term
 
     `response` has an entry per run. Noise columns (`Settings.with_noise_columns`) are candidates like all factors.
     """
-    counts = _find_near(response - np.median(response), 1)
-    terms: list[Term] = []
-    for number in range(_MOST_PASSES):
-        before, rows = terms, settings.take(counts)
-        if number < _ROUGH_PASSES:
-            terms = list(_walk(rows, response[counts], _ROUGH_COLUMNS))[-1].terms
-        else:
-            terms = _choose_on_path(rows, response[counts])
-        model = Anova().fit_terms(rows, response[counts], terms)
-        if number >= _ROUGH_PASSES and terms == before:
+    centred = response - response.mean()
+    mains = _Columns.of(settings, single_terms(settings.factors))
+    chance, total = np.random.default_rng(len(response)), float(centred @ centred)
+    best = min(_Path(settings, mains, centred, None).walk(), key=lambda step: step.criterion)
+    for _ in range(_PATHS - 1):
+        if best.left <= (1 - _ENOUGH) * total:
             break
-        counts = _find_near(response - model.predict(settings), model.columns)
+        best = min(best, *_Path(settings, mains, centred, chance).walk(), key=lambda step: step.criterion)
+    chosen = _prune(settings, best, centred)
+    counts = np.ones(len(response), bool)
+    counts[[one.row for one in chosen if isinstance(one, _Off)]] = False
+    terms = [one for one in chosen if isinstance(one, Term)]
     return sorted(terms, key=lambda term: len(term.factors)), counts
 
 
-def _find_near(residual: Floats, columns: int) -> Bools:
-    """Return which residuals of a fit with so many columns lie within what most do."""
-    lost = math.sqrt(len(residual) / max(len(residual) - columns, 1))
-    distance = np.abs(residual - np.median(residual))
-    near: Bools = distance <= _FAR * lost * float(np.median(distance)) / _MAD
-    return near if near.mean() >= 1 - _MOST_FAR else np.ones(len(residual), bool)
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of terms, beside each other and padded with zeros to the widest: shape (runs, terms * widest)."""
+
+    terms: tuple[Term, ...]
+    matrix: Floats
+    width: Ints  # of each term; 0 where the rows hold one level only
+
+    @classmethod
+    def of(cls, settings: Settings, terms: Sequence[Term]) -> "_Columns":
+        """Build the columns of some terms, centred."""
+        matrix, spans = design_matrix(settings, terms).columns(settings)
+        matrix -= matrix.mean(axis=0)
+        width = np.array([span.stop - span.start for span in spans], int)
+        padded = np.zeros((len(settings), len(terms), max(width, default=0)))
+        for number, span in enumerate(spans):
+            padded[:, number, : width[number]] = matrix[:, span]
+        return cls(tuple(terms), padded.reshape(len(settings), -1), width)
+
+    def of_term(self, number: int) -> Floats:
+        """Return the columns of one term."""
+        widest = self.matrix.shape[1] // len(self.terms)
+        return self.matrix[:, number * widest : number * widest + int(self.width[number])]
 
 
 @dataclass(frozen=True)
 class _Step:
-    """The first terms of a path, how many terms had been looked at by then, and what the criterion says of them."""
+    """The candidates that are in after a step of a path, what they leave, and what the criterion says of them."""
 
-    terms: list[Term]
-    searched: int
+    chosen: tuple[_Candidate, ...]
+    searched: int  # how many candidates there had been by then
+    left: float
     criterion: float
 
 
-def _choose_on_path(settings: Settings, response: Floats) -> list[Term]:
-    """Return the terms of the best model on the path, without those that have become idle."""
-    best: _Step | None = None
-    for step in _walk(settings, response, _MOST_COLUMNS):
-        if best is None or step.criterion < best.criterion:
-            best = step
-        elif len(step.terms) >= len(best.terms) + _PATIENCE:
-            break
-    assert best is not None  # noqa: S101 - a path has a first step, without terms
-    return _prune(settings, best, response)
+class _Pool:
+    """Candidate terms on a path: their moments and cross products with everything that has entered taken off."""
+
+    def __init__(self, columns: _Columns, basis: Floats, left: Floats) -> None:
+        """`basis` are the orthonormal columns that have entered, `left` is what they leave of the response."""
+        self.columns = columns
+        widest = columns.matrix.shape[1] // max(len(columns.terms), 1)
+        blocks = columns.matrix.reshape(len(left), -1, widest)
+        self._products = np.einsum("rti,rtj->tij", blocks, blocks)
+        self._lengths = np.einsum("tii->t", self._products).copy()
+        self._is_in = columns.width == 0
+        self.take_off(basis, left)
+
+    def take_off(self, added: Floats, left: Floats) -> None:
+        """Take orthonormal columns that have entered off the candidates; `left` is what is left of the response now."""
+        shared = (self.columns.matrix.T @ added).reshape(len(self.columns.terms), -1, added.shape[1])
+        self._products -= shared @ shared.transpose(0, 2, 1)
+        self._moment = self.columns.matrix.T @ left
+
+    def enter(self, number: int) -> None:
+        """A term has entered and is no candidate any more."""
+        self._is_in[number] = True
+
+    def gains(self) -> Floats:
+        """Return by how much each term would make the sum of squares smaller; 0 where it adds nothing."""
+        widest = self._products.shape[1]
+        moment = self._moment.reshape(-1, widest)
+        # Padding, and columns that are sums of what has entered, have zeros here: a little on the diagonal keeps the
+        # blocks solvable, and their moments, which are zero too, give nothing.
+        ridge = (_NOTHING * np.maximum(self._lengths, _NOTHING))[:, None, None] * np.eye(widest)
+        gains = (moment * np.linalg.solve(self._products + ridge, moment[:, :, None])[:, :, 0]).sum(axis=1)
+        is_used_up = np.einsum("tii->t", self._products) <= _USED_UP * self._lengths
+        return np.where(self._is_in | is_used_up, 0.0, gains)
 
 
-def _walk(settings: Settings, response: Floats, most_columns: float) -> Iterator[_Step]:
-    """Yield the models of the path, from the one without terms to one with so many columns, as a part of the runs."""
-    rows = len(response)
-    candidates = _orthogonal(settings, single_terms(settings.factors), np.ones((rows, 1)))
-    left, basis = response - response.mean(), np.full((rows, 1), 1 / math.sqrt(rows))
-    entered: list[Term] = []
-    searched = len(candidates.terms)
+class _Path:
+    """A model that grows by one candidate at a time, from none on; with `chance` one of the strongest enters."""
+
+    def __init__(
+        self, settings: Settings, mains: _Columns, response: Floats, chance: np.random.Generator | None
+    ) -> None:
+        """`response` is centred."""
+        self._settings, self._chance = settings, chance
+        self._rows, self._total = len(response), float(response @ response)
+        self._basis, self._left = np.full((self._rows, 1), 1 / math.sqrt(self._rows)), response
+        self._pools = [_Pool(mains, self._basis, self._left)]
+        self._chosen: list[_Candidate] = []
+        self._known: set[frozenset[str]] = set()  # factors of the interactions among the candidates
+
+    def walk(self) -> Iterator[_Step]:
+        """Yield the model after every step, until it has as many columns as it may, or nothing is left to explain."""
+        while True:
+            step = self._judge()
+            yield step
+            if step.left <= _NOTHING * self._total or (picked := self._pick()) is None:
+                return
+            self._enter(*picked)
+
+    def _judge(self) -> _Step:
+        searched = self._rows + sum(len(pool.columns.terms) for pool in self._pools)
+        left = float(self._left @ self._left)
+        criterion = _criterion(left, self._rows, self._basis.shape[1], len(self._chosen), searched)
+        return _Step(tuple(self._chosen), searched, left, criterion)
+
+    def _pick(self) -> tuple[_Pool | None, int] | None:
+        """Return pool and number of the candidate with the smallest p value of its F test, or of one of the next.
+
+        Without a pool it is the number of a run that is off. None: there is no room for any that would change anything.
+        """
+        from scipy.special import fdtrc
+
+        off = sum(isinstance(one, _Off) for one in self._chosen)
+        room = 1 + _MOST_COLUMNS * self._rows - (self._basis.shape[1] - off)
+
+        found: list[tuple[_Pool | None, Floats, Ints]] = [
+            (pool, pool.gains(), pool.columns.width) for pool in self._pools
+        ]
+        if off < _MOST_OFF * self._rows:
+            found.append((None, self._gains_of_runs(), np.ones(self._rows, int)))
+        gain, width = np.concatenate([one[1] for one in found]), np.concatenate([one[2] for one in found])
+        useful = np.flatnonzero((gain > 0) & (width <= room))
+        gain, width = gain[useful], width[useful]
+        degrees = np.maximum(self._rows - self._basis.shape[1] - width, 1)
+        ratio = (gain / width) / (np.maximum(float(self._left @ self._left) - gain, 1e-300) / degrees)
+        # Where several p values are zero in floating point, the larger ratio is the stronger one.
+        order = useful[np.lexsort((-ratio, fdtrc(width, degrees, ratio)))[:_STRONGEST]]
+        if not len(order):
+            return None
+        position = int(order[0 if self._chance is None else min(int(self._chance.geometric(0.5)), len(order)) - 1])
+        ends = np.cumsum([len(gains) for _, gains, _ in found])
+        which = int(np.searchsorted(ends, position, side="right"))
+        return found[which][0], position - int(ends[which]) + len(found[which][1])
+
+    def _gains_of_runs(self) -> Floats:
+        """Return by how much it would make the sum of squares smaller that a run is off, for each run."""
+        free = 1 - (self._basis**2).sum(axis=1)
+        return np.where(free > _USED_UP, self._left**2 / np.maximum(free, _USED_UP), 0.0)
+
+    def _enter(self, pool: _Pool | None, number: int) -> None:
+        if pool is None:
+            candidate: _Candidate = _Off(number)
+            columns = np.eye(self._rows)[:, [number]]
+        else:
+            candidate, columns = pool.columns.terms[number], pool.columns.of_term(number)
+            pool.enter(number)
+        added = _orthonormal(columns, self._basis)
+        self._basis = np.hstack([self._basis, added])
+        self._left = self._left - added @ (added.T @ self._left)
+        for each in self._pools:
+            each.take_off(added, self._left)
+        if isinstance(candidate, Term) and (new := _list_larger(candidate, self._chosen) - self._known):
+            self._known |= new
+            terms = [Term(tuple(sorted(factors, key=self._settings.factors.index))) for factors in new]
+            self._pools.append(_Pool(_Columns.of(self._settings, sorted(terms)), self._basis, self._left))
+        self._chosen.append(candidate)
+
+
+def _orthonormal(columns: Floats, basis: Floats) -> Floats:
+    """Return what columns add to an orthonormal basis, orthonormal; those that are sums of others add nothing."""
+    lengths = np.linalg.norm(columns, axis=0)
+    rest = columns - basis @ (basis.T @ columns)
+    rest -= basis @ (basis.T @ rest)  # once more, for what rounding has left
+    vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    return np.asarray(vectors[:, sizes**2 > _NOTHING * (lengths**2).max()])
+
+
+def _prune(settings: Settings, step: _Step, response: Floats) -> list[_Candidate]:
+    """Drop candidates that had entered before what explains the same better, while the criterion falls."""
+    rows, chosen = len(response), list(step.chosen)
+    columns: dict[_Candidate, Floats] = {one: np.eye(rows)[:, [one.row]] for one in chosen if isinstance(one, _Off)}
+    for one in chosen:
+        if isinstance(one, Term):
+            columns[one] = _Columns.of(settings, [one]).of_term(0)
+
+    def judge(kept: Sequence[_Candidate]) -> float:
+        matrix = np.hstack([np.ones((rows, 1)), *(columns[one] for one in kept)])
+        coefficients, _, rank, _ = np.linalg.lstsq(matrix, response, rcond=None)
+        left = response - matrix @ coefficients
+        return _criterion(float(left @ left), rows, int(rank), len(kept), step.searched)
+
+    best = judge(chosen)
     while True:
-        yield _Step(list(entered), searched, _criterion(left @ left, rows, basis.shape[1], len(entered), searched))
-        if not candidates.terms or basis.shape[1] + candidates.width.max() > 1 + most_columns * rows:
-            return
-        position = _find_strongest(candidates, left, basis.shape[1])
-        term, added = candidates.terms[position], candidates.columns[position]
-        entered.append(term)
-        basis = np.hstack([basis, added[:, : int(candidates.width[position])]])
-        left = left - added @ (added.T @ left)
-        others = np.arange(len(candidates.terms)) != position
-        candidates = _without(candidates.keep(others), added)
-        if new := _pair_up(settings, term, entered[:-1]):
-            candidates = candidates.join(_orthogonal(settings, new, basis))
-            searched += len(new)
-
-
-def _prune(settings: Settings, step: _Step, response: Floats) -> list[Term]:
-    """Drop terms that had entered before what explains the same better, while the criterion falls."""
-    terms = step.terms
-    matrix, spans = design_matrix(settings, terms).columns(settings)
-    products = Products.of(matrix, response, terms, spans)
-
-    def judge(kept: Sequence[Term]) -> float:
-        fit = products.solve(kept)
-        return _criterion(fit.residual, len(response), fit.rank, len(kept), step.searched)
-
-    best = judge(terms)
-    while True:
-        contained = contained_terms(terms)
-        smaller = [[one for one in terms if one != term] for term in terms if term not in contained]
+        contained = contained_terms(one for one in chosen if isinstance(one, Term))
+        smaller = [[one for one in chosen if one != left_out] for left_out in chosen if left_out not in contained]
         judged = [(judge(kept), number) for number, kept in enumerate(smaller)]
         if not judged or min(judged)[0] >= best:
-            return terms
+            return chosen
         best, number = min(judged)
-        terms = smaller[number]
+        chosen = smaller[number]
 
 
-def _pair_up(settings: Settings, term: Term, others: Sequence[Term]) -> list[Term]:
-    """Return the interactions of a main effect with other main effects, factors in the order of the settings."""
-    pairs = [term.factors + other.factors for other in others if len(other.factors) == 1]
-    return [Term(tuple(sorted(pair, key=settings.factors.index))) for pair in pairs if len(pair) == 2]
+def _list_larger(term: Term, others: Sequence[_Candidate]) -> set[frozenset[str]]:
+    """Return the factors of the interactions that have a term, beside the others, and one factor more than these."""
+    terms = [set(one.factors) for one in others if isinstance(one, Term)]
+    mains = [one for one in terms if len(one) == 1]
+    own = set(term.factors)
+    beside = [one for one in terms if len(one) < _MOST_FACTORS] if len(own) == 1 else mains
+    wanted = {frozenset(own | one) for one in beside if own.isdisjoint(one)}
+    return {factors for factors in wanted if len(factors) <= _MOST_FACTORS}
 
 
 def _criterion(left: float, rows: int, columns: int, terms: int, searched: int) -> float:
     """Return the modified criterion of a fit that leaves a sum of squares; its terms were chosen of those searched."""
-    return rows * math.log(max(float(left), 1e-300) / rows) + columns * math.log(rows) + 2 * terms * math.log(searched)
-
-
-def _find_strongest(candidates: _Blocks, left: Floats, columns: int) -> int:
-    """Return the position of the candidate with the smallest p value of its F test, `columns` being in already."""
-    from scipy.special import fdtrc
-
-    gain = ((candidates.columns.transpose(0, 2, 1) @ left) ** 2).sum(axis=1)
-    degrees = len(left) - columns - candidates.width
-    rest = np.maximum(float(left @ left) - gain, 1e-300)
-    ratio = (gain / candidates.width) / (rest / degrees)
-    p_values = fdtrc(candidates.width, degrees, ratio)
-    # Where several p values are zero in floating point, the larger ratio is the stronger one.
-    return int(np.lexsort((-ratio, p_values))[0])
-
-
-def _orthogonal(settings: Settings, terms: Sequence[Term], basis: Floats) -> _Blocks:
-    """Return the columns of terms, orthogonal to an orthogonal basis; terms that add nothing to it are left out."""
-    matrix, spans = design_matrix(settings, terms).columns(settings)
-    widest = max((span.stop - span.start for span in spans), default=0)
-    columns = np.stack([_widen(matrix[None, :, span], widest)[0] for span in spans])
-    unit = basis / np.linalg.norm(basis, axis=0)
-    return _without(_Blocks(tuple(terms), columns, np.full(len(terms), float(widest))), unit)
-
-
-def _without(blocks: _Blocks, added: Floats) -> _Blocks:
-    """Return the blocks made orthogonal to orthonormal columns (or zeros) that have entered, and orthonormal again."""
-    before = np.linalg.norm(blocks.columns, axis=1)
-    columns = blocks.columns - added @ (added.T @ blocks.columns)
-    width = np.zeros(len(columns))
-    kept = np.zeros_like(columns)
-    for number in range(columns.shape[2]):
-        one = columns[:, :, number]
-        one = one - (kept @ (kept.transpose(0, 2, 1) @ one[:, :, None]))[:, :, 0]
-        length = np.linalg.norm(one, axis=1)
-        is_new = length > _DEPENDENT * np.maximum(before[:, number], 1e-300)
-        at = width.astype(int)
-        rows = np.flatnonzero(is_new)
-        kept[rows, :, at[rows]] = one[rows] / length[rows, None]
-        width += is_new
-    return _Blocks(blocks.terms, kept, width).keep(width > 0)
-
-
-def _widen(columns: Floats, width: int) -> Floats:
-    """Return blocks with columns of zeros at the end, up to a width."""
-    missing = width - columns.shape[2]  # as a rule 0, and np.pad takes long to find that out
-    return np.concatenate([columns, np.zeros((*columns.shape[:2], missing))], axis=2) if missing else columns
+    return rows * math.log(max(left, 1e-300) / rows) + columns * math.log(rows) + 2 * terms * math.log(searched)
