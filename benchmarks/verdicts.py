@@ -9,6 +9,9 @@ to find something where the property that it blames removes half of the effect o
 fixed thresholds, on the same runs. Cases whose truth is not clear are counted apart, and every miss is printed. The
 time that a device took goes to stderr.
 
+`intuition` says of no cause: it is right where an effect that is there goes against what the spec lets expect, by the
+sweep and the new pairs of runs together.
+
 The default configuration is a case of its own, for the rules that look at it alone. `default_profile` is right that the
 device holds it back where half of its time per operation goes with the device's costs, and right to blame flushes or
 units where half of it goes with them.
@@ -18,8 +21,8 @@ others.
 
 Naive rules: 10 % slower with 10 % more of what is blamed, without noise, device or time: flushes per operation; share
 of writes that are not whole multiples of the preferred size (Drishti flags a file from 10 % of misaligned requests on);
-CPU per operation with a larger sequential share. Of the default configuration: a device busy for half of the time; any
-flushes; half of the writes off the preferred size.
+CPU per operation with a larger sequential share; 10 % against what is expected. Of the default configuration: a device
+busy for half of the time; any flushes; half of the writes off the preferred size.
 """
 
 import argparse
@@ -36,6 +39,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import duckdb
+import pandas as pd
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import Answer
@@ -56,6 +60,12 @@ IN_VIEW = {
 }
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
+#: Against what the spec lets expect of raising the knob, where that is said of the value at all.
+CONTRARY = """CASE t.expect
+    WHEN 'none' THEN true
+    WHEN 'faster' THEN t.estimate * sign(t.step) < 0
+    WHEN 'slower' THEN t.estimate * sign(t.step) > 0
+END"""
 #: Knobs of fio that spend CPU to make requests sequential.
 SPENT_FOR_ORDER = ("sorted",)
 #: Standard errors within which 99 and 95 % lie.
@@ -69,15 +79,18 @@ OF_DEFAULT = {
     "default_profile: flush": "flushes_per_s > 0",
     "default_profile: units": "partly > 0.5",
 }
+#: All that is scored.
+SCORED = (*BLAMED, "intuition", *OF_DEFAULT)
 NAIVE = {
     "flush": "f.estimate * sign(-t.estimate) > 0.1 * greatest(f.reference, 1e-9)",
     "io_size": "u.estimate * sign(-t.estimate) > 0.1",
     "io_sequentiality": "c.estimate * sign(-t.estimate) > 0.1 AND w.estimate * sign(-t.estimate) > 0.1",
+    "intuition": f"coalesce({CONTRARY}, false)",
 }
 _CASES = """
     SELECT t.dbms, t.device, t.workload, t.knob, t.value, t.estimate, t.standard_error,
         1.0 AS penalty, 'mismatch' AS verdict, '{{}}' AS evidence,
-        {naive}
+        {contrary} AS is_contrary, {naive}
     FROM effects t
     LEFT JOIN effects f ON f.metric = 'flushes_per_op' AND (f.device, f.knob, f.value) = (t.device, t.knob, t.value)
     LEFT JOIN effects u
@@ -132,7 +145,7 @@ def judge(file: Path, repeats: int) -> Iterator[Judged]:
     results, specs = run_study(file), load_study(file, Path.cwd())
     naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
-        cases = connection.execute(_CASES.format(naive=naive)).df().to_dict("records")
+        cases = connection.execute(_CASES.format(contrary=CONTRARY, naive=naive)).df().to_dict("records")
         asked = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
         questions = ask_questions(asked, specs, connection, most=len(asked))
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
@@ -158,6 +171,8 @@ def judge(file: Path, repeats: int) -> Iterator[Judged]:
         swept = cases[one.findings[0]]
         is_there = matters(ratios_again(runs, one), swept["estimate"], swept["standard_error"], least)
         truth = {rule: truth_of(answer, rule) if is_there else is_there for rule in BLAMED}
+        if not pd.isna(swept["is_contrary"]):  # nothing is expected of the knob, or not of this value
+            truth["intuition"] = is_there and bool(swept["is_contrary"])
         yield Judged(answer, truth, said, {name: bool(swept[name]) for name in NAIVE})
 
 
@@ -306,7 +321,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the cases")
     args = parser.parse_args()
     link_specs()
-    halves = {half: {rule: Score() for rule in (*BLAMED, *OF_DEFAULT)} for half in ("in view", "not in view")}
+    halves = {half: {rule: Score() for rule in SCORED} for half in ("in view", "not in view")}
     rows: list[dict[str, Any]] = []
     for study, device in [(study, device) for device in args.devices for study in args.studies]:
         half = "in view" if (study, device) in IN_VIEW else "not in view"

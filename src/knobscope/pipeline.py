@@ -16,6 +16,7 @@ from knobscope.errors import UserError
 from knobscope.forecast import affordable_rounds, describe_left_out, describe_study
 from knobscope.identity import data_identity, run_identity, varied_knobs
 from knobscope.plan import RESPONSIVE, aim_of, case_space, parse_case, screening_blocks
+from knobscope.priors import describe_fitting
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.recovery import claim_directory, require_writable, set_aside_damaged
 from knobscope.retry import forget_failed_runs
@@ -88,8 +89,9 @@ class Pipeline:
             sys.exit(2)
 
     def describe(self) -> str:
-        """Return in one line how much the study will measure at most, then its budget and what its sweep leaves out."""
-        return describe_study(self.specs)
+        """Return what the study will measure at most, its budget, what its sweep leaves out, and priors that fit."""
+        models = Path(self.study_file).absolute().parents[2] / "models"
+        return "\n".join([describe_study(self.specs), *describe_fitting(self.specs, models)])
 
     def describe_left_out(self) -> list[str]:
         """Return a line for each value that the sweep cannot measure, with the reason."""

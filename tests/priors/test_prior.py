@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from knobscope.priors import fit_from_prior, write_prior
+from knobscope.priors import describe_fitting, fit_from_prior, write_prior
 from knobscope.specs import Dbms, Prior, SpecErrors, check_prior_version, load_study, major_version
 from knobscope.specs.source import load_document
 
@@ -173,3 +173,44 @@ def test_priors_are_validated_like_other_specs(study: Callable[..., Path]) -> No
     (path.parents[2] / "models/earlier.yaml").write_text(yaml.safe_dump(content))
     (problem,) = problems(path)
     assert "rank: 0; greater than or equal to 1" in problem.replace("should be ", "")
+
+
+SCREENED = STUDY.replace("  prior: earlier\n", "")
+
+
+def test_a_prior_that_ranks_all_knobs_of_a_study_is_offered(study: Callable[..., Path]) -> None:
+    path = study(make_prior(), text=SCREENED)
+    specs = load_study(path, path.parents[2], runnable=False)
+    (line,) = describe_fitting(specs, path.parents[2] / "models")
+    assert line.startswith("models/earlier.yaml ranks all knobs of this study: `screening: {prior: earlier}` would")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dbms": "postgresql"},
+        {"workload_class": "read"},
+        {"trustworthy": False},
+        {"knobs": [knob("journal_mode", 1), knob("synchronous", 2)]},
+    ],
+    ids=["another DBMS", "another class of workload", "not to be trusted", "one knob less"],
+)
+def test_a_prior_that_does_not_fit_is_not_offered(study: Callable[..., Path], changes: dict[str, Any]) -> None:
+    path = study(make_prior(ranking(**changes)), text=SCREENED)
+    specs = load_study(path, path.parents[2], runnable=False)
+    assert describe_fitting(specs, path.parents[2] / "models") == []
+
+
+def test_a_study_with_a_prior_is_offered_no_other(study: Callable[..., Path]) -> None:
+    path = study(make_prior())
+    specs = load_study(path, path.parents[2], runnable=False)
+    assert describe_fitting(specs, path.parents[2] / "models") == []
+
+
+def test_a_file_that_is_no_prior_is_named_and_hinders_nothing(study: Callable[..., Path]) -> None:
+    path = study(make_prior(), text=SCREENED)
+    (path.parents[2] / "models/broken.yaml").write_text("name: other\n")
+    specs = load_study(path, path.parents[2], runnable=False)
+    broken, fitting = describe_fitting(specs, path.parents[2] / "models")
+    assert broken.startswith("models/broken.yaml cannot be read as a prior: ")
+    assert fitting.startswith("models/earlier.yaml")

@@ -19,7 +19,14 @@ from knobscope.specs.knob import Knob
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
 from knobscope.specs.lifecycle import Jvm, Lifecycle
 from knobscope.specs.part import WITH_DATA, Part, part_knob
-from knobscope.specs.prior import Prior, PriorRanking, RankedKnob, check_prior_version, major_version
+from knobscope.specs.prior import (
+    Prior,
+    PriorRanking,
+    RankedKnob,
+    check_prior_version,
+    major_version,
+    unranked_knobs,
+)
 from knobscope.specs.programs import (
     Program,
     ask_version,
@@ -143,6 +150,7 @@ __all__ = [
     "split_configuration",
     "split_kernel",
     "suggest",
+    "unranked_knobs",
     "validate_files",
     "write_reference",
     "write_schemas",

@@ -15,7 +15,15 @@ from knobscope.specs.source import Document, SpecProblem
 from knobscope.specs.study import Study
 from knobscope.specs.workload import Workload
 
-__all__ = ["Prior", "PriorRanking", "RankedKnob", "check_prior", "check_prior_version", "major_version"]
+__all__ = [
+    "Prior",
+    "PriorRanking",
+    "RankedKnob",
+    "check_prior",
+    "check_prior_version",
+    "major_version",
+    "unranked_knobs",
+]
 
 
 class RankedKnob(SpecModel):
@@ -80,17 +88,20 @@ def check_prior(
 ) -> Iterator[SpecProblem]:
     """Yield why a study cannot start from this prior, as far as the specs tell; versions show when it runs."""
     for name in dbms:
-        known: set[str] = set()
         for workload in workloads.values():
-            rankings = prior.rankings_for(name, workload.class_)
-            known |= {one.knob for ranking in rankings for one in ranking.knobs}
-            if not rankings:
+            if not prior.rankings_for(name, workload.class_):
                 expected = f"one that ranks {name} under workloads of class {workload.class_} (as {workload.name} is)"
                 yield document.problem(("screening", "prior"), prior.describe(), expected)
-        for knob in study.knobs.get(name, {}):
-            if known and knob not in known and knob not in study.sweep.always:
-                found = f"a knob that prior {prior.name!r} does not rank"
-                yield document.problem(("knobs", name, knob), found, "one that it ranks, or it under `sweep.always`")
+        for knob in unranked_knobs(study, prior, name, workloads):
+            found = f"a knob that prior {prior.name!r} does not rank"
+            yield document.problem(("knobs", name, knob), found, "one that it ranks, or it under `sweep.always`")
+
+
+def unranked_knobs(study: Study, prior: Prior, dbms: str, workloads: Mapping[str, Workload]) -> list[str]:
+    """Return the knobs of a DBMS that a study varies in screening alone, and a prior that ranks some does not rank."""
+    rankings = [one for workload in workloads.values() for one in prior.rankings_for(dbms, workload.class_)]
+    known = {one.knob for ranking in rankings for one in ranking.knobs} | set(study.sweep.always)
+    return [knob for knob in study.knobs.get(dbms, {}) if rankings and knob not in known]
 
 
 def check_prior_version(
