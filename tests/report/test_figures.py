@@ -17,16 +17,18 @@ from knobscope.report.figures import (
     MetricPanel,
     SizeMark,
     Sizes,
+    Span,
     TimelineBlock,
     TimelineRun,
     depth_bins,
     draw_forest,
     draw_sizes,
+    draw_spans,
     draw_timeline,
     slug,
     write_figures,
 )
-from knobscope.report.figures.canvas import Canvas
+from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import figure_style
 from knobscope.report.figures.histograms import size_bins
 from knobscope.report.figures.scales import Scale, fold_ticks, linear_ticks, power_ticks, spread_labels
@@ -46,6 +48,21 @@ def marks(canvas: Canvas, tag: str, look: str) -> list[ElementTree.Element]:
 def row(label: str, estimate: float, half: float = 0.05, *, clear: bool = True, durability: bool = False) -> ForestRow:
     effect = Effect(estimate, (estimate - half, estimate + half), clear)
     return ForestRow("knob", "default 1", label, (effect,), durability)
+
+
+def test_words_of_other_knobs_beside_a_span_stay_inside_the_picture() -> None:
+    effect = Effect(-5.0, None, True)
+    ends = (effect, "100", effect, "100", True)
+    many = " and ".join(f"innodb_some_long_knob_{number} = on" for number in range(4))
+    spans = [Span("binlog_commit_wait_count", f"beside {many}", *ends), Span("log_bin", "", *ends)]
+    for width in (520.0, 400.0):
+        canvas = draw_spans(width, spans)
+        texts = {"".join(text.itertext()): text for text in parse(canvas).iter(SVG + "text")}
+        (told,) = [words for words in texts if words.startswith("beside")]
+        assert told.startswith("beside innodb_some_long_knob_0 = on")
+        assert text_width(told, 11) <= width
+        heights = [float(texts[name].get("y", "")) for name in ("binlog_commit_wait_count", told, "log_bin")]
+        assert heights == sorted(set(heights))
 
 
 @pytest.mark.parametrize("width", [400.0, 960.0])

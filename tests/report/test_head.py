@@ -120,14 +120,14 @@ def test_findings_that_judge_nothing_are_no_clean_bill(
     assert "No mismatch" not in words
 
 
-def test_a_ranking_that_predicts_nothing_promises_its_order_only(
+def test_a_ranking_that_predicts_no_configuration_promises_what_stands_out_only(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     changed = changed_study(
         "UPDATE fits SET stopped = false, trustworthy = true, reason = 'not predictable: noise', r2_min = 0.1"
     )
     page = render(changed, specs, tmp_path)
-    assert "The order of the knobs can be trusted" in page.section("ranking")
+    assert "Which knobs stand out can be trusted" in page.section("ranking")
     assert "what a single configuration reaches cannot be predicted by it" in page.section("ranking")
     assert "The ranking can be trusted" not in page.section("ranking")
     assert "the size of their effects is less certain" in sureness(page, "Model")

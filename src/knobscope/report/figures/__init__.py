@@ -5,7 +5,7 @@ from knobscope.report.figures.canvas import Point
 from knobscope.report.figures.curves import Curve, Mark, draw_latencies, draw_loglog, draw_series
 from knobscope.report.figures.figure import Figure, figure_style, slug, write_figures
 from knobscope.report.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
-from knobscope.report.figures.forest import Effect, ForestRow, MetricPanel, draw_forest, draw_spans
+from knobscope.report.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
 from knobscope.report.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
 from knobscope.report.figures.order import OrderPoint, draw_order
 from knobscope.report.figures.pairs import PairRow, draw_pairs
@@ -35,6 +35,7 @@ __all__ = [
     "Side",
     "SizeMark",
     "Sizes",
+    "Span",
     "Strip",
     "Tile",
     "TileRow",

@@ -10,7 +10,7 @@ from knobscope.report.figures.canvas import Canvas, text_width
 from knobscope.report.figures.figure import WIDE
 from knobscope.report.figures.scales import Scale, fold_ticks
 
-__all__ = ["Effect", "ForestRow", "MetricPanel", "draw_forest", "draw_spans", "fold_scale", "shorten"]
+__all__ = ["Effect", "ForestRow", "MetricPanel", "Span", "draw_forest", "draw_spans", "fold_scale", "shorten"]
 
 _ROW, _HEAD = 21, 26
 _TOP, _BOTTOM = 44, 26
@@ -176,35 +176,61 @@ def _tell(effect: Effect, *, short: bool) -> str:
     return format_fold(effect.estimate) + ("" if short else f" ({effect.describe_interval()})")
 
 
-def draw_spans(width: float, spans: Sequence[tuple[str, Effect, str, Effect, str, bool]]) -> Canvas:
-    """Draw per knob the way from its slowest to its fastest value, the default at 1x.
+@dataclass(frozen=True)
+class Span:
+    """A knob's way from its slowest to its fastest value; `beside` says in words what other knobs are set to."""
 
-    A span is (knob, slowest effect, its value, fastest effect, its value, durability).
-    """
-    row, top = 42, 22
-    canvas = Canvas(width, top + row * len(spans) + 24)
-    frame = Frame(0, top, width, top + row * len(spans))
+    knob: str
+    beside: str
+    slow: Effect
+    slow_value: str
+    fast: Effect
+    fast_value: str
+    durability: bool
+
+
+def draw_spans(width: float, spans: Sequence[Span]) -> Canvas:
+    """Draw per knob the way from its slowest to its fastest value, the default at 1x."""
+    row, more, top = 42, 16, 22  # more: for a second line of words
+    heights = [row + (more if span.beside else 0) for span in spans]
+    canvas = Canvas(width, top + sum(heights) + 24)
+    frame = Frame(0, top, width, top + sum(heights))
     labels = [
-        _span_label(effect, value) for _, slow, a, fast, b, _ in spans for effect, value in ((slow, a), (fast, b))
+        _span_label(*end) for span in spans for end in ((span.slow, span.slow_value), (span.fast, span.fast_value))
     ]
     scale = _scale_around(frame, [("default", 0.0, 0), *labels])
     ticks = fold_ticks(scale.low, scale.high, int(width / 60))
     draw_x_axis(canvas, frame, [(scale(v), text) for v, text in ticks if 12 < scale(v) < width - 12], grid=True)
     canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
     canvas.text(scale(0), frame.top - 10, "default", "tick", "middle")
-    for index, (knob, slow, slow_value, fast, fast_value, durability) in enumerate(spans):
-        y = frame.top + row * index + 29
-        canvas.text(0, y - 14, knob, "strong")
-        if durability:
-            canvas.text(text_width(knob, 14) + 8, y - 14, _CAUTION, "caution")
-        canvas.line((scale(min(slow.estimate, 0)), y), (scale(max(fast.estimate, 0)), y), "span")
-        for effect, value, sign in ((slow, slow_value, -1), (fast, fast_value, 1)):
-            text, end, side = _span_label(effect, value)
-            if side == sign:
-                look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
-                canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
-                canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
+    y = frame.top
+    for span, height in zip(spans, heights, strict=True):
+        canvas.text(0, y + 15, span.knob, "strong")
+        if span.durability:
+            canvas.text(text_width(span.knob, 14) + 8, y + 15, _CAUTION, "caution")
+        if span.beside:
+            canvas.text(0, y + 15 + more, _fit(span.beside, width, 11), "tick")
+        y += height
+        _draw_span(canvas, scale, span, y - 13)
     return canvas
+
+
+def _draw_span(canvas: Canvas, scale: Scale, span: Span, y: float) -> None:
+    canvas.line((scale(min(span.slow.estimate, 0)), y), (scale(max(span.fast.estimate, 0)), y), "span")
+    for effect, value, sign in ((span.slow, span.slow_value, -1), (span.fast, span.fast_value, 1)):
+        text, end, side = _span_label(effect, value)
+        if side == sign:
+            look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
+            canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
+            canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
+
+
+def _fit(text: str, width: float, size: float) -> str:
+    """Return a text, cut where it would be wider than this."""
+    most = len(text)
+    while most > 1 and text_width(shorten(text, most), size) > width:
+        most -= 1
+    return shorten(text, most)
 
 
 def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Scale:

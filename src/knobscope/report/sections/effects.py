@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from knobscope.formats import describe_beside, describe_change, format_value
-from knobscope.report.figures import Effect, Figure, ForestRow, MetricPanel, draw_forest, draw_spans, slug
+from knobscope.report.figures import Effect, Figure, ForestRow, MetricPanel, Span, draw_forest, draw_spans, slug
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
 
@@ -161,17 +161,20 @@ def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
 
 def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
     dbms = data.specs.dbms.get(case.dbms)
-    by_knob: dict[str, list[Row]] = {}
+    by_knob: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["metric"] == "throughput_ops":
-            by_knob.setdefault(f"{row['knob']}{name_beside(data, row)}", []).append(row)
+            by_knob.setdefault((row["knob"], name_beside(data, row)), []).append(row)
     spans, table = [], []
-    for knob, found in by_knob.items():
+    for (knob, beside), found in by_knob.items():
         slow, fast = min(found, key=lambda row: row["estimate"]), max(found, key=lambda row: row["estimate"])
         names = [format_value(dbms, row["knob"], row["value"]) for row in (slow, fast)]
-        spans.append((knob, read_effect(data, slow), names[0], read_effect(data, fast), names[1], fast["durability"]))
-        table += [{"knob": knob, "value": row["value"], "estimate": row["estimate"]} for row in (slow, fast)]
-    spans.sort(key=lambda span: -(max(span[3].estimate, 0) - min(span[1].estimate, 0)))
+        ends = (read_effect(data, slow), names[0], read_effect(data, fast), names[1])
+        spans.append(Span(knob, beside.strip(), *ends, bool(fast["durability"])))
+        table += [
+            {"knob": f"{knob}{beside}", "value": row["value"], "estimate": row["estimate"]} for row in (slow, fast)
+        ]
+    spans.sort(key=lambda span: -(max(span.fast.estimate, 0) - min(span.slow.estimate, 0)))
     return Figure(
         name=slug("knobs", *str(case).split("/")),
         title=name_case(case),

@@ -312,7 +312,7 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     worst = f"{format_number(lowest, 2)} in the worst split, " if lowest is not None else ""
     meaning = f"R² of the screening model on runs it has not seen; {worst}{threshold:g} was asked for"
     if trusted and level != "good":
-        meaning += "; the order of the knobs holds on every split, the size of their effects is less certain"
+        meaning += "; which knobs stand out can be trusted, the size of their effects is less certain"
     yield Sureness("Model", shown, meaning, level)
 
 

@@ -142,7 +142,7 @@ def _trust(fit: Row | None) -> str:
     if fit["stopped"] or fit["prior"]:
         return f"The ranking can be trusted{reason}"
     return (
-        f"The order of the knobs can be trusted{reason}; what a single configuration reaches cannot be predicted by it"
+        f"Which knobs stand out can be trusted{reason}; what a single configuration reaches cannot be predicted by it"
     )
 
 
