@@ -13,12 +13,11 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 from scipy import stats
 from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study, score
@@ -26,7 +25,9 @@ from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study, 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.experiment import Bench
 from knobscope.explain.questions import ask_questions
+from knobscope.explain.shares import Amount, amount_of
 from knobscope.specs import load_study
+from knobscope.statistics.independent import join_errors
 
 #: Fewer pairs of runs have no variance to speak of.
 LEAST_PAIRS = 3
@@ -37,48 +38,36 @@ _SWEPT = """
 """
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A natural-log ratio of throughput with its standard error and degrees of freedom."""
-
-    mean: float
-    error: float
-    degrees: float
-
-    @classmethod
-    def of(cls, ratios: list[float]) -> "Effect":
-        """Take the mean of pairs."""
-        return cls(mean(ratios), stdev(ratios) / math.sqrt(len(ratios)), len(ratios) - 1)
-
-    def __sub__(self, other: "Effect") -> "Effect":
-        """Return the difference of two, with Welch and Satterthwaite's degrees of freedom."""
-        squares = self.error**2, other.error**2
-        parts = squares[0] ** 2 / self.degrees + squares[1] ** 2 / other.degrees
-        degrees = sum(squares) ** 2 / parts if parts else self.degrees + other.degrees
-        return Effect(self.mean - other.mean, math.sqrt(sum(squares)), degrees)
-
-    def half_width(self, normal_quantile: float) -> float:
-        """Return how far an interval reaches that holds what a normal one of so many standard errors does."""
-        return float(stats.t.ppf(stats.norm.cdf(normal_quantile), self.degrees) * self.error)
-
-    def is_there(self, least: float) -> bool:
-        """Whether it is beyond noise (99 %) and large enough."""
-        return abs(self.mean) > self.half_width(CERTAIN) and abs(self.mean) >= math.log(1 + least)
+def subtract(one: Amount, other: Amount) -> Amount:
+    """Return the difference of two independent effects."""
+    errors, degrees = (np.array([[getattr(each, name)] for each in (one, other)]) for name in ("error", "degrees"))
+    error, joint = join_errors(errors, degrees)
+    return Amount(one.mean - other.mean, float(error[0]), float(joint[0]))
 
 
-def truth_of(lower: Effect, higher: Effect, mechanism: str | None, gap: float, least: float) -> bool | None:
+def half_width(effect: Amount, normal_quantile: float) -> float:
+    """Return how far an interval reaches that holds what a normal one of so many standard errors does."""
+    return float(stats.t.ppf(stats.norm.cdf(normal_quantile), effect.degrees) * effect.error)
+
+
+def is_there(effect: Amount, least: float) -> bool:
+    """Whether an effect is beyond noise (99 %) and large enough."""
+    return abs(effect.mean) > max(half_width(effect, CERTAIN), math.log(1 + least))
+
+
+def truth_of(lower: Amount, higher: Amount, mechanism: str | None, gap: float, least: float) -> bool | None:
     """Whether a change turns round on the higher tier, or does more there; None where the pairs leave it open."""
-    difference = higher - lower
-    is_opposite = lower.is_there(least) and higher.is_there(least) and lower.mean * higher.mean < 0
-    direction = math.copysign(1, lower.mean) if lower.is_there(least) and mechanism != "io_workers" else 0.0
-    is_unequal = abs(difference.mean) > max(difference.half_width(CERTAIN), math.log(1 + gap))
+    difference = subtract(higher, lower)
+    is_opposite = is_there(lower, least) and is_there(higher, least) and lower.mean * higher.mean < 0
+    direction = math.copysign(1, lower.mean) if is_there(lower, least) and mechanism != "io_workers" else 0.0
+    is_unequal = is_there(difference, gap)
     if is_opposite or (is_unequal and difference.mean * direction >= 0):
         return True
-    reach = difference.half_width(LIKELY)
+    reach = half_width(difference, LIKELY)
     if not direction:
         possible = abs(difference.mean) + reach
     else:
-        possible = max(direction * difference.mean + reach, -direction * higher.mean + higher.half_width(LIKELY))
+        possible = max(direction * difference.mean + reach, -direction * higher.mean + half_width(higher, LIKELY))
     return False if possible <= math.log(1 + gap) else None
 
 
@@ -94,7 +83,7 @@ def write_study(study: str, devices: list[str]) -> Path:
     return file
 
 
-def measure_again(file: Path, results: Path, repeats: int) -> Iterator[tuple[dict[str, Any], Effect]]:
+def measure_again(file: Path, results: Path, repeats: int) -> Iterator[tuple[dict[str, Any], Amount]]:
     """Yield every swept value of every device with its effect in new pairs of runs."""
     specs = load_study(file, Path.cwd())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
@@ -108,7 +97,7 @@ def measure_again(file: Path, results: Path, repeats: int) -> Iterator[tuple[dic
         for one in asked:
             ratios = [ratio for ratio in ratios_again(runs, one) if math.isfinite(ratio)]
             if len(ratios) >= LEAST_PAIRS:
-                yield swept[one.findings[0]], Effect.of(ratios)
+                yield swept[one.findings[0]], amount_of(ratios)
 
 
 def judge(file: Path, devices: list[str], repeats: int) -> Iterator[tuple[str, str, bool, bool | None]]:
@@ -121,7 +110,7 @@ def judge(file: Path, devices: list[str], repeats: int) -> Iterator[tuple[str, s
     gap, least = thresholds["tier_gap"], thresholds["min_effect"]
     lower, higher = sorted(devices, key=lambda name: tiers[name])
     said = {(knob, value): verdict for knob, value, verdict in found}
-    again: dict[tuple[str, str], dict[str, tuple[dict[str, Any], Effect]]] = {}
+    again: dict[tuple[str, str], dict[str, tuple[dict[str, Any], Amount]]] = {}
     for row, effect in measure_again(file, results, repeats):
         again.setdefault((row["knob"], row["value"]), {})[row["device"]] = row, effect
     for (knob, value), by_device in again.items():

@@ -182,7 +182,6 @@ class _Path:
 
         off = sum(isinstance(one, _Off) for one in self._chosen)
         room = 1 + _MOST_COLUMNS * self._rows - (self._basis.shape[1] - off)
-
         found: list[tuple[_Pool | None, Floats, Ints]] = [
             (pool, pool.gains(), pool.columns.width) for pool in self._pools
         ]
