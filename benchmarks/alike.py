@@ -3,8 +3,8 @@
 Run `python benchmarks/alike.py [--devices sata-ssd ...]` as root, in an empty folder, on an idle machine; what was
 measured stays in the folder, and a second call measures what is missing. The study `benchmarks/verdicts/alike.yaml`
 sweeps twenty values of a knob that cannot matter, on modelled devices, with all rules. Every verdict on a value and
-device, or pair of devices, is a comparison; each mismatch that no experiment withdrew is an alarm. Values of the
-study's other knob are not counted.
+device, or pair of devices, is a comparison (that of a pair counts for both of them, and once in all); each mismatch
+that no experiment withdrew is an alarm. Values of the study's other knob are not counted.
 """
 
 import argparse
@@ -14,13 +14,21 @@ import duckdb
 from verdicts import OWN, link_specs, run_study
 
 KNOB = "busy_timeout"
-DEVICES = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
+DEVICES = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter", "slow-unit"]
 _COUNTS = """
+    WITH alike AS (FROM findings WHERE knob = ?),
+    sides AS (
+        FROM alike
+        UNION ALL BY NAME
+        SELECT * REPLACE (evidence ->> 'lower_device' AS device) FROM alike WHERE evidence ->> 'lower_device' IS NOT NULL
+        UNION ALL BY NAME
+        SELECT * REPLACE (NULL AS device) FROM alike
+    )
     SELECT device, count(*) AS comparisons,
         count(*) FILTER (verdict = 'mismatch' AND confirmed <> 'no') AS alarms,
         count(*) FILTER (verdict = 'mismatch' AND confirmed = 'no') AS withdrawn,
         count(*) FILTER (verdict = 'insufficient') AS open
-    FROM findings WHERE knob = ? GROUP BY ROLLUP (device) ORDER BY device NULLS LAST
+    FROM sides GROUP BY device ORDER BY device NULLS LAST
 """
 _ALARMS = """
     SELECT rule, device, value, confirmed, sentence FROM findings

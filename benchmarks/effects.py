@@ -92,7 +92,7 @@ def draw_blocks(
         dbms="d",
         device=device,
         workload="w",
-        run_id=[f"{device}-{number}" for number in runs.index],
+        run_id=[f"{device}-{block}-{number}" for number, block in runs["block"].items()],
         config_id=runs["setting"].astype(str),
         reference_id="0",
         beside=None,

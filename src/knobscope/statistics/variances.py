@@ -1,11 +1,11 @@
 """Variances of many configurations that were each measured a few times, when they need not be equal.
 
 With three runs each, a variance of one's own has two degrees of freedom and tells little; one common variance calls the
-noise of an unsteady configuration an effect. Between them lies the empirical Bayes estimate (G. K. Smyth, Statistical
-Applications in Genetics and Molecular Biology 3, 2004, section 6; `squeezeVar` of the R package limma): how much the
-sample variances differ says how many degrees of freedom the common one is worth. A configuration that is clearly
-noisier than most keeps its own variance, with the few degrees of freedom that it has (the idea of B. Phipson and
-others, Annals of Applied Statistics 10, 2016).
+noise of an unsteady configuration an effect. Between them lies the hierarchical model of G. K. Smyth (Statistical
+Applications in Genetics and Molecular Biology 3, 2004; `squeezeVar` of the R package limma): how much the sample
+variances differ says how many degrees of freedom the common one is worth. Smyth estimates them by moments; here they
+are averaged out. A configuration that is clearly noisier than most keeps its own variance, with the few degrees of
+freedom that it has (the idea of B. Phipson and others, Annals of Applied Statistics 10, 2016).
 """
 
 import numpy as np
@@ -18,7 +18,15 @@ __all__ = ["moderate_variances"]
 _LEAST_KNOWN = 8
 _LEAST_DEGREES = 0.5
 #: So improbable has a variance to be, were it that of most configurations, to stand for itself.
-_NOISIER_P = 0.01
+_NOISIER_P = 0.05
+#: Degrees of freedom that the common variance may be worth, about evenly in their logarithm: from "tells hardly
+#: anything of a configuration's own" to "they are all the same".
+_WORTH = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 10_000], float)
+#: Steps of the logarithm of the common variance; priors less likely than this, beside the likeliest one, are left out.
+_STEP = 0.1
+_LEAST_WEIGHT = 1e-5
+#: The method converges from below, in fewer steps than this for all degrees of freedom that come up.
+_NEWTON_STEPS = 8
 #: Beside the common variance, what is smaller than this is rounding, or a run that has none of what is counted.
 _ROUNDING = 1e-8
 
@@ -34,19 +42,13 @@ def moderate_variances(squares: Floats, degrees: Floats) -> tuple[Floats, Floats
     if total <= 0:
         return np.full(len(squares), np.nan), np.zeros(len(squares))
     common = float(squares[known].sum()) / total
-    if known.sum() < _LEAST_KNOWN or common == 0:
-        return np.full(len(squares), common), np.full(len(squares), total)
     varies = known & (squares > _ROUNDING * common * degrees)
+    if varies.sum() < _LEAST_KNOWN:
+        return np.full(len(squares), common), np.full(len(squares), total)
     own, own_degrees = np.where(known, squares, 0.0), np.where(known, degrees, 0.0)
     noisier = _find_noisier(squares, degrees, varies)
-    prior, prior_degrees = _fit_prior(squares[varies] / degrees[varies], degrees[varies])
-    if np.isfinite(prior_degrees):
-        joint = (prior_degrees * prior + own) / (prior_degrees + own_degrees)
-        of_joint = np.minimum(prior_degrees + own_degrees, total)
-    else:
-        rest = float(own_degrees[~noisier].sum())
-        joint = np.full(len(squares), float(own[~noisier].sum()) / rest if rest else common)
-        of_joint = np.full(len(squares), rest or total)
+    joint, of_joint = _posterior(squares[varies], degrees[varies], own, own_degrees)
+    of_joint = np.minimum(of_joint, total)
     return np.where(noisier, own / np.maximum(own_degrees, 1e-9), joint), np.where(noisier, own_degrees, of_joint)
 
 
@@ -54,37 +56,56 @@ def _find_noisier(squares: Floats, degrees: Floats, varies: Bools) -> Bools:
     """Return which configurations are clearly noisier than the median one (chi squared test)."""
     from scipy.special import chdtrc, gammaincinv
 
-    if not varies.any():
-        return varies
     typical = float(np.median(squares[varies] / (2 * gammaincinv(degrees[varies] / 2, 0.5))))
     noisier: Bools = varies & (chdtrc(np.maximum(degrees, _LEAST_DEGREES), squares / typical) < _NOISIER_P)
     return noisier
 
 
-def _fit_prior(variances: Floats, degrees: Floats) -> tuple[float, float]:
-    """Fit a scaled F distribution to the variances by moments of their logarithms: prior variance and its degrees."""
+def _posterior(squares: Floats, degrees: Floats, own: Floats, own_degrees: Floats) -> tuple[Floats, Floats]:
+    """Return variances and degrees of freedom of configurations (`own`), given the squares of those that have noise.
+
+    True variances are taken as scaled inverse chi squared around a common one. What is not known of it, the common
+    variance and how many degrees of freedom it is worth, is averaged out over a grid: twenty variances tell little of
+    the latter, and intervals that trust a single estimate are too short. The average is matched by one scaled inverse
+    chi squared per configuration, by mean and variance of the logarithm.
+    """
     from scipy.special import digamma, polygamma
 
-    if len(variances) < _LEAST_KNOWN:
-        return float("nan"), float("inf")
-    half = degrees / 2
-    logs = np.log(variances) - digamma(half) + np.log(half)
-    spread = float(np.var(logs, ddof=1) - np.mean(polygamma(1, half)))
-    if spread <= 0:
-        return float("nan"), float("inf")
-    prior_half = _inverse_trigamma(spread)
-    return float(np.exp(np.mean(logs) + digamma(prior_half) - np.log(prior_half))), 2 * prior_half
+    worth, common, weight = _weigh_priors(squares, degrees)
+    joint = worth[:, None] + own_degrees
+    scale = worth[:, None] * common[:, None] + own
+    log = np.log(scale / 2) - digamma(joint / 2)
+    mean = weight @ log
+    variance = weight @ (polygamma(1, joint / 2) + log**2) - mean**2
+    matched = 2 * _inverse_trigamma(variance)
+    return 2 * np.exp(mean + digamma(matched / 2)) / matched, matched
 
 
-def _inverse_trigamma(value: float) -> float:
+def _weigh_priors(squares: Floats, degrees: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the likely priors, shape (priors,): degrees of freedom, variance, and weight (all add up to 1).
+
+    Given the prior, a sample variance over the common one has an F distribution.
+    """
+    from scipy.special import gammaln
+
+    worth = _WORTH[:, None, None]
+    logs = np.log(squares / degrees)
+    common = np.arange(np.quantile(logs, 0.25) - 2, np.quantile(logs, 0.75) + 2, _STEP)[:, None]
+    ratio = np.log(degrees / worth) + logs - common
+    constant = gammaln((degrees + worth) / 2) - gammaln(degrees / 2) - gammaln(worth / 2)
+    log_likelihood = (constant + degrees / 2 * ratio - (degrees + worth) / 2 * np.log1p(np.exp(ratio))).sum(axis=-1)
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    likely = np.nonzero(weight > _LEAST_WEIGHT)
+    chosen = weight[likely]
+    return _WORTH[likely[0]], np.exp(common[likely[1], 0]), chosen / chosen.sum()
+
+
+def _inverse_trigamma(value: Floats) -> Floats:
     """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix)."""
     from scipy.special import polygamma
 
     x = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1 - trigamma / value) / float(polygamma(2, x))
-        x += step
-        if -step / x < 1e-8:
-            break
-    return x
+    for _ in range(_NEWTON_STEPS):
+        trigamma = polygamma(1, x)
+        x += trigamma * (1 - trigamma / value) / polygamma(2, x)
+    return np.asarray(x)
