@@ -62,7 +62,7 @@ test-kernels: setup ## compare the probes with ftrace in kernels of Debian's sui
 
 verdicts: setup ## score the rules against causes found by changing a modelled device; VERDICTS='--studies sqlite redis --devices A B' takes others; needs root
 	mkdir -p results/verdicts
-	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --json cases.json
+	cd results/verdicts && $(CURDIR)/$(BIN)/python $(CURDIR)/benchmarks/verdicts.py $(VERDICTS) --cases cases.jsonl
 
 FAULTS ?= --trials 200 --jobs 2
 faults: setup ## kill, fill, damage and cut the power of 200 small studies at random; FAULTS='--trials 20' for fewer; needs root

@@ -20,7 +20,8 @@ _COUNTS = """
     sides AS (
         FROM alike
         UNION ALL BY NAME
-        SELECT * REPLACE (evidence ->> 'lower_device' AS device) FROM alike WHERE evidence ->> 'lower_device' IS NOT NULL
+        SELECT * REPLACE (evidence ->> 'lower_device' AS device) FROM alike
+        WHERE evidence ->> 'lower_device' IS NOT NULL
         UNION ALL BY NAME
         SELECT * REPLACE (NULL AS device) FROM alike
     )

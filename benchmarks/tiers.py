@@ -1,18 +1,23 @@
-"""Are the verdicts of rule `tier` true? Two modelled devices: what it says, against new runs of every value on both.
+"""Are verdicts on two devices true? Rules `tier` and `slower_tier`, against new runs of every value on both.
 
 Run `python benchmarks/tiers.py [--studies redis ...] [--devices sata-ssd-plp nvme-consumer] [--repeats 6]` as root, in
 an empty folder, on an idle machine; what was measured stays in the folder. Each study of `benchmarks/verdicts/studies`
 is run on both devices, then every swept value is measured again beside its reference, in pairs, on each of them. The
-truth is that of the new pairs alone: the effects are opposite, or differ by more than the rule's `tier_gap`, away from
-what a faster device brings about (99 %); there is nothing where 95 % intervals exclude that; the rest is unclear.
-Beside it stands a naive rule on the same runs as `tier`: effects that differ by more than the gap, whatever the noise
-and whatever a faster device brings about.
+truth is that of the new pairs alone. For `tier`: the effects are opposite, or differ by more than the rule's
+`tier_gap`, away from what a faster device brings about (99 %); there is nothing where 95 % intervals exclude that; the
+rest is unclear. For `slower_tier`: the configuration is 5 % slower or more on the higher tier (99 %), and the default
+one is not, which is a case of its own.
+
+Beside them stand naive rules on the same runs: effects that differ by more than the gap, whatever the noise and
+whatever a faster device brings about; less throughput on the higher tier.
 """
 
 import argparse
+import json
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +25,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 from scipy import stats
-from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study, score
+from verdicts import CERTAIN, LIKELY, OWN, SCORE_HEAD, Score, link_specs, ratios_again, run_study
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.experiment import Bench
@@ -28,7 +33,9 @@ from knobscope.explain.questions import ask_questions
 from knobscope.explain.shares import Amount, amount_of
 from knobscope.specs import load_study
 from knobscope.statistics.independent import join_errors
+from knobscope.tables import WhatIfRunRow
 
+RULES = ("tier", "slower_tier")
 #: Fewer pairs of runs have no variance to speak of.
 LEAST_PAIRS = 3
 _SWEPT = """
@@ -72,81 +79,156 @@ def truth_of(lower: Amount, higher: Amount, mechanism: str | None, gap: float, l
 
 
 def write_study(study: str, devices: list[str]) -> Path:
-    """Write the study for two devices, with rule `tier` alone, into this folder's `specs`."""
+    """Write the study for two devices, with the two rules alone, into this folder's `specs`."""
     name = f"tiers-{study}-{'-'.join(devices)}"
     file = Path("specs/studies") / f"{name}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [
         one for one in (OWN / "studies" / f"{study}.yaml").read_text().splitlines() if not one.startswith("rules:")
     ]
-    file.write_text("\n".join([f"name: {name}", f"devices: [{', '.join(devices)}]", *lines, "rules: [tier]"]) + "\n")
+    file.write_text(
+        "\n".join([f"name: {name}", f"devices: [{', '.join(devices)}]", *lines, f"rules: [{', '.join(RULES)}]"]) + "\n"
+    )
     return file
 
 
-def measure_again(file: Path, results: Path, repeats: int) -> Iterator[tuple[dict[str, Any], Amount]]:
-    """Yield every swept value of every device with its effect in new pairs of runs."""
+@dataclass(frozen=True)
+class Again:
+    """A device measured again: effects by knob and value, and natural-log throughputs by them (None: the default)."""
+
+    effects: dict[tuple[str, str], Amount] = field(default_factory=dict)
+    levels: dict[tuple[str, str] | None, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_levels(self, runs: Sequence[WhatIfRunRow]) -> None:
+        """Add the throughput of every run, once: up to four values share a run of their reference."""
+        seen: set[str] = set()
+        for run in runs:
+            if run["run_id"] in seen or not run["throughput_ops"]:
+                continue
+            seen.add(run["run_id"])
+            setting = None if run["is_reference"] else (str(run["knob"]), str(run["value"]))
+            self.levels[setting].append(math.log(run["throughput_ops"]))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A case of a rule: in words, what was said, what the naive rule says, and the truth."""
+
+    rule: str
+    words: str
+    said: str
+    naive: bool
+    truth: bool | None
+
+
+def measure_again(file: Path, swept: list[dict[str, Any]], results: Path, repeats: int) -> dict[str, Again]:
+    """Measure every swept value again in new pairs of runs, on each device."""
     specs = load_study(file, Path.cwd())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
-        swept = connection.execute(_SWEPT).df().to_dict("records")
         questions = ask_questions(swept, specs, connection, most=len(swept))
     profiles = {name: results / "devices" / f"{name}.json" for name in specs.devices}
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
-    for name in specs.study.devices:
+    by_device = {name: Again() for name in specs.study.devices}
+    for name, again in by_device.items():
         asked = [one for one in questions if one.case.device == name]
         _, runs = answer_questions(bench, specs.devices[name], {}, asked)
+        again.add_levels(runs)
         for one in asked:
             ratios = [ratio for ratio in ratios_again(runs, one) if math.isfinite(ratio)]
             if len(ratios) >= LEAST_PAIRS:
-                yield swept[one.findings[0]], amount_of(ratios)
+                again.effects[str(one.knob), str(one.value)] = amount_of(ratios)
+    return by_device
 
 
-def judge(file: Path, devices: list[str], repeats: int) -> Iterator[tuple[str, str, bool, bool | None]]:
-    """Yield each value with the rule's verdict, the naive one, and the truth."""
+def judge(file: Path, devices: list[str], repeats: int) -> Iterator[Judged]:
+    """Yield the cases of both rules."""
     results = run_study(file)
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
-        found = connection.execute("SELECT knob, value, verdict FROM findings WHERE rule = 'tier'").fetchall()
+        swept = connection.execute(_SWEPT).df().to_dict("records")
+        found = connection.execute("SELECT rule, knob, value, verdict, evidence FROM findings").df()
         tiers: Mapping[str, int] = dict(connection.execute("SELECT device, tier_rank FROM device_tiers").fetchall())
-    thresholds = load_study(file, Path.cwd()).thresholds
-    gap, least = thresholds["tier_gap"], thresholds["min_effect"]
     lower, higher = sorted(devices, key=lambda name: tiers[name])
-    said = {(knob, value): verdict for knob, value, verdict in found}
-    again: dict[tuple[str, str], dict[str, tuple[dict[str, Any], Amount]]] = {}
-    for row, effect in measure_again(file, results, repeats):
-        again.setdefault((row["knob"], row["value"]), {})[row["device"]] = row, effect
-    for (knob, value), by_device in again.items():
-        if set(by_device) != {lower, higher}:
+    thresholds = load_study(file, Path.cwd()).thresholds
+    again = measure_again(file, swept, results, repeats)
+    by_rule = {rule: rows.to_dict("records") for rule, rows in found.groupby("rule")}
+    yield from judge_effects(by_rule["tier"], swept, again, (lower, higher), thresholds)
+    yield from judge_levels(by_rule["slower_tier"], again, (lower, higher), thresholds["min_effect"])
+
+
+def judge_effects(
+    said: list[dict[str, Any]],
+    swept: list[dict[str, Any]],
+    again: Mapping[str, Again],
+    devices: tuple[str, str],
+    thresholds: Mapping[str, float],
+) -> Iterator[Judged]:
+    """Yield what rule `tier` says of each value that was measured on both devices."""
+    lower, higher = devices
+    gap = thresholds["tier_gap"]
+    verdicts = {(row["knob"], row["value"]): row["verdict"] for row in said}
+    rows = {(row["device"], row["knob"], row["value"]): row for row in swept}
+    for setting, low in again[lower].effects.items():
+        if setting not in again[higher].effects:
             continue
-        (low_row, low), (high_row, high) = by_device[lower], by_device[higher]
+        high = again[higher].effects[setting]
+        low_row, high_row = rows[lower, *setting], rows[higher, *setting]
         naive = abs(high_row["estimate"] - low_row["estimate"]) > math.log(1 + gap)
         mechanism = None if pd.isna(low_row["mechanism"]) else str(low_row["mechanism"])
-        truth = truth_of(low, high, mechanism, gap, least)
-        words = f"{knob}={value}: {math.exp(low.mean):.3g}x on {lower}, {math.exp(high.mean):.3g}x on {higher}"
-        yield words, said.get((knob, value), "-"), naive, truth
+        truth = truth_of(low, high, mechanism, gap, thresholds["min_effect"])
+        words = f"{'='.join(setting)}: {math.exp(low.mean):.3g}x on {lower}, {math.exp(high.mean):.3g}x on {higher}"
+        yield Judged("tier", words, verdicts.get(setting, "-"), naive, truth)
+
+
+def judge_levels(
+    said: list[dict[str, Any]], again: Mapping[str, Again], devices: tuple[str, str], least: float
+) -> Iterator[Judged]:
+    """Yield what rule `slower_tier` says of the default configuration and of each value, by throughput."""
+    levels = [again[name].levels for name in devices]
+    slower: dict[tuple[str, str] | None, bool | None] = {}
+    for setting in sorted(levels[0].keys() & levels[1].keys(), key=lambda one: one or ()):
+        low, high = (amount_of(of_device[setting]) for of_device in levels)
+        slower[setting] = is_slower(subtract(high, low), least)
+        truth = slower[setting]
+        if setting is not None and truth is not False and slower[None] is not False:
+            truth = None if slower[None] is None else False  # it is the default that is slower, said once
+        (row,) = [one for one in said if matches(one, setting)]
+        evidence = json.loads(row["evidence"])
+        if row["verdict"] == "mismatch" and not evidence["slower"]:
+            truth = None  # said of latency, which the new runs do not tell
+        name = "the default" if setting is None else "=".join(setting)
+        words = f"{name}: {math.exp(high.mean - low.mean):.3g}x on {devices[1]}"
+        yield Judged("slower_tier", words, row["verdict"], evidence["throughput_ratio"] < 1, truth)
+
+
+def matches(row: Mapping[str, Any], setting: tuple[str, str] | None) -> bool:
+    """Whether a finding is about a setting."""
+    return pd.isna(row["knob"]) if setting is None else (row["knob"], row["value"]) == setting
+
+
+def is_slower(difference: Amount, least: float) -> bool | None:
+    """Whether a configuration is slower on the higher tier; None where the runs leave it open."""
+    if is_there(difference, least):
+        return difference.mean < 0
+    return False if -difference.mean + half_width(difference, LIKELY) < math.log(1 + 2 * least) else None
 
 
 def main() -> None:
-    """Print every value, then precision and recall."""
+    """Print every case, then precision and recall."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", nargs="+", default=["redis"])
     parser.add_argument("--devices", nargs=2, default=["sata-ssd-plp", "nvme-consumer"])
     parser.add_argument("--repeats", type=int, default=6)
     args = parser.parse_args()
     link_specs()
-    known: list[tuple[bool, bool, bool]] = []
-    unclear = Counter[str]()
+    scores = {rule: Score() for rule in RULES}
     for study in args.studies:
-        for words, said, naive, truth in judge(write_study(study, args.devices), args.devices, args.repeats):
-            print(f"{study} {words}: {said}, naive {naive}, truth {truth}", flush=True)
-            if truth is None:
-                unclear[said] += 1
-            else:
-                known.append((said == "mismatch", naive, truth))
-                if (said == "mismatch") != truth:
-                    print(f"    MISS: tier {'misses it' if truth else 'is wrong'}")
-    print(f"\n{'':23} cases  true unclear   precision recall   naive: precision recall")
-    mine, theirs = score([(said, truth) for said, _, truth in known]), score([(one, truth) for _, one, truth in known])
-    true = sum(truth for *_, truth in known)
-    print(f"{'tier':23} {len(known):5} {true:5} {unclear.total():7}   {mine}            {theirs}")
+        for case in judge(write_study(study, args.devices), args.devices, args.repeats):
+            print(f"{case.rule}: {study} {case.words}: {case.said}, naive {case.naive}, truth {case.truth}", flush=True)
+            if scores[case.rule].add(case.said == "mismatch", case.naive, case.truth):
+                print(f"    MISS: {'misses it' if case.truth else 'is wrong'}")
+    print(f"\n{'':23} {SCORE_HEAD}")
+    for rule, score in scores.items():
+        print(f"{rule:23} {score}")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 Run `python benchmarks/verdicts.py [--studies sqlite ...] [--devices nvme-consumer ...] [--repeats 3]` as root, in an
 empty folder, on an idle machine; `make verdicts` runs it for one study and device. What was measured stays in the
-folder: a second call measures what is missing. For each device each study of `benchmarks/verdicts/studies` is run,
-with its rules. Then every swept value, mismatch or not, is measured again on the device and on what-if devices
-without the cost of flushes, without a write unit, and without any cost: that is the truth of a case. A rule is right
-to find something where the property that it blames removes half of the effect or more. Beside it stand naive rules of
-fixed thresholds, on the same runs. Cases whose truth is not clear are counted apart, and every miss is printed. The
-time that a device took goes to stderr.
+folder: a second call measures what is missing. With `--cases FILE` the cases go into a file, a line each, in place of
+those of the same study and device, and the table is that of the whole file; `--studies` without a name prints it alone.
+
+For each device each study of `benchmarks/verdicts/studies` is run, with its rules. Then every swept value, mismatch or
+not, is measured again on the device and on what-if devices without the cost of flushes, without a write unit, and
+without any cost: that is the truth of a case. A rule is right to find something where the property that it blames
+removes half of the effect or more. Beside it stand naive rules of fixed thresholds, on the same runs. Cases whose truth
+is not clear are counted apart, and every miss is printed. The time that a device took goes to stderr.
 
 `intuition` says of no cause: it is right where an effect that is there goes against what the spec lets expect, by the
 sweep and the new pairs of runs together.
@@ -259,13 +261,17 @@ def truth_of(answer: Answer, rule: str) -> bool | None:
     return False if answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares) else None
 
 
-def score(rows: list[tuple[bool, bool]]) -> str:
+def describe_score(rows: list[tuple[bool, bool]]) -> str:
     """Return precision and recall of (found, true) as text; '-' where nothing was found, or was to be found."""
     counts = Counter(rows)
     hits, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
     precision = f"{hits / (hits + wrong):.2f}" if hits + wrong else "-"
     recall = f"{hits / (hits + missed):.2f}" if hits + missed else "-"
     return f"{precision:>9} {recall:>6}"
+
+
+#: Heads the columns of a score.
+SCORE_HEAD = "cases  true unclear   precision recall   naive: precision recall"
 
 
 @dataclass
@@ -275,63 +281,74 @@ class Score:
     known: list[tuple[bool, bool, bool]] = field(default_factory=list)
     unclear: int = 0
 
+    def add(self, found: bool, naive: bool, truth: bool | None) -> bool:
+        """Add a case; return whether the rule misses it or is wrong."""
+        if truth is None:
+            self.unclear += 1
+            return False
+        self.known.append((found, naive, truth))
+        return found != truth
+
     def __str__(self) -> str:
         """Return a row of the table."""
-        mine = score([(said, truth) for said, _, truth in self.known])
-        theirs = score([(said, truth) for _, said, truth in self.known])
+        mine = describe_score([(said, truth) for said, _, truth in self.known])
+        theirs = describe_score([(said, truth) for _, said, truth in self.known])
         true = sum(truth for *_, truth in self.known)
         return f"{len(self.known):5} {true:5} {self.unclear:7}   {mine}            {theirs}"
 
 
-def score_device(study: str, device: str, repeats: int, scores: dict[str, Score]) -> Iterator[dict[str, Any]]:
-    """Add the cases of a study on a device to the scores by rule; print and yield each case."""
+def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield each case of a study on a device, as it stands in the file of cases."""
     began = time.monotonic()
+    version = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     for case in judge(write_study(study, device), repeats):
-        answer, question, misses = case.answer, case.answer.question, []
-        setting = "the default" if question.knob is None else f"{question.knob}={question.value}"
-        name = f"{study} {device} {setting}"
-        for rule, truth in case.truth.items():
-            found = case.said.get(rule) == "mismatch"
-            if truth is None:
-                scores[rule].unclear += 1
-                continue
-            scores[rule].known.append((found, case.naive[rule], truth))
-            if found != truth:
-                misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
-        print(
-            f"{name}: {answer.conclusion} {dict(case.said)} {answer.describe()}",
-            *misses,
-            sep="\n    MISS: ",
-            flush=True,
-        )
-        known = {rule: one for rule, one in case.truth.items() if one is not None}
-        shares = {name: share.estimate for name, share in answer.shares.items() if math.isfinite(share.estimate)}
-        yield {"study": study, "device": device, "knob": question.knob, "value": question.value,
-               "rules": dict(case.said), "naive": dict(case.naive), "truth": known, "misses": misses,
-               "conclusion": answer.conclusion, "shares": shares}  # fmt: skip
+        answer, question = case.answer, case.answer.question
+        shares = {name: round(one.estimate, 3) for name, one in answer.shares.items() if math.isfinite(one.estimate)}
+        yield {"study": study, "device": device, "knob": question.knob, "value": question.value, "version": version,
+               "said": dict(case.said), "naive": dict(case.naive), "truth": dict(case.truth),
+               "conclusion": answer.conclusion, "shares": shares, "words": answer.describe()}  # fmt: skip
     print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
 
 
-def main() -> None:
-    """Print the truth of each case, then precision and recall per rule."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", nargs="+", default=["fio-flushed"])
-    parser.add_argument("--devices", nargs="+", default=["nvme-consumer"])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="where to write the cases")
-    args = parser.parse_args()
-    link_specs()
+def print_scores(cases: Sequence[Mapping[str, Any]]) -> None:
+    """Print each case with what rules missed, then the table."""
     halves = {half: {rule: Score() for rule in SCORED} for half in ("in view", "not in view")}
-    rows: list[dict[str, Any]] = []
-    for study, device in [(study, device) for device in args.devices for study in args.studies]:
-        half = "in view" if (study, device) in IN_VIEW else "not in view"
-        rows += score_device(study, device, args.repeats, halves[half])
-        if args.json:
-            args.json.write_text(json.dumps(rows, indent=1))
+    for case in cases:
+        scores = halves["in view" if (case["study"], case["device"]) in IN_VIEW else "not in view"]
+        misses = []
+        for rule, truth in case["truth"].items():
+            found = case["said"].get(rule) == "mismatch"
+            if scores[rule].add(found, case["naive"][rule], truth):
+                misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
+        setting = "the default" if case["knob"] is None else f"{case['knob']}={case['value']}"
+        text = f"{case['study']} {case['device']} {setting}: {case['conclusion']} {case['said']} {case['words']}"
+        print(text, *misses, sep="\n    MISS: ")
     for half, scores in halves.items():
-        print(f"\n{half:23} cases  true unclear   precision recall   naive: precision recall")
+        print(f"\n{half:23} {SCORE_HEAD}")
         for rule, one in scores.items():
             print(f"{rule:23} {one}")
+
+
+def main() -> None:
+    """Measure, and print the truth of each case, then precision and recall per rule."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", nargs="*", default=["fio-flushed"])
+    parser.add_argument("--devices", nargs="+", default=["nvme-consumer"])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cases", type=Path, help="file of cases, a line each")
+    args = parser.parse_args()
+    link_specs()
+    cases: list[dict[str, Any]] = []
+    if args.cases and args.cases.exists():
+        cases = [json.loads(line) for line in args.cases.read_text().splitlines()]
+    for study, device in [(study, device) for device in args.devices for study in args.studies]:
+        cases = [one for one in cases if (one["study"], one["device"]) != (study, device)]
+        cases += measure_device(study, device, args.repeats)
+        if args.cases:
+            args.cases.write_text("".join(json.dumps(one) + "\n" for one in cases))
+    print_scores(cases)
 
 
 if __name__ == "__main__":
