@@ -1,7 +1,7 @@
 """Are the verdicts on one configuration true? Programs whose I/O is known, on modelled devices.
 
 Run `python benchmarks/programs.py [--rules io_parallelism ...] [--devices sata-ssd ...]` as root, in an empty folder,
-on an idle machine; what was measured stays in the folder. For each rule fio takes the place of a DBMS, under several
+on an idle machine; what was measured stays in the folder. For each rule fio runs instead of a DBMS, under several
 workloads, each of which is a case on each device. The truth is known by construction, or by another program:
 
 - `io_parallelism`: a program that asks for one request at a time is compared with itself, asking for 32 (or with 32 of

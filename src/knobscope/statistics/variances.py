@@ -18,7 +18,7 @@ __all__ = ["moderate_variances"]
 _LEAST_KNOWN = 8
 _LEAST_DEGREES = 0.5
 #: So improbable has a variance to be, were it that of most configurations, to stand for itself.
-_NOISIER_P = 0.05
+_NOISIER_P = 0.01
 #: Degrees of freedom that the common variance may be worth, about evenly in their logarithm: from "tells hardly
 #: anything of a configuration's own" to "they are all the same".
 _WORTH = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 10_000], float)
