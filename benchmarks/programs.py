@@ -17,7 +17,6 @@ Beside it stand naive rules on the same runs: a mean depth below two; more than 
 """
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +24,10 @@ from typing import Any
 
 import duckdb
 import yaml
-from tiers import half_width, is_there, subtract
-from verdicts import LIKELY, SCORE_HEAD, Score, link_specs, run_study
+from tiers import is_slower, subtract
+from verdicts import Score, link_specs, print_table, run_study
 
-from knobscope.explain.shares import Amount, amount_of
+from knobscope.explain.shares import amount_of
 
 LEAST = 0.05
 MIB = 1024
@@ -168,13 +167,6 @@ def measure_speeds(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str
     return speeds
 
 
-def decide(difference: Amount) -> bool | None:
-    """Whether a gain is there and large enough, None where the runs leave it open."""
-    if is_there(difference, LEAST):
-        return difference.mean > 0
-    return False if difference.mean + half_width(difference, LIKELY) < math.log(1 + 2 * LEAST) else None
-
-
 def truth_of(rule: str, device: str, name: str, speeds: Mapping[tuple[str, str], Speeds]) -> bool | None:
     """Whether the rule would be right to find something in a program on a device."""
     truth = PROGRAMS[rule][name].truth
@@ -182,8 +174,8 @@ def truth_of(rule: str, device: str, name: str, speeds: Mapping[tuple[str, str],
         return truth
     own, other = speeds[device, name], speeds[device, truth]
     if rule == "io_parallelism":
-        return decide(subtract(amount_of(other.speed), amount_of(own.speed)))
-    return decide(subtract(amount_of(other.reads), amount_of(own.reads)))
+        return is_slower(subtract(amount_of(own.speed), amount_of(other.speed)), LEAST)
+    return is_slower(subtract(amount_of(own.reads), amount_of(other.reads)), LEAST)
 
 
 def judge(rule: str, devices: list[str]) -> Iterator[tuple[str, str, bool, bool | None]]:
@@ -237,9 +229,7 @@ def main() -> None:
             print(f"{rule} {words}\n    truth {truth}, naive {naive}", flush=True)
             if score.add(said == "mismatch", naive, truth):
                 print(f"    MISS: {'misses it' if truth else 'is wrong'}")
-    print(f"\n{'':23} {SCORE_HEAD}")
-    for rule, score in scores.items():
-        print(f"{rule:23} {score}")
+    print_table("", scores)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 from scipy import stats
-from verdicts import CERTAIN, LIKELY, OWN, SCORE_HEAD, Score, link_specs, ratios_again, run_study
+from verdicts import CERTAIN, LIKELY, OWN, Score, link_specs, print_table, ratios_again, run_study
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.experiment import Bench
@@ -206,7 +206,7 @@ def matches(row: Mapping[str, Any], setting: tuple[str, str] | None) -> bool:
 
 
 def is_slower(difference: Amount, least: float) -> bool | None:
-    """Whether a configuration is slower on the higher tier; None where the runs leave it open."""
+    """Whether a difference of natural-log speeds is a loss, and large enough; None where the runs leave it open."""
     if is_there(difference, least):
         return difference.mean < 0
     return False if -difference.mean + half_width(difference, LIKELY) < math.log(1 + 2 * least) else None
@@ -226,9 +226,7 @@ def main() -> None:
             print(f"{case.rule}: {study} {case.words}: {case.said}, naive {case.naive}, truth {case.truth}", flush=True)
             if scores[case.rule].add(case.said == "mismatch", case.naive, case.truth):
                 print(f"    MISS: {'misses it' if case.truth else 'is wrong'}")
-    print(f"\n{'':23} {SCORE_HEAD}")
-    for rule, score in scores.items():
-        print(f"{rule:23} {score}")
+    print_table("", scores)
 
 
 if __name__ == "__main__":

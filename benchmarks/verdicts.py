@@ -270,10 +270,6 @@ def describe_score(rows: list[tuple[bool, bool]]) -> str:
     return f"{precision:>9} {recall:>6}"
 
 
-#: Heads the columns of a score.
-SCORE_HEAD = "cases  true unclear   precision recall   naive: precision recall"
-
-
 @dataclass
 class Score:
     """The cases of a rule: (what it said, what the naive rule said, the truth), and how many have no clear truth."""
@@ -295,6 +291,13 @@ class Score:
         theirs = describe_score([(said, truth) for _, said, truth in self.known])
         true = sum(truth for *_, truth in self.known)
         return f"{len(self.known):5} {true:5} {self.unclear:7}   {mine}            {theirs}"
+
+
+def print_table(title: str, scores: Mapping[str, Score]) -> None:
+    """Print the scores by rule."""
+    print(f"\n{title:23} cases  true unclear   precision recall   naive: precision recall")
+    for rule, one in scores.items():
+        print(f"{rule:23} {one}")
 
 
 def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, Any]]:
@@ -326,9 +329,7 @@ def print_scores(cases: Sequence[Mapping[str, Any]]) -> None:
         text = f"{case['study']} {case['device']} {setting}: {case['conclusion']} {case['said']} {case['words']}"
         print(text, *misses, sep="\n    MISS: ")
     for half, scores in halves.items():
-        print(f"\n{half:23} {SCORE_HEAD}")
-        for rule, one in scores.items():
-            print(f"{rule:23} {one}")
+        print_table(half, scores)
 
 
 def main() -> None:
