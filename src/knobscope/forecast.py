@@ -12,7 +12,6 @@ from knobscope.formats import plural
 from knobscope.plan import (
     Effort,
     RefusedValue,
-    as_text,
     effort_of,
     list_dependents,
     list_left_out,
@@ -20,7 +19,7 @@ from knobscope.plan import (
     screening_effort,
     sweep_effort,
 )
-from knobscope.specs import StudySpecs
+from knobscope.specs import StudySpecs, value_text
 from knobscope.tune import count_runs
 
 __all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
@@ -106,8 +105,8 @@ def _describe_dependents(specs: StudySpecs) -> list[str]:
     found: dict[tuple[str, str, str], dict[str, None]] = {}
     for case in specs.cases:
         for one in list_dependents(specs, case):
-            beside = ", ".join(f"{name} = {as_text(value)}" for name, value in (one.change or {}).items())
-            found.setdefault((case.dbms, one.knob, beside), {})[as_text(one.value)] = None
+            beside = ", ".join(f"{name} = {value_text(value)}" for name, value in (one.change or {}).items())
+            found.setdefault((case.dbms, one.knob, beside), {})[value_text(one.value)] = None
     return [
         f"{dbms}: {knob} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} swept beside {beside}"
         for (dbms, knob, beside), values in found.items()
@@ -116,7 +115,7 @@ def _describe_dependents(specs: StudySpecs) -> list[str]:
 
 def describe_left_out(specs: StudySpecs) -> list[str]:
     """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
-    replaced = {(dbms, one.knob, as_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
+    replaced = {(dbms, one.knob, value_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
     rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]
     rows = [row for row in rows if (row["dbms"], row["knob"], row["value"]) not in replaced]
     lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]

@@ -14,9 +14,9 @@ import pandas as pd
 import yaml
 from generated_knobs import CHOICES, KNOBS, SOURCE, SPECIAL
 
-from knobscope.detect import StudyFiles, run_rules, value_text
+from knobscope.detect import StudyFiles, run_rules
 from knobscope.plan import plan_sweep
-from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.specs import Case, StudySpecs, load_study, value_text
 from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 

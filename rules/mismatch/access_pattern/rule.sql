@@ -6,6 +6,9 @@
 --        that the workload declares, `read_order`; it counts for reads of data files).
 -- Mismatch: one side is sequential, the other random (labels of all such runs together), and the shares of what is
 --        sequential differ significantly (false discovery rate over all files). One row per file and direction.
+--        Reads of which less than kept_share are in order have lost the order that they were asked for in, though they are
+--        labelled as mixed: in a file of few blocks many follow on another one by chance. That is why order is gained only
+--        where all but few are in order.
 --        Calls that reach the device in requests at least merge_factor times as large have kept their order inside
 --        these: no loss. Where the workload declares an order, it replaces that of the calls: calls in the other order are
 --        a mismatch as well, unless the device sees the declared one. The label decides there: a declared order has no noise.
@@ -21,12 +24,16 @@ WITH judged AS (
         request_bytes >= getvariable('merge_factor') * call_bytes AS merged,
         CASE WHEN op = 'read' AND role = 'data' THEN read_order END AS declared_order,
         coalesce(declared_order, logical_pattern) AS asked_order,
+        logical_pattern = 'random'
+            OR (logical_pattern = 'mixed' AND op = 'read' AND logical_share < getvariable('kept_share')) AS calls_differ,
+        device_pattern = 'random'
+            OR (device_pattern = 'mixed' AND op = 'read' AND device_share < getvariable('kept_share')) AS device_differs,
         asked_order = 'sequential' AND device_pattern <> 'sequential'
-            AND (logical_pattern = 'random' OR (device_pattern = 'random' AND NOT merged)) AS loses_order,
+            AND (calls_differ OR (device_differs AND NOT merged)) AS loses_order,
         asked_order = 'random' AND device_pattern <> 'random'
             AND 'sequential' IN (logical_pattern, device_pattern) AS gains_order,
         CASE
-            WHEN (loses_order AND logical_pattern = 'random') OR (gains_order AND logical_pattern = 'sequential') THEN 'calls'
+            WHEN (loses_order AND calls_differ) OR (gains_order AND logical_pattern = 'sequential') THEN 'calls'
             WHEN loses_order OR gains_order THEN 'device'
         END AS changed_at
     FROM visibility v

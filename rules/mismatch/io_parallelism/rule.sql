@@ -1,7 +1,7 @@
 -- io_parallelism: the device waits for one request at a time, or one hardware queue carries most, whatever the knobs say.
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O parallelism.
 -- Needs: queue_depth (views run_depths, run_queues), runs_behind, run_metrics, effects, visibility, device_profile
---        (saturating_depth).
+--        (saturating_depth), device_curve.
 --        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
 --        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
 --        together (by min_effect); and its mean depth, while the device is busy, is below used_share of the depth at which
@@ -13,7 +13,8 @@
 --        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
 --        more in the mean, so that nobody could ask for more at a time; the device is busy for less than least_busy of
 --        the time; no value of a knob was measured beside the default.
--- Penalty: how many times more random reads the device does at its best depth than at depth one: an upper bound.
+-- Penalty: how many times more random requests, of the kind that most of them are, the device does at its best depth than
+--        at depth one: an upper bound. Where writes at depth were not measured, reads stand for them.
 -- Cannot see: what the DBMS would do with more clients than the workload has.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,
@@ -23,7 +24,8 @@ WITH configurations AS (
         max(queues) AS queues,
         median(queue_one_share) AS queue_one,
         median(top_queue_share) AS top_queue,
-        median(reads_per_op) AS reads_per_op
+        median(reads_per_op) AS reads_per_op,
+        median(writes_per_op) AS writes_per_op
     FROM runs_behind
     JOIN run_depths USING (run_id)
     LEFT JOIN run_queues USING (run_id)
@@ -62,10 +64,24 @@ tried AS (
     GROUP BY ALL
 ),
 
+-- A device with a cache takes writes as fast one by one, though it reads faster at depth.
+written AS (
+    SELECT device,
+        max(iops) / max(iops) FILTER (queue_depth = 1) AS write_gain,
+        arg_max(queue_depth, iops) AS best_write_depth
+    FROM device_curve
+    WHERE curve = 'queue_depth' AND pattern = 'randwrite' AND iops > 0
+    GROUP BY device
+    HAVING count(DISTINCT queue_depth) > 1
+),
+
 cases_judged AS (
     SELECT v.* EXCLUDE (obstacle), s.* EXCLUDE (dbms, device, workload, knob, value, runs), s.runs AS sentinels,
         coalesce(configurations, 0) AS configurations, knobs, coalesce(freed, 0) AS freed, best,
-        random_read_iops_best / nullif(random_read_iops_qd1, 0) AS device_gain, best_queue_depth,
+        coalesce(writes_per_op > coalesce(reads_per_op, 0) AND write_gain IS NOT NULL, false) AS mostly_writes,
+        CASE WHEN mostly_writes THEN write_gain ELSE random_read_iops_best / nullif(random_read_iops_qd1, 0) END
+            AS device_gain,
+        CASE WHEN mostly_writes THEN best_write_depth ELSE device_profile.best_queue_depth END AS best_depth,
         device_gain < 1 + getvariable('min_effect') AS does_no_more,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
@@ -78,6 +94,7 @@ cases_judged AS (
     LEFT JOIN (FROM judged WHERE knob IS NULL) s USING (dbms, device, workload)
     LEFT JOIN tried USING (dbms, device, workload)
     LEFT JOIN device_profile USING (device)
+    LEFT JOIN written USING (device)
 )
 
 SELECT
@@ -94,7 +111,7 @@ SELECT
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
         confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,
         confined: confined, configurations: configurations, knobs: knobs, freed: freed, freed_by: best,
-        device_gain: device_gain, best_queue_depth: best_queue_depth,
+        device_gain: device_gain, best_queue_depth: best_depth, mostly_writes: mostly_writes,
         obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged

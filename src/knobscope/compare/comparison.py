@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from knobscope import __version__
+from knobscope.compare.configurations import OtherConfigurations, compare_configurations
 from knobscope.compare.effects import EffectPair, Estimate, Limits, OneSided, OtherDefault, judge, pair_effects
 from knobscope.compare.findings import MismatchPair, compare_mismatches
 from knobscope.compare.levels import Measured, Times, compare_levels, compare_times
@@ -46,6 +47,7 @@ class CaseComparison:
     workloads: Workloads
     times: Times
     levels: list[Measured]
+    others: OtherConfigurations
     effects: list[EffectPair]
     one_sided: list[OneSided]
     other_defaults: list[OtherDefault]
@@ -93,12 +95,14 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
     cases = []
     for pair, one in zip(pairs, paired, strict=True):
         workloads = compare_workloads(a, b, pair)
+        levels = compare_levels(a, b, pair, workloads)
         cases.append(
             CaseComparison(
                 pair,
                 workloads,
                 compare_times(a, b, pair),
-                compare_levels(a, b, pair, workloads),
+                levels,
+                compare_configurations(a, b, pair, levels[0]),
                 [effect for effect in judged if effect.pair == pair],
                 one.one_sided,
                 one.other_defaults,

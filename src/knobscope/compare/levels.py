@@ -21,7 +21,7 @@ from knobscope.specs import Case
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_interval, t_probability
 
-__all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times"]
+__all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times", "usable_runs"]
 
 #: One block cannot tell a study from the luck of a moment.
 _LEAST_BLOCKS = 2
@@ -78,7 +78,12 @@ def compare_times(a: StudyTables, b: StudyTables, pair: CasePair) -> Times:
 
 
 def _default_runs(study: StudyTables, case: Case) -> list[Row]:
-    """Return the successful runs of the default configuration, without blocks that cannot be compared.
+    """Return the usable runs of the default configuration."""
+    return [run for run in usable_runs(study, case) if run["is_sentinel"]]
+
+
+def usable_runs(study: StudyTables, case: Case) -> list[Row]:
+    """Return the successful runs of a case, without blocks that cannot be compared.
 
     Sessions on another level than most of their case are left out where others are on the usual one, as in view
     `unusual_groups` of the database.
@@ -93,7 +98,7 @@ def _default_runs(study: StudyTables, case: Case) -> list[Row]:
     return [
         run
         for run in study.of_case("runs", case)
-        if run["is_sentinel"] and run["status"] == "ok" and (run["block_id"], run["session"]) not in left_out
+        if run["status"] == "ok" and (run["block_id"], run["session"]) not in left_out
     ]
 
 

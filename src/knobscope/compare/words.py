@@ -37,6 +37,7 @@ __all__ = [
     "mismatch_words",
     "no_mismatch_sentence",
     "other_default_sentence",
+    "others_sentence",
     "rank_words",
     "ranking_sentence",
     "side_sentence",
@@ -149,6 +150,31 @@ def default_sentences(case: CaseComparison) -> Iterator[str]:
         yield "Effects of knobs are ratios within each study, so these are compared all the same."
     if any(measured.estimate is not None for measured in case.levels):
         yield times_sentence(case)
+    if case.workloads.comparable is not False:
+        yield others_sentence(case)
+
+
+def others_sentence(case: CaseComparison) -> str:
+    """Say whether what holds of the default configuration holds of the others that both studies measured."""
+    others, default = case.others, case.levels[0]
+    if others.reason:
+        return f"Whether other configurations compare alike cannot be told: {others.reason}."
+    count = others.faster + others.slower + others.unclear
+    said = (
+        f"Of {plural(count, 'other configuration')} that both studies measured, B is clearly faster in "
+        f"{others.faster or 'none'} and clearly slower in {others.slower or 'none'} (99 % each); "
+        f"{others.unclear or 'none'} cannot be told."
+    )
+    if default.low is None or default.high is None or default.low <= 0 <= default.high:
+        return said
+    if others.most_against is None:
+        return f"{said} None contradicts the default one."
+    against = others.slower if (default.estimate or 0) > 0 else others.faster
+    name, ratio = others.most_against
+    return (
+        f"{said} So what the default one says does not hold in {against} ({format_share(against / count)}); most in "
+        f"configuration {name}, where B is {describe_change(ratio)}."
+    )
 
 
 def times_sentence(case: CaseComparison) -> str:

@@ -16,7 +16,7 @@ from knobscope.detect.evidence import RunsBehind, find_runs_behind
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
 from knobscope.detect.mismatches import Mismatch, merge_findings
-from knobscope.detect.order import steps_from, value_text
+from knobscope.detect.order import steps_from
 from knobscope.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.detect.views import MACROS, VIEWS
 
@@ -41,7 +41,6 @@ __all__ = [
     "read_findings",
     "run_rules",
     "steps_from",
-    "value_text",
     "whole_database",
     "withdraw",
     "write_findings",

@@ -206,18 +206,23 @@ def _add_knob_values(connection: "duckdb.DuckDBPyConnection") -> None:
 
 def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
     last: dict[tuple[str, str, str], tuple[int | None, dict[str, Any]]] = {}
-    fits, importance, points, worst = [], [], [], []
+    fits, importance, tunability, points, worst = [], [], [], [], []
     for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
         dbms, device, workload = path.resolve().parts[-5:-2]
         case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
         fit = read_sealed(path)
-        row = {**fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
+        tunable = fit.get("tunability") or {}  # a prior does not have it, nor do fits of earlier versions
+        row = {**tunable, **fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
         fits.append(_of_case(case, row))
         last[case] = round_, fit
     for case, (round_, fit) in last.items():
         common = {"round": round_, "model": fit["model"]}
         importance += [_of_case(case, {**common, **row}) for row in fit["importance"]]
         knobs = specs.dbms[case[0]].knobs
+        tunability += [
+            _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"])})
+            for row in (fit.get("tunability") or {}).get("knobs", [])
+        ]
         points += [
             _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"]), "beside": _beside(row)})
             for row in fit["points"]
@@ -230,8 +235,16 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         case: fit for case, (round_, fit) in last.items() if round_ is not None
     }  # a prior ranks all cases alike
     drift, overlap = rank_drift(measured)
-    tables = {"fits": fits, "importance": importance, "important_points": points, "worst_predicted": worst}
-    for table, rows in {**tables, "rank_drift": drift, "rank_overlap": overlap}.items():
+    tables = {
+        "fits": fits,
+        "importance": importance,
+        "tunability": tunability,
+        "important_points": points,
+        "worst_predicted": worst,
+        "rank_drift": drift,
+        "rank_overlap": overlap,
+    }
+    for table, rows in tables.items():
         insert_rows(connection, table, rows)
 
 

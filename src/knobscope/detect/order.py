@@ -1,16 +1,10 @@
 """The order of a knob's values: which way is raising it."""
 
-import json
 from collections.abc import Sequence
 
-from knobscope.specs import Knob, Value
+from knobscope.specs import Knob, Value, value_text
 
-__all__ = ["level_text", "steps_from", "value_text"]
-
-
-def value_text(value: Value) -> str:
-    """Return a value as table `knob_values` holds it: JSON, words without quotes."""
-    return value if isinstance(value, str) else json.dumps(value)
+__all__ = ["level_text", "steps_from"]
 
 
 def level_text(knob: Knob | None, level: Value) -> str:

@@ -5,7 +5,7 @@ from knobscope.plan.blocks import sentinel_positions
 from knobscope.plan.command import parse_case
 from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
-from knobscope.plan.refused import RefusedValue, as_text, list_refused
+from knobscope.plan.refused import RefusedValue, list_refused
 from knobscope.plan.rounds import (
     case_space,
     list_dependents,
@@ -27,7 +27,6 @@ __all__ = [
     "RefusedValue",
     "Space",
     "aim_of",
-    "as_text",
     "case_space",
     "count_random",
     "describe_aim",

@@ -1,12 +1,11 @@
 """What plans leave out because the DBMS refuses it, or takes it for another value, as trials or the spec say."""
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from knobscope.specs import Dbms, Value
+from knobscope.specs import Dbms, Value, value_text
 
-__all__ = ["RefusedValue", "as_text", "list_refused"]
+__all__ = ["RefusedValue", "list_refused"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,10 @@ def list_refused(dbms: Dbms, knobs: Collection[str]) -> Iterator[RefusedValue]:
         for value, words in knob.refused.items():
             yield RefusedValue(name, value, f"{dbms.name} refuses it: {words}")
         for value in knob.becomes:
-            taken = as_text(knob.settle(value))
+            taken = value_text(knob.settle(value))
             yield RefusedValue(name, value, f"{dbms.name} takes it for {taken}, which is measured instead", True)
     for clash in dbms.clashes:
         if clash.values.keys() <= set(knobs):
             (first, value), *others = clash.values.items()
-            beside = ", ".join(f"{name} = {as_text(other)}" for name, other in others)
+            beside = ", ".join(f"{name} = {value_text(other)}" for name, other in others)
             yield RefusedValue(first, value, f"{dbms.name} refuses it together with {beside}: {clash.words}")
-
-
-def as_text(value: Value) -> str:
-    """Return a value as tables hold it: JSON, words without quotes."""
-    return value if isinstance(value, str) else json.dumps(value)

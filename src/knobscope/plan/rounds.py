@@ -11,9 +11,9 @@ from knobscope.plan.dependents import SweptValue, sweep_configurations, swept_va
 from knobscope.plan.levels import default_configuration, screening_levels
 from knobscope.plan.pairs import pair_configurations
 from knobscope.plan.picking import RESPONSIVE, count_random
-from knobscope.plan.refused import as_text, list_refused
+from knobscope.plan.refused import list_refused
 from knobscope.plan.sampling import Configuration, Key, Space, draw_configurations
-from knobscope.specs import Case, StudySpecs
+from knobscope.specs import Case, StudySpecs, value_text
 from knobscope.tables import LeftOutRow, PlanRow
 
 __all__ = [
@@ -132,14 +132,14 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
         {
             **names,
             "knob": one.knob,
-            "value": as_text(one.value),
+            "value": value_text(one.value),
             "reason": f"{one.reason}, and no change of one or two other knobs of the study helps",
         }
         for one in swept_values(specs, case, space, list(space.levels))
         if one.reference is None
     ]
     for refused in list_refused(space.dbms, space.levels):
-        rows.append({**names, "knob": refused.knob, "value": as_text(refused.value), "reason": refused.reason})
+        rows.append({**names, "knob": refused.knob, "value": value_text(refused.value), "reason": refused.reason})
     for knob, reason in specs.left_out.get(case.dbms, {}).items():
         rows.append({**names, "knob": knob, "reason": reason})
     return rows

@@ -12,7 +12,7 @@ from knobscope.errors import UserError
 from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.noise import measure_noise
 from knobscope.select.selection import mark_selected, select_knobs
-from knobscope.specs import Dbms, load_study
+from knobscope.specs import Dbms, Value, is_factor, load_study, value_text
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.storage import write_sealed
 from knobscope.tables import read_table
@@ -20,7 +20,7 @@ from knobscope.tables import read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_parser", "screening_table"]
+__all__ = ["add_parser", "screening_table", "tunable_values"]
 
 _CANDIDATES = 5000
 
@@ -62,6 +62,8 @@ def _run(args: argparse.Namespace) -> int:
         axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
+        default={knob: space.default[knob] for knob in knobs},
+        tunable=tunable_values(space),
     )
     importance = mark_selected(selection, screening.top)
     write_sealed(args.out, {**selection.to_json(), "importance": importance, "noise": measure_noise(args.runs)})
@@ -81,6 +83,26 @@ def _candidates(space: Space) -> "pd.DataFrame | None":
         return None
     rng = np.random.RandomState(0)
     return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]
+
+
+def tunable_values(space: Space) -> dict[str, list[Value]]:
+    """Return the values that somebody might set each knob to, all others at their defaults.
+
+    Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden beside
+    the defaults, and the load and the system below, which are given.
+    """
+    found = {}
+    for name, levels in space.levels.items():
+        knob = space.dbms.knobs[name]
+        changed = {level: {**space.default, name: level} for level in levels if level != space.default[name]}
+        values = [
+            level
+            for level, configuration in changed.items()
+            if not knob.risks(value_text(level)) and space.counts(name, configuration) and space.allows(configuration)
+        ]
+        if values and not is_factor(name):
+            found[name] = values
+    return found
 
 
 def _is_log(dbms: Dbms, knob: str) -> bool:

@@ -18,6 +18,7 @@ from knobscope.statistics.ranking import rank_knobs
 from knobscope.statistics.response import read_response, remove_block_offsets
 from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
+from knobscope.statistics.tunability import Tunability, measure_tunability
 from knobscope.tables import finite
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Selection:
     reason_trust: str
     fitted: str | None  # the model behind the terms: one of those that `model` stands for
     stable_rounds: int  # for how many rounds the conclusions have been the same; 0 where that was not asked
+    tunability: Tunability | None  # None where it was not asked, or the runs are too few
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields, ready for json.dumps; numbers that JSON cannot hold (infinite) are None."""
@@ -78,6 +80,8 @@ def select_knobs(
     axes: Mapping[str, Axis] | None = None,
     stop: StopRule = "r2",
     stable_rounds: int = 3,
+    default: Mapping[str, Any] | None = None,
+    tunable: Mapping[str, Sequence[Any]] | None = None,
 ) -> Selection:
     """Fit the runs so far, decide whether to stop measuring, and rank the knobs.
 
@@ -86,7 +90,8 @@ def select_knobs(
     compares, and `is_chosen`: the other runs have to be predicted on their own before stopping. `levels` are all levels
     that the plan may still use; `candidates`, when given, all configurations that it may use (a row each): only their
     cells have to be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or
-    log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model.
+    log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model. What setting a
+    knob alone would gain is asked of the levels in `tunable`, beside a `default` level of every factor.
     UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
     unknown model.
     """
@@ -114,6 +119,7 @@ def select_knobs(
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
         ranker = last.stop.model or ExtraTrees(seed).fit(last.runs.settings, last.runs.response)
         ranking = rank_knobs(last.runs, ranker, seed)
+        tunability = measure_tunability(last.runs, ranker, default or {}, tunable or {}, seed)
         stable = 0
         if stop != "r2":
             earlier = sorted(set(runs["round"]))[-stable_rounds:-1]
@@ -133,6 +139,7 @@ def select_knobs(
         trustworthy=ranking.trustworthy,
         reason_trust=ranking.reason,
         stable_rounds=stable,
+        tunability=tunability,
     )
 
 

@@ -1,6 +1,6 @@
 """What is asked: DBMSs, devices, workloads and studies as YAML, validated by pydantic models."""
 
-from knobscope.specs.base import Value, suggest
+from knobscope.specs.base import Value, suggest, value_text
 from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.choice import KnobChoice
 from knobscope.specs.client_host import ClientHost
@@ -152,6 +152,7 @@ __all__ = [
     "suggest",
     "unranked_knobs",
     "validate_files",
+    "value_text",
     "write_reference",
     "write_schemas",
 ]

@@ -1,5 +1,6 @@
 """What all spec models share: unknown keys are errors, values are not converted behind the user's back."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -7,12 +8,17 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Misfit", "Misfits", "Name", "SpecModel", "Value", "check_name", "check_one_line", "suggest"]
+__all__ = ["Misfit", "Misfits", "Name", "SpecModel", "Value", "check_name", "check_one_line", "suggest", "value_text"]
 
 #: A value of a knob as YAML gives it.
 Value = bool | int | float | str
 
 _NAME = r"^[a-z][a-z0-9_-]{0,62}$"
+
+
+def value_text(value: Value) -> str:
+    """Return a value as tables hold it: JSON, words without quotes."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class Misfit(ValueError):  # noqa: N818 - pydantic turns it into an entry of its own error

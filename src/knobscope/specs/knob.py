@@ -1,12 +1,11 @@
 """A knob: what a user may set in a DBMS, and what is known about it."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from knobscope.specs.base import Misfit, SpecModel, Value
+from knobscope.specs.base import Misfit, SpecModel, Value, value_text
 from knobscope.specs.expression import Expression, parse_expression
 from knobscope.specs.writing import Apply, Writing, same_value
 
@@ -197,7 +196,7 @@ class Knob(SpecModel):
         """Whether a value, as tables hold it (JSON, words without quotes), risks committed data."""
         if isinstance(self.durability, bool):
             return self.durability
-        return text in {value if isinstance(value, str) else json.dumps(value) for value in self.durability}
+        return text in map(value_text, self.durability)
 
     @property
     def possible_values(self) -> list[Value]:

@@ -12,6 +12,7 @@ __all__ = [
     "IoRelatedRow",
     "RankDriftRow",
     "RankOverlapRow",
+    "TunabilityRow",
     "WorstPredictedRow",
 ]
 
@@ -29,6 +30,19 @@ class ImportanceRow(CaseColumns, total=False):
     permutation: Annotated[Real, "R2 on held-out runs that is lost when the knob's values are shuffled."]
     above_noise: Annotated[Truth, "Whether it beats columns of pure chance."]
     selected: Annotated[Truth, "Whether it went on to the sweep."]
+
+
+class TunabilityRow(CaseColumns, total=False):
+    """What setting one knob alone would gain, by the model of screening; values that risk committed data do not count.
+
+    A model of half of the configurations chooses the value, and one of the other half says what it gains.
+    """
+
+    knob: Annotated[Text, "Knob."]
+    value: Annotated[Text, "Its best value: JSON, words without quotes; the default where no other is better."]
+    gain: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
+    gain_low: Annotated[Real, "Lower end of its 90 % interval."]
+    gain_high: Annotated[Real, "Upper end of its 90 % interval."]
 
 
 class ImportantPointRow(CaseColumns, total=False):
@@ -119,10 +133,14 @@ class FitRow(CaseColumns, total=False):
     holdout_r2: Annotated[Real | None, "R2 on configurations that the fit did not see."]
     trustworthy: Annotated[Truth, "Whether the ranking can be trusted."]
     reason_trust: Annotated[Text | None, "Why, or why not."]
+    leaders: Annotated[Integer | None, "So many first knobs of two halves of the configurations were compared."]
+    common_by_importance: Annotated[Real | None, "So many of them are in both halves, in the mean: by importance."]
+    common_by_gain: Annotated[Real | None, "The same by what setting the knob gains (table `tunability`)."]
 
 
 SELECTION_TABLES: dict[str, type] = {
     "importance": ImportanceRow,
+    "tunability": TunabilityRow,
     "important_points": ImportantPointRow,
     "worst_predicted": WorstPredictedRow,
     "rank_drift": RankDriftRow,

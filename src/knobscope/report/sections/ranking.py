@@ -10,9 +10,10 @@ from knobscope.report.sections.across_cases import ranks_by_case
 from knobscope.report.sections.bends import bend_figures
 from knobscope.report.sections.grids import grid_figure
 from knobscope.report.sections.pairs import PairEffect, pair_effects
+from knobscope.report.sections.tunability import TunabilityPart, tell_tunability
 from knobscope.report.sections.worst_predicted import WorstPredicted, worst_predicted
 from knobscope.report.study_data import Row, Rows, StudyData, name_case
-from knobscope.specs import Case
+from knobscope.specs import Case, value_text
 
 __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
 
@@ -55,6 +56,7 @@ class CaseRanking:
     pictures: list[Figure]
     points: list[ImportantPoint]
     pairs: list[PairEffect]
+    tunability: TunabilityPart | None
     worst: list[WorstPredicted]
 
 
@@ -104,6 +106,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
         pictures=pictures,
         points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
         pairs=pair_effects(data, case),
+        tunability=tell_tunability(data, case, last) if last else None,
         worst=worst_predicted(data, case, [row["knob"] for row in knobs]),
     )
 
@@ -181,7 +184,7 @@ def _point(data: StudyData, case: Case, row: Row) -> ImportantPoint:
     return ImportantPoint(
         row["knob"],
         ", ".join(
-            f"{knob} = {format_value(dbms, knob, value if isinstance(value, str) else json.dumps(value))}"
+            f"{knob} = {format_value(dbms, knob, value_text(value))}"
             for knob, value in json.loads(row["beside"] or "{}").items()
         ),
         row["type"],

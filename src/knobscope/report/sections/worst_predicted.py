@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.formats import format_number, format_value, plural
 from knobscope.report.study_data import StudyData
-from knobscope.specs import Case
+from knobscope.specs import Case, value_text
 
 __all__ = ["WorstPredicted", "worst_predicted"]
 
@@ -42,8 +42,7 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
             continue
         configuration = json.loads(row["configuration"])
         shown = [knob for knob in ranked if knob in configuration][:_MOST_KNOBS]
-        values = {knob: configuration[knob] for knob in shown}
-        texts = {knob: value if isinstance(value, str) else json.dumps(value) for knob, value in values.items()}
+        texts = {knob: value_text(configuration[knob]) for knob in shown}
         rest = len(configuration) - len(shown)
         told.append(
             WorstPredicted(
