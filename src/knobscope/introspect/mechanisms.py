@@ -1,8 +1,8 @@
 """Guesses which I/O mechanism a knob steers, by its name and the DBMS's own sentence about it.
 
 The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation. A
-linear model of words and parts of words learns from them and guesses for a DBMS, or a version, that nobody has read up
-on. How often it is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
+linear model of words, parts of words and concepts learns from them and guesses for a DBMS, or a version, that nobody
+has read up on. How often it is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
 """
 
 import re
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knobscope.introspect.concepts import find_concepts
 from knobscope.specs import KnobCatalogue, read_knob_catalogue
+from knobscope.statistics.arrays import Floats
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -24,6 +26,8 @@ _OTHER = "other"
 #: Least probability of steering any mechanism from which on a guess names one: whoever looks for I/O knobs loses more
 #: by one that is missing than by one too many.
 _LEAST = 0.4
+#: What a concept counts: the words of a text have a length of 1 together.
+_OF_CONCEPTS = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ def _sentences(texts: Sequence[_Text]) -> list[str]:
     return [text.sentence for text in texts]
 
 
+def _concepts(texts: Sequence[_Text]) -> Floats:
+    return _OF_CONCEPTS * np.hstack([find_concepts(_names(texts)), find_concepts(_sentences(texts))])
+
+
 def _pipeline() -> "Pipeline":
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -56,7 +64,9 @@ def _pipeline() -> "Pipeline":
     parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
     features = make_union(
-        make_pipeline(FunctionTransformer(_names), parts), make_pipeline(FunctionTransformer(_sentences), words)
+        make_pipeline(FunctionTransformer(_names), parts),
+        make_pipeline(FunctionTransformer(_sentences), words),
+        FunctionTransformer(_concepts),
     )
     return make_pipeline(features, LogisticRegression(C=1, class_weight="balanced", max_iter=1000))
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.formats import describe_change, describe_effect, describe_interval, format_number, format_value
+from knobscope.formats import describe_change, describe_effect, describe_interval, format_number, format_value, plural
 from knobscope.report.study_data import Row, StudyData
 from knobscope.specs import Case
 
@@ -82,7 +82,7 @@ def _rest(clear: Sequence[Row], knobs: int) -> str:
         )
     if len(clear) > _MOST:
         return f"{len(clear) - _MOST} more gain a clear part, too: table tunability has them."
-    return f"Of the other {others} the model sees no clear gain." if others else ""
+    return f"Of {plural(others, 'other knob')} the model sees no clear gain." if others else ""
 
 
 def _agreement(fit: Row) -> str:
