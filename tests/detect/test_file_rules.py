@@ -103,6 +103,20 @@ def test_interference_without_evidence_is_insufficient(judge_one: Judge, fields:
     assert said in row.sentence
 
 
+def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_study: Make) -> None:
+    """The profile reads in 22 us. What takes 27 times as long waits for writes; what takes as long proves nothing."""
+    row = the_row(make_study(pauses=False, interference=LN2, read_us=300.0).judge("read_write_interference"))
+    assert row.verdict == "mismatch"
+    found = evidence_of(row)
+    assert found["compared_with"] == "alone" and found["q_value"] is None
+    assert found["read_us_without_writes"] == pytest.approx(1e6 / 45000)
+    assert 1 + found["slowdown"] == pytest.approx(600 / (1e6 / 45000), rel=0.1)
+    assert "it writes all the time, and a read takes" in row.sentence
+    assert "(by the device's profile)" in row.sentence
+    row = the_row(make_study(pauses=False, interference=LN2, read_us=11.0).judge("read_write_interference"))
+    assert row.verdict == "insufficient"
+
+
 # access_pattern
 
 

@@ -6,11 +6,14 @@
 --        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
 --        reads; written to: least_part of all writes.
 -- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
---        throughput would gain min_effect or more if they were not.
+--        throughput would gain min_effect or more if they were not. Where something is written all the time, reads surely take
+--        longer_than_alone times as long as those of the device's profile with as many in flight, or more: the profile is of
+--        another time, so a smaller difference proves nothing.
 -- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin; no requests of the default configuration are known by file; such files exist, and there are not three
---        runs of the default configuration with moments in which nothing was written, to compare with.
+--        origin; no requests of the default configuration are known by file; such files exist, there are not three
+--        runs of the default configuration with moments in which nothing was written, to compare with, and the profile of
+--        the device does not prove it.
 -- Penalty: that gain, a factor. An upper bound: it takes away all that reads wait longer for, and moments with writes may
 --        differ in more than the writes. One row per case, without a knob.
 -- Cannot see: reads and writes of one file, which no second device would keep apart.
@@ -58,11 +61,12 @@ cases_judged AS (
     SELECT v.dbms, v.device, v.workload, v.watched, u.* EXCLUDE (dbms, device, workload),
         i.* EXCLUDE (dbms, device, workload),
         quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
+        coalesce(compared_with = 'alone' AND low >= ln(getvariable('longer_than_alone')), false) AS much_longer,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
-            WHEN shared AND q_value IS NULL THEN 'no_pauses'
+            WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
         END AS obstacle
     FROM visibility v
     LEFT JOIN used u USING (dbms, device, workload)
@@ -73,7 +77,7 @@ SELECT
     dbms, device, workload,
     CASE
         WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN shared AND estimate > 0 AND is_significant(estimate, q_value)
+        WHEN shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value)))
             AND exp(gain) - 1 >= getvariable('min_effect') THEN 'mismatch'
         ELSE 'none'
     END AS verdict,
@@ -84,7 +88,7 @@ SELECT
         reads: reads, writes: writes, read_us_without_writes: quiet_us, read_us_with_writes: busy_us,
         slowdown: exp(estimate) - 1, slowdown_low: exp(low) - 1, slowdown_high: exp(high) - 1, q_value: q_value,
         gain: exp(gain) - 1, gain_low: exp(gain_low) - 1, gain_high: exp(gain_high) - 1, runs: runs,
-        obstacle: obstacle, watched: watched
+        compared_with: compared_with, obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged
 ORDER BY ALL

@@ -168,12 +168,19 @@ class LevelContrastRow(EstimateColumns, total=False):
 class InterferenceRow(CaseColumns, EstimateColumns, total=False):
     """How much slower reads are while the device also writes, in runs of the default configuration of the sweep.
 
-    `estimate` is the natural-log ratio of latency, busy to quiet; the family of `q_value` is all cases.
+    `estimate` is the natural-log ratio of latency, busy to quiet; the family of `q_value` is all cases that have
+    moments without writes.
     """
 
-    runs: Annotated[Integer, "Runs that have intervals of both kinds."]
+    runs: Annotated[Integer, "Runs that were compared."]
+    compared_with: Annotated[
+        Text,
+        "`quiet`: moments of the same run without writes; `alone`: the device's profile, at as many reads in flight.",
+    ]
     quiet_us: Annotated[Real | None, "Mean latency of a read while nothing, or nearly nothing, is written."]
-    busy_us: Annotated[Real | None, "Mean latency of a read while no less is written than usual."]
+    busy_us: Annotated[
+        Real | None, "Mean latency of a read while no less is written than usual; of all beside `alone`."
+    ]
     gain: Annotated[
         Real | None, "Natural-log ratio of throughput, if all reads were as fast as in quiet: an upper bound."
     ]
