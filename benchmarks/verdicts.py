@@ -252,7 +252,7 @@ def truth_of(answer: Answer, rule: str) -> bool | None:
         return None
     if rule == "io_sequentiality":
         if answer.conclusion != "not_the_device":
-            return False
+            return None if answer.conclusion == "undecided" else False
         # That CPU is spent for the sake of order shows no device: of fio it is known, of a DBMS it is not.
         return answer.question.knob in SPENT_FOR_ORDER if answer.question.case.dbms == "fio" else None
     shares = [answer.shares[name] for name in BLAMED[rule] if name in answer.shares]

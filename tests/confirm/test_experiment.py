@@ -9,7 +9,7 @@ from knobscope.characterise.fio import lay_out_file
 from knobscope.confirm.experiment import Ratio, compare
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import describe_replica
-from knobscope.confirm.verdict import Answer, Comparison, all_hold, deny, is_worthwhile, loses_nothing
+from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
 from knobscope.devices import OpenDevice
 
 
@@ -52,6 +52,24 @@ def test_when_a_replay_shows_the_difference(
 ) -> None:
     found = Comparison(measured, replayed, exchanged)
     assert (found.is_reproduced, found.is_due_to_exchanged) == (reproduced, due)
+
+
+@pytest.mark.parametrize(
+    ("limits", "units", "difference_us", "may_be_most"),
+    [
+        (ratio(3.0), 1.0, 250.0, True),  # a write across limits takes 206 us longer, at most
+        (ratio(3.0), 0.5, 250.0, False),  # every other operation fills one in part: 103 us at most
+        (ratio(3.0), 0.5, 200.0, True),
+        (ratio(1.0, spread=1.12), 8.0, 450.0, False),  # nothing is sure but that it is less than a quarter
+        (ratio(0.9), 8.0, 1.0, False),
+    ],
+)
+def test_what_partly_filled_units_can_cost(
+    limits: Ratio, units: float, difference_us: float, may_be_most: bool
+) -> None:
+    found = PartlyFilled(limits, 100e-6, units, difference_us * 1e-6)
+    assert found.most_s >= 0
+    assert found.may_be_most == may_be_most
 
 
 def test_when_changed_io_is_worthwhile_and_when_it_loses_nothing() -> None:

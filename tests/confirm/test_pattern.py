@@ -12,6 +12,7 @@ from knobscope.confirm.pattern import (
     change_alignment,
     change_parallelism,
     change_sequentiality,
+    count_partly_filled,
     take_flushes,
     take_sizes,
     write_whole_units,
@@ -141,3 +142,10 @@ def test_percentages_sum_to_a_hundred() -> None:
 def test_rare_size_that_carries_many_bytes_stays() -> None:
     assert write_bssplit({4096: 9990, 1 << 20: 10}) == "4096/99:1048576/1"
     assert write_bssplit({4096: 9990, 8192: 10}) == "4096/100"
+
+
+def test_units_that_are_filled_in_part_are_counted_per_operation() -> None:
+    pattern = replace(PATTERN, writes=300, write_sizes={4096: 2, 12288: 1, 65536: 1}, operations=100.0)
+    # Of four writes two lie in one unit each, one may lie in two, and one fills whole units.
+    assert count_partly_filled(pattern, 32768) == pytest.approx(3.0 * (2 + 2) / 4)
+    assert count_partly_filled(replace(pattern, write_sizes={32768: 9}), 32768) == 0

@@ -16,6 +16,7 @@ __all__ = [
     "change_alignment",
     "change_parallelism",
     "change_sequentiality",
+    "count_partly_filled",
     "take_flushes",
     "take_sizes",
     "write_whole_units",
@@ -92,6 +93,16 @@ def _share_of_whole(pattern: Pattern, unit: int) -> float:
     """Return the share of writes that can fill whole units."""
     whole = sum(count for size, count in pattern.write_sizes.items() if size % unit == 0)
     return whole / sum(pattern.write_sizes.values())
+
+
+def count_partly_filled(pattern: Pattern, unit: int) -> float:
+    """Return how many units the writes fill in part per operation, at most.
+
+    Writes begin at multiples of their size, so that one whose size divides the unit lies in one of them.
+    """
+    parts = {size: 0 if size % unit == 0 else 1 if unit % size == 0 else 2 for size in pattern.write_sizes}
+    filled = sum(parts[size] * count for size, count in pattern.write_sizes.items())
+    return filled / sum(pattern.write_sizes.values()) * pattern.writes / pattern.operations
 
 
 def write_whole_units(pattern: Pattern, unit: int) -> Pattern:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import fmean
 
 from knobscope.characterise.fio import FioFile
 from knobscope.confirm.experiment import Figure, Ratio, compare, measure_replicas
@@ -11,13 +12,14 @@ from knobscope.confirm.pattern import (
     change_alignment,
     change_parallelism,
     change_sequentiality,
+    count_partly_filled,
     take_flushes,
     take_sizes,
     write_whole_units,
 )
 from knobscope.confirm.replica import Part
-from knobscope.confirm.verdict import Answer, Comparison, all_hold, deny, is_worthwhile, loses_nothing
-from knobscope.formats import format_number, format_size, loosen_units
+from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
+from knobscope.formats import format_micros, format_number, format_size, loosen_units
 
 __all__ = ["TRIALS", "Outcome", "Setting", "Stand"]
 
@@ -72,8 +74,20 @@ def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
     size = loosen_units(format_size(stand.preferred_bytes))
     words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
     comparison, told = _compare(setting, found[2:], change)
-    holds = all_hold([is_worthwhile(limits), comparison.is_reproduced, comparison.is_due_to_exchanged])
-    return Outcome(holds, f"{told} {words}")
+    cost = _cost_of_units(setting, stand.preferred_bytes, limits, found)
+    if not cost.may_be_most:
+        most, difference = (loosen_units(format_micros(seconds * 1e6)) for seconds in (cost.most_s, cost.difference_s))
+        words += f" So units that are filled in part cost {most} per operation at most, of {difference} of difference."
+    claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
+    return Outcome(all_hold(claims), f"{told} {words}")
+
+
+def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: list[list[float]]) -> PartlyFilled:
+    """Return what partly filled units can cost, from bytes per second of whole writes and operations per second."""
+    seconds = [fmean(1 / figure for figure in figures) for figures in found]
+    faster = seconds[3] if setting.other is not None else seconds[2] / setting.measured
+    units = count_partly_filled(setting.pattern, unit)
+    return PartlyFilled(limits, unit * seconds[1], units, seconds[2] - faster)
 
 
 def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:

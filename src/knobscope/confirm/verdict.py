@@ -3,7 +3,7 @@
 A rule that compares two settings says that one is slower because of one property of its I/O. Three things follow, and
 each can fail: fio, repeating the I/O of both, shows the direction and most of the size of the difference; the I/O of
 the slower one with that property taken from the faster one, and nothing else, makes up most of it; and a device that
-minds partly filled units is slower across their limits than on them at equal size.
+minds partly filled units is slower across their limits than on them at equal size, by enough to make up most of it.
 
 Answers have three values: None where the interval of a ratio holds both, so that nothing can be told.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from knobscope.confirm.experiment import Ratio
 
-__all__ = ["Answer", "Comparison", "all_hold", "deny", "is_worthwhile", "loses_nothing"]
+__all__ = ["Answer", "Comparison", "PartlyFilled", "all_hold", "deny", "is_worthwhile", "loses_nothing"]
 
 Answer = bool | None
 
@@ -51,6 +51,30 @@ class Comparison:
             return False
         ratio = self.measured if self.replayed is None else min(self.measured, max(self.replayed.estimate, 1.0))
         return _reaches(self.exchanged, 1 / (1 - _MOST * (1 - 1 / ratio)))
+
+
+@dataclass(frozen=True)
+class PartlyFilled:
+    """What filling units in part can cost: a write across their limits fills at least one more than a whole one.
+
+    `limits` is how many times as fast whole writes are on the limits of units as across them, `write_s` how long one
+    takes on them. The slower setting fills `units` in part per operation, at most, and takes `difference_s` more.
+    """
+
+    limits: Ratio
+    write_s: float
+    units: float
+    difference_s: float
+
+    @property
+    def most_s(self) -> float:
+        """Seconds per operation that they cost at most, by the upper end of the interval."""
+        return max(self.limits.high - 1, 0.0) * self.write_s * self.units
+
+    @property
+    def may_be_most(self) -> bool:
+        """Whether they may cost half of the difference or more; no where they surely cost less."""
+        return self.most_s >= _MOST * self.difference_s
 
 
 def _reaches(ratio: Ratio, least: float) -> Answer:
