@@ -61,7 +61,7 @@ class Use:
 
 #: Orders are read and written, customers only read; the log's files have another name in every run.
 USES = (
-    Use("base/1", "data", "orders", reads=1500, writes=1000),
+    Use("base/1", "data", "orders", reads=1500, writes=1000, logical=0.6, device=0.6),
     Use("base/2", "data", "customers", reads=2500),
     Use("log/", "log", writes=4000, logical=0.95, device=0.9),
     Use("journal", "journal", writes=900),

@@ -64,6 +64,12 @@ def test_risky_values_are_not_asked_for() -> None:
     assert found["good"].value == 3
 
 
+def test_what_the_settings_do_not_have_is_not_predicted() -> None:
+    found = gains(select(120, tunable={"good": [2, 9], "other": [7]}))
+    assert set(found) == {"good"}
+    assert select(120, default={**DEFAULT, "idle": 9}).tunability is None
+
+
 def test_few_runs_tell_nothing() -> None:
     assert select(15).tunability is None
     assert select(120, tunable={}).tunability is None

@@ -69,9 +69,12 @@ def measure_tunability(
     """Return what setting each knob alone would gain; None where the runs are too few for models of halves.
 
     `model` has been fitted to all runs; `default` has a level of every factor, and `values` the levels, other than the
-    default, that somebody might choose for each tunable knob.
+    default, that somebody might choose for each tunable knob. What the settings do not have cannot be predicted: values
+    are left out, and without the default there is nothing to compare with.
     """
-    if len(runs.response) < MIN_ROWS or not values:
+    known = dict(zip(runs.settings.factors, runs.settings.levels, strict=True))
+    values = {knob: seen for knob, asked in values.items() if (seen := [one for one in asked if one in known[knob]])}
+    if len(runs.response) < MIN_ROWS or not values or any(default[one] not in levels for one, levels in known.items()):
         return None
     asked = _changed_alone(runs.settings, default, values)
     pairs: list[tuple[_Half, _Half]] = []
