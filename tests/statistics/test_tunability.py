@@ -30,7 +30,7 @@ def gains(selection: Selection) -> Mapping[str, Any]:
     return {knob.knob: knob for knob in selection.tunability.knobs}
 
 
-@pytest.mark.parametrize("model", ["anova", "auto", "extra_trees"])
+@pytest.mark.parametrize("model", ["anova", "auto", pytest.param("extra_trees", marks=pytest.mark.slow)])
 def test_a_knob_that_matters_most_may_gain_nothing(model: str) -> None:
     selection = select(120, model=model)
     assert selection.importance[0]["knob"] == "bad"
@@ -47,7 +47,7 @@ def test_chance_gains_nothing() -> None:
     """The best of predictions is above 0 by chance; chosen by one half and judged by the other it is not."""
     clear = 0
     for seed in range(20):
-        found = gains(select(60, noise=0.5, seed=seed, model="extra_trees"))
+        found = gains(select(60, noise=0.5, seed=seed, model="anova"))
         clear += sum(found[knob].gain_low > 0 for knob in ("idle", "other", "bad"))
     assert clear <= 6  # of 60; a tenth lie outside of an interval of 90 %, half of them above
 
