@@ -37,7 +37,6 @@ __all__ = [
     "mismatch_words",
     "no_mismatch_sentence",
     "other_default_sentence",
-    "others_sentence",
     "rank_words",
     "ranking_sentence",
     "side_sentence",
