@@ -3,12 +3,13 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from knobscope.characterise.fio import lay_out_file
-from knobscope.confirm.experiment import Ratio, compare
+from knobscope.confirm.experiment import Ratio, compare, repeat_replicas
 from knobscope.confirm.pattern import Pattern
-from knobscope.confirm.replica import describe_replica
+from knobscope.confirm.replica import Part, describe_replica
 from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
 from knobscope.devices import OpenDevice
 
@@ -17,7 +18,8 @@ def test_ratio_and_interval_of_log_ratios() -> None:
     found = compare([2.0, 4.0, 2.0, 4.0, math.sqrt(8)], [1.0] * 5)
     assert found.estimate == pytest.approx(math.sqrt(8))
     error = math.log(2) / 2 * math.sqrt(4 / 4 / 5)  # standard deviation of the logs, over the root of five
-    assert math.log(found.high / found.estimate) == pytest.approx(2.7764 * error, rel=1e-3)  # t, 4 degrees of freedom
+    # Student's t of 97.8 %, 4 degrees of freedom: one looks up to three times.
+    assert math.log(found.high / found.estimate) == pytest.approx(3.6331 * error, rel=1e-3)
     assert found.low * found.high == pytest.approx(found.estimate**2)
 
 
@@ -25,6 +27,16 @@ def test_drift_that_meets_both_alike_does_not_widen_the_interval() -> None:
     drifting = [100.0, 50.0, 25.0, 12.0, 6.0]
     found = compare([1.5 * value for value in drifting], drifting)
     assert (found.low, found.high) == pytest.approx((1.5, 1.5))
+
+
+def test_intervals_that_are_looked_at_three_times_hold_the_truth_95_times_of_100() -> None:
+    generator = np.random.default_rng(1)
+    missed = 0
+    for _ in range(3000):
+        figures = np.exp(generator.normal(0, 0.2, 15))
+        looks = [compare(list(figures[:rounds]), [1.0] * rounds) for rounds in (5, 10, 15)]
+        missed += any(look.low > 1 or look.high < 1 for look in looks)
+    assert missed / 3000 == pytest.approx(0.05, abs=0.012)  # three standard errors
 
 
 def ratio(estimate: float, spread: float = 1.02) -> Ratio:
@@ -117,3 +129,12 @@ def test_fio_repeats_mix_sizes_and_flushes(loop: OpenDevice) -> None:
     assert figures["read"]["io_bytes"] / reads == pytest.approx(16384, rel=0.02)
     assert figures["write"]["io_bytes"] / writes == pytest.approx(6144, rel=0.1)
     assert writes / flushes == pytest.approx(6, rel=0.4)  # the ramp is flushed, too, and not in fio's figures
+
+
+@pytest.mark.real
+def test_who_looks_again_gets_as_many_rounds_more_three_times(loop: OpenDevice) -> None:
+    one = Pattern(100, 0, {4096: 1}, {}, 1.0, 1.0, 0, 1.0)
+    with lay_out_file(loop, 16 << 20) as file:
+        looks = repeat_replicas([(one, "requests"), (one, "requests")], file, Part(0, 16 << 20), 1.0, "test")
+        rounds = [[len(figures) for figures in found] for found in looks]
+    assert rounds == [[5, 5], [10, 10], [15, 15]]

@@ -4,8 +4,8 @@
 --        (saturating_depth), device_curve.
 --        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
 --        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
---        together (by min_effect); and its mean depth, while the device is busy, is below used_share of the depth at which
---        this device saturates, where that is known.
+--        together (by min_effect); and of the requests beyond the first that saturate this device, where that is known,
+--        fewer than used_share are in flight in the mean while it is busy.
 -- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth. One
 --        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth.
@@ -39,7 +39,10 @@ judged AS (
         coalesce(CASE WHEN queues > 1 THEN queue_one ELSE depth_one END >= getvariable('busy_share'), false)
             AS single_file,
         coalesce(queues > 1 AND top_queue >= (1 + getvariable('min_effect')) * (1 - top_queue), false) AS one_queue,
-        coalesce(depth >= getvariable('used_share') * saturating_depth, false) AS fills_device,
+        -- One request at a time uses nothing of a parallelism, however little there is: of a device that saturates at
+        -- depth two it leaves the half unused. What that is worth, its profile says.
+        coalesce((depth - 1) / nullif(greatest(saturating_depth - 1, 0), 0) >= getvariable('used_share'), false)
+            AS fills_device,
         (single_file OR one_queue) AND NOT fills_device AS confined
     FROM configurations c LEFT JOIN device_profile USING (device)
 ),

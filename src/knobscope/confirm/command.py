@@ -105,6 +105,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--seconds",
         type=float,
         default=20.0,
-        help="time per finding, at least five rounds (default %(default)s)",
+        help="time per finding, at least five rounds; up to three times as long where these give no answer "
+        "(default %(default)s)",
     )
     parser.set_defaults(run=_run)

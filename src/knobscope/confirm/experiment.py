@@ -1,7 +1,7 @@
 """Runs replicas of I/O patterns side by side and compares them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,13 +11,16 @@ from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import Part, describe_replica
 from knobscope.formats import describe_effect, loosen_units
 
-__all__ = ["Ratio", "compare", "measure_replicas"]
+__all__ = ["Ratio", "compare", "repeat_replicas"]
 
 #: `operations`: how many operations of the DBMS these requests would do, which takes settings apart that need other
 #: numbers of requests for one.
 Figure = Literal["written_bytes", "requests", "operations"]
 
-_FEWEST_ROUNDS, _MOST_ROUNDS = 5, 15
+_FEWEST_ROUNDS = 5
+#: How often the answer is looked for, as many rounds apart. An interval of 95 % that is looked at three times has to be
+#: one of 97.8 % each time (Pocock 1977, Biometrika 64, table 1).
+_LOOKS, _SIGNIFICANCE = 3, 0.0221
 _ROUND_S = 1.5  # wished time per window; more rounds are worth more than longer windows
 _START_S = 0.5  # fio's own start and end, and the ramp
 _SHORTEST_MS = 300
@@ -25,7 +28,7 @@ _SHORTEST_MS = 300
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times the figure of one pattern is that of another, with the 95 % interval."""
+    """How many times the figure of one pattern is that of another, with the 95 % interval, whenever one looks."""
 
     estimate: float
     low: float
@@ -38,28 +41,31 @@ class Ratio:
         return f"{loosen_units(describe_effect(estimate, low, high, 'more', 'less'))} in {self.rounds} rounds"
 
 
-def measure_replicas(
+def repeat_replicas(
     replicas: Sequence[tuple[Pattern, Figure]], file: FioFile, part: Part, seconds: float, label: str
-) -> list[list[float]]:
-    """Return the figure, per second, of each pattern in each round: one list per pattern.
+) -> Iterator[list[list[float]]]:
+    """Yield the figure, per second, of each pattern in each round so far, one list per pattern, at each of three looks.
 
-    Rounds go over all patterns, every other one backwards, so that drift of the machine meets all alike. At least five
-    rounds are made, whatever `seconds` says. Raises FioRefusedError when fio fails or a window finishes nothing.
+    Rounds go over all patterns, every other one backwards, so that drift of the machine meets all alike. Those up to
+    the first look take `seconds`, and are at least five; a caller whom they answer takes no second look. Raises
+    FioRefusedError when fio fails or a window finishes nothing.
     """
     parts = [describe_replica(pattern, file, part) for pattern, _ in replicas]
     windows = sum(len(one) for one in parts)
-    rounds = min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S)))
+    rounds = max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S))
     window_ms = max(_SHORTEST_MS, round(1000 * (seconds / windows / rounds - _START_S)))
-    countdown = Countdown(label, rounds * windows)
     found: list[list[float]] = [[] for _ in replicas]
-    for number in range(rounds):
-        for index in list(range(len(replicas)))[:: -1 if number % 2 else 1]:
-            slowness = 0.0
-            for share, variables in parts[index]:
-                countdown.show("fio")
-                slowness += share / _read(file.run_window("replica", window_ms, variables), *replicas[index], window_ms)
-            found[index].append(1 / slowness)
-    return found
+    for look in range(_LOOKS):
+        countdown = Countdown(label if not look else f"{label}, not clear yet", rounds * windows)
+        for number in range(rounds):
+            for index in list(range(len(replicas)))[:: -1 if number % 2 else 1]:
+                slowness = 0.0
+                for share, variables in parts[index]:
+                    countdown.show("fio")
+                    figures = file.run_window("replica", window_ms, variables)
+                    slowness += share / _read(figures, *replicas[index], window_ms)
+                found[index].append(1 / slowness)
+        yield found
 
 
 def _read(figures: dict[str, Any], pattern: Pattern, figure: Figure, window_ms: int) -> float:
@@ -80,5 +86,5 @@ def compare(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio
     count = len(logs)
     mean = sum(logs) / count
     error = math.sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
-    margin = float(stdtrit(count - 1, 0.975)) * error
+    margin = float(stdtrit(count - 1, 1 - _SIGNIFICANCE / 2)) * error
     return Ratio(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from knobscope.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
 from knobscope.confirm.evidence import find_preferred_bytes, find_sides, name_value, read_pattern
 from knobscope.confirm.replica import find_aligned_part
-from knobscope.confirm.trials import TRIALS, Setting, Stand
+from knobscope.confirm.trials import Setting, Stand, try_cause
 from knobscope.detect import withdraw
 from knobscope.devices import BlockDevice, OpenDevice, device_lock
 from knobscope.errors import UserError
@@ -99,7 +99,7 @@ def _test(
         raise _UntestableError(f"device {row['device']} has no profile")
     part = find_aligned_part(file, preferred, block)
     setting = _read_setting(row, cause, connection)
-    outcome = TRIALS[cause.factor](setting, Stand(file, part, preferred, seconds, label))
+    outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
     seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
     if outcome.is_borne_out is None:
         why = "these intervals allow both answers, so whether that is the cause cannot be told"

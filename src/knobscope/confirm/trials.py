@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from knobscope.characterise.fio import FioFile
-from knobscope.confirm.experiment import Figure, Ratio, compare, measure_replicas
+from knobscope.confirm.experiment import Figure, Ratio, compare, repeat_replicas
 from knobscope.confirm.pattern import (
     Pattern,
     can_take_sizes,
@@ -21,9 +21,10 @@ from knobscope.confirm.replica import Part
 from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
 from knobscope.formats import format_micros, format_number, format_size, loosen_units
 
-__all__ = ["TRIALS", "Outcome", "Setting", "Stand"]
+__all__ = ["Outcome", "Setting", "Stand", "try_cause"]
 
 Replica = tuple[Pattern, Figure]
+Figures = list[list[float]]  # of each replica, in each round
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Stand:
-    """Where replicas run, and for how long."""
+    """Where replicas run, and for how long until one looks at what they show."""
 
     file: FioFile
     part: Part
     preferred_bytes: int
     seconds: float
     label: str
-
-    def measure(self, *replicas: Replica) -> list[list[float]]:
-        """Return the figures of each in each round."""
-        return measure_replicas(replicas, self.file, self.part, self.seconds, self.label)
 
 
 @dataclass(frozen=True)
@@ -64,25 +61,53 @@ class Outcome:
     words: str
 
 
-def _try_sizes(setting: Setting, stand: Stand) -> Outcome:
-    across, aligned = change_alignment(setting.pattern, stand.preferred_bytes)
-    exchanged, change = _exchange_sizes(setting, stand.preferred_bytes)
-    found = stand.measure(
-        (across, "written_bytes"), (aligned, "written_bytes"), *_both(setting), (exchanged, "operations")
-    )
-    limits = compare(found[1], found[0])
-    size = loosen_units(format_size(stand.preferred_bytes))
-    words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
-    comparison, told = _compare(setting, found[2:], change)
-    cost = _cost_of_units(setting, stand.preferred_bytes, limits, found)
-    if not cost.may_be_most:
-        most, difference = (loosen_units(format_micros(seconds * 1e6)) for seconds in (cost.most_s, cost.difference_s))
-        words += f" So units that are filled in part cost {most} per operation at most, of {difference} of difference."
-    claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
-    return Outcome(all_hold(claims), f"{told} {words}")
+def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
+    """Return whether a factor is the cause, as soon as the replicas of its trial tell; at the last look if they do not.
+
+    `factor` is that of `cause: {factor: ...}` in `rule.yaml`. Raises FioRefusedError when fio fails.
+    """
+    trial = _TRIALS[factor](setting, stand.preferred_bytes)
+    looks = repeat_replicas(trial.replicas, stand.file, stand.part, stand.seconds, stand.label)
+    outcomes = (trial.judge(figures) for figures in looks)
+    for outcome in outcomes:
+        if outcome.is_borne_out is not None:
+            break
+    return outcome
 
 
-def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: list[list[float]]) -> PartlyFilled:
+@dataclass(frozen=True)
+class Trial:
+    """The replicas that a factor's trial compares, and what their figures say."""
+
+    replicas: list[Replica]
+    judge: Callable[[Figures], Outcome]
+
+
+def _try_sizes(setting: Setting, unit: int) -> Trial:
+    across, aligned = change_alignment(setting.pattern, unit)
+    exchanged, change = _exchange_sizes(setting, unit)
+
+    def judge(found: Figures) -> Outcome:
+        limits = compare(found[1], found[0])
+        size = loosen_units(format_size(unit))
+        words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
+        comparison, told = _compare(setting, found[2:], change)
+        cost = _cost_of_units(setting, unit, limits, found)
+        if not cost.may_be_most:
+            words += f" {_tell_cost(cost)}"
+        claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
+        return Outcome(all_hold(claims), f"{told} {words}")
+
+    sides: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes")]
+    return Trial([*sides, *_both(setting), (exchanged, "operations")], judge)
+
+
+def _tell_cost(cost: PartlyFilled) -> str:
+    most, difference = (loosen_units(format_micros(seconds * 1e6)) for seconds in (cost.most_s, cost.difference_s))
+    return f"So units that are filled in part cost {most} per operation at most, of {difference} of difference."
+
+
+def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: Figures) -> PartlyFilled:
     """Return what partly filled units can cost, from bytes per second of whole writes and operations per second."""
     seconds = [fmean(1 / figure for figure in figures) for figures in found]
     faster = seconds[3] if setting.other is not None else seconds[2] / setting.measured
@@ -108,28 +133,34 @@ def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
     return exchanged, f"{sizes} ({format_number(more)} times as many writes)"
 
 
-def _try_flushes(setting: Setting, stand: Stand) -> Outcome:
-    exchanged = take_flushes(setting.pattern, setting.other)
-    found = stand.measure(*_both(setting), (exchanged, "operations"))
-    comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
-    return Outcome(all_hold([comparison.is_reproduced, comparison.is_due_to_exchanged]), told)
+def _try_flushes(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
+        return Outcome(all_hold([comparison.is_reproduced, comparison.is_due_to_exchanged]), told)
+
+    return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
 
 
-def _try_order(setting: Setting, stand: Stand) -> Outcome:
-    found = stand.measure(*_both(setting), (change_sequentiality(setting.pattern), "operations"))
-    random = compare(found[-1], found[0])
-    words = f"The I/O of {setting.name} at random offsets: {random}."
-    if setting.other is None:
-        return Outcome(False, f"{words} {setting.other_name} does no I/O at all, which is no matter of its order.")
-    comparison = Comparison(setting.measured, compare(found[1], found[0]))
-    told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
-    return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
+def _try_order(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        random = compare(found[-1], found[0])
+        words = f"The I/O of {setting.name} at random offsets: {random}."
+        if setting.other is None:
+            return Outcome(False, f"{words} {setting.other_name} does no I/O at all, which is no matter of its order.")
+        comparison = Comparison(setting.measured, compare(found[1], found[0]))
+        told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
+        return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
+
+    return Trial([*_both(setting), (change_sequentiality(setting.pattern), "operations")], judge)
 
 
-def _try_parallelism(setting: Setting, stand: Stand) -> Outcome:
-    found = stand.measure((setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests"))
-    ratio = compare(found[1], found[0])
-    return Outcome(is_worthwhile(ratio), f"With 32 requests in flight from 8 submitters, requests per second: {ratio}.")
+def _try_parallelism(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        ratio = compare(found[1], found[0])
+        words = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
+        return Outcome(is_worthwhile(ratio), words)
+
+    return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
 
 
 def _both(setting: Setting) -> list[Replica]:
@@ -137,7 +168,7 @@ def _both(setting: Setting) -> list[Replica]:
     return [(pattern, "operations") for pattern in both]
 
 
-def _compare(setting: Setting, found: list[list[float]], change: str) -> tuple[Comparison, str]:
+def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison, str]:
     """Return what replicas of the slower setting, of the faster one (if it does I/O) and of the exchange showed."""
     replayed: Ratio | None = compare(found[1], found[0]) if setting.other else None
     comparison = Comparison(setting.measured, replayed, compare(found[-1], found[0]))
@@ -149,8 +180,8 @@ def _compare(setting: Setting, found: list[list[float]], change: str) -> tuple[C
     return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
 
 
-#: Names are those of `cause: {factor: ...}` in `rule.yaml`.
-TRIALS: dict[str, Callable[[Setting, Stand], Outcome]] = {
+#: Names are those of `cause: {factor: ...}` in `rule.yaml`; a trial is made of a setting and the device's write unit.
+_TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
     "write_size": _try_sizes,
     "flush": _try_flushes,
     "parallelism": _try_parallelism,
