@@ -235,11 +235,9 @@ QUEUED: list[tuple[Any, ...]] = [
     ({"depth_one": 0.5}, "none", "just one for 50 %"),
     ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device takes 3 to give all it can"),
     ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "At any depth"),  # a tape, say
-    (
-        {"depth_one": 0.99, "saturating_depth": 1.5},
-        "none",
-        "that is 50 % of it or more",
-    ),  # one is most of what it takes
+    # One at a time uses nothing of what lies beyond the first request, however little that is.
+    ({"depth_one": 0.99, "saturating_depth": 1.5}, "mismatch", "the device takes 1.5 to give all it can"),
+    ({"depth_one": 0.96, "saturating_depth": 1.1}, "none", "that is, beyond the first request, 50 % of it or more"),
     # Four queues, each at depth one: four in flight, of which the device could take sixteen.
     (
         {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.99},
