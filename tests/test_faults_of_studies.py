@@ -10,7 +10,7 @@ pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("faults", [3, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("faults", [2, pytest.param(10, marks=pytest.mark.long)])
 def test_studies_survive_faults(device_profile: Path, tmp_path: Path, faults: int) -> None:
     """The short form of `make faults`: each disturbed call of a study goes on where the last one ended."""
     order = ["--trials", "2", "--faults", str(faults), "--studies", "sqlite", "redis", "--seed", "1"]
