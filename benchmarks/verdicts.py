@@ -59,6 +59,9 @@ IN_VIEW = {
     ("sqlite", "sata-ssd-plp"),
     ("sqlite", "slow-unit"),
     ("fio-flushed", "slow-unit"),
+    ("fio-flushed", "sata-ssd-plp"),
+    ("fio-flushed", "nvme-datacenter"),
+    ("fio-streamed", "slow-unit"),
 }
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
