@@ -65,7 +65,7 @@ IN_VIEW = {
     ("fio-streamed", "slow-unit"),
 }
 #: Rule -> properties whose change has to remove the effect.
-BLAMED = {"flush": ("flush", "rotation"), "io_size": ("write_unit",), "io_sequentiality": ()}
+BLAMED = {"flush": ("flush",), "io_size": ("write_unit",), "io_sequentiality": ()}
 #: Against what the spec lets expect of raising the knob, where that is said of the value at all.
 CONTRARY = """CASE t.expect
     WHEN 'none' THEN true
@@ -81,7 +81,7 @@ SPENT_FOR_ORDER = ("sorted",)
 CERTAIN, LIKELY = 2.58, 1.96
 #: Standard deviation of a run over the error of an effect, in a sweep of four runs and eight of the reference.
 RUN_TO_EFFECT = 1 / math.sqrt(1 / 4 + 1 / 8)
-TRIED = ("everything", "flush", "write_unit", "rotation")
+TRIED = ("everything", "flush", "write_unit")
 #: What rules say of the default configuration: rule, or what it blames, and what the naive rule looks at.
 OF_DEFAULT = {
     "default_profile": "busy_share >= 0.5",

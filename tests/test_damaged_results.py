@@ -39,9 +39,10 @@ def retype(path: Path) -> None:
 DAMAGES = [empty, halve, overwrite, zero, retype]
 
 
-# Each output meets each damage; one round does so with every output and every damage once, and `make test` has time for
-# one. The profile, which takes longest to measure again, is damaged where it has to be measured anyway (`test_study`).
-@pytest.mark.parametrize("shift", [0, *(pytest.param(shift, marks=pytest.mark.long) for shift in range(1, 5))])
+# Each output meets each damage. `make test` damages a profile that has to be measured anyway (`test_study`), and results
+# of a study that is disturbed otherwise, too (`test_faults_of_studies`).
+@pytest.mark.long
+@pytest.mark.parametrize("shift", range(5))
 def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int) -> None:
     results = small_study / "results/small"
     before = read_runs(small_study)
@@ -51,7 +52,7 @@ def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int
         results / CASE / "plan/screen-0.parquet",
         results / CASE / "prepared/screen-0.json",
         results / CASE / "runs/screen-0-0/runs.parquet",
-        *([results / "devices/here.json"] if shift else []),
+        results / "devices/here.json",
     ]
     for number, path in enumerate(damaged):
         DAMAGES[(number + shift) % len(DAMAGES)](path)

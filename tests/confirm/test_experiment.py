@@ -132,6 +132,7 @@ def test_fio_repeats_mix_sizes_and_flushes(loop: OpenDevice) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_who_looks_again_gets_as_many_rounds_more_three_times(loop: OpenDevice) -> None:
     one = Pattern(100, 0, {4096: 1}, {}, 1.0, 1.0, 0, 1.0)
     with lay_out_file(loop, 16 << 20) as file:

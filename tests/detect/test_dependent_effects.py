@@ -50,7 +50,7 @@ def test_the_reference_speed_is_that_of_the_change(study: Study) -> None:
     assert np.log(ratio) == pytest.approx(AHEAD, abs=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_of_dependent_effects_hold_the_truth_as_often_as_they_say(make_study: Make) -> None:
     held = []
     devices = [f"nvme-{number}" for number in range(10)]  # thirty cases: each has noise of its own

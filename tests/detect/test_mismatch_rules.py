@@ -337,7 +337,7 @@ def test_slower_tier_cannot_tell_one_block_or_one_tier(make_study: Make) -> None
     assert "no device of a tier other than that of hdd" in one_tier.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slower_tier_is_wrong_in_few_studies_without_truth(make_study: Make) -> None:
     """Blocks differ by 10 %, which is no property of the device."""
     alarms = 0

@@ -83,7 +83,7 @@ def test_one_block_gives_an_estimate_and_no_interval(make_study: Make) -> None:
     assert found[["low", "high", "p_value", "q_value"]].isna().all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say(make_study: Make) -> None:
     held, alarms = [], 0
     devices = [f"nvme-{number}" for number in range(10)]  # forty cases: each has noise of its own

@@ -59,7 +59,7 @@ def project(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     specs = load_study(project / "specs/studies/tiny.yaml", project)
     device = specs.devices["slow-flush"]
-    bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=5)
+    bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=4)
     case = Case("sqlite", "slow-flush", "ycsb-a")
     full = {"synchronous": "full"}
     question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,))
@@ -79,8 +79,8 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
         for knob in ("synchronous", "temp_store")
     }
     assert references["synchronous"] == references["temp_store"]  # both values ran beside the same ones
-    assert len(set(references["synchronous"])) == 5
-    assert len([row for row in runs if row["knob"] == "synchronous"]) == 2 * 2 * 5
+    assert len(set(references["synchronous"])) == 4
+    assert len([row for row in runs if row["knob"] == "synchronous"]) == 2 * 2 * 4
     assert answer.conclusion == "cause", answer.describe()
     assert answer.causes[0][0] == "flush"
     assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations

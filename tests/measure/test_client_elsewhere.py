@@ -84,6 +84,7 @@ def test_the_load_comes_over_ssh(
     assert find_client(server) is None
 
 
+@pytest.mark.long
 def test_a_client_that_is_killed_over_there_is_a_disturbance(
     postgresql: Dbms, short_workload: Workload, open_directory: Path, server: SshServer
 ) -> None:

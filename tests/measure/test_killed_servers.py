@@ -66,6 +66,7 @@ def test_postgresql_loses_commits_that_it_did_not_wait_for(
     assert 0 < run["lost_s"] < 10
 
 
+@pytest.mark.long
 def test_a_witness_that_stopped_while_the_server_lived_is_not_believed(
     postgresql: Dbms, short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

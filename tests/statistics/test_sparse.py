@@ -87,7 +87,7 @@ def test_a_stalled_run_is_what_is_left_out() -> None:
 
 def test_noise_has_no_terms() -> None:
     rng = np.random.default_rng(1)
-    assert sum(len(choose(draw(70, rng), rng.normal(size=70))) > 0 for _ in range(20)) <= 2
+    assert sum(len(choose(draw(70, rng), rng.normal(size=70))) > 0 for _ in range(8)) <= 1
 
 
 def test_two_knobs_that_interact_are_a_term_in_the_order_of_the_settings() -> None:
@@ -127,7 +127,7 @@ def test_the_stage_hands_on_what_matters_and_nothing_else() -> None:
     assert {one["knob"] for one in mark_selected(selection, 10) if one["selected"]} == set(ACTIVE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_knob_is_above_noise_where_there_is_nothing_but_noise() -> None:
     rng = np.random.default_rng([0, 6])
     table = draw(60, rng).assign(throughput_ops=np.exp(rng.normal(0, 0.1, 60)))

@@ -30,7 +30,7 @@ def gains(selection: Selection) -> Mapping[str, Any]:
     return {knob.knob: knob for knob in selection.tunability.knobs}
 
 
-@pytest.mark.parametrize("model", ["anova", "auto", pytest.param("extra_trees", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["anova", "auto", pytest.param("extra_trees", marks=pytest.mark.long)])
 def test_a_knob_that_matters_most_may_gain_nothing(model: str) -> None:
     selection = select(120, model=model)
     assert selection.importance[0]["knob"] == "bad"

@@ -34,9 +34,9 @@ def write(command: str, table: Path, *arguments: str) -> Any:
     ("command", "arguments"),
     [
         ("replay", ["--trials", "2", "--jobs", "1"]),
-        ("replay", ["--trials", "1", "--jobs", "1", "--model", "lightgbm", "--stop", "both", "--step", ".3"]),
-        ("rank", ["--samples", "60", "--draws", "2", "--jobs", "1"]),
-        ("rank", []),
+        ("replay", ["--trials", "1", "--jobs", "1", "--model", "anova", "--stop", "both", "--step", ".3"]),
+        ("rank", ["--samples", "60", "--draws", "2", "--jobs", "1", "--model", "anova"]),
+        ("rank", ["--model", "anova"]),
         ("trend", ["--factor", "page", "--adjust"]),
     ],
 )

@@ -4,22 +4,20 @@
 --        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it
 --        decides nothing, and says how many requests an asynchronous call hands over (MySQL 105982: one, where the
 --        interface takes many).
--- Mismatch: in the median run, the device is busy for least_waiting of the time or more, or the one client thread of a DBMS
---        that lives in its client is off the processors for as long (to sleep and be woken again can take longer than the
---        device), and less than enough_used of the device's ability is used: reads and writes per second, or bytes per
---        second, as shares of the best that fio reached (reads and writes added). Where flushes take held_share of the
---        time or more, it is held back by them, or by the units that writes fill in part (write_unit_us for their share
---        of the writes), whichever takes longer; else by depth, where it is below half of the depth at which the device
---        saturates; else by the kind of requests. One row per case, without a knob.
--- None: neither is so for that long, so that little waits for the device, or enough_used of its ability is used.
+-- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
+--        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
+--        (reads and writes added). Where flushes take held_share of the time or more, it is held back by them, or by the
+--        units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else by
+--        depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One row
+--        per case, without a knob.
+-- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
 --        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
 --        busy for busy_processors of the time, so that requests may wait for these.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
--- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked; whether a
---        thread off the processors sleeps for another reason.
+-- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
 WITH ability AS (
     SELECT device,
         max(iops) FILTER (pattern IN ('randread', 'read')) AS read_iops,
@@ -32,7 +30,6 @@ WITH ability AS (
 
 counted AS (
     SELECT b.dbms, b.device, b.workload, run_id, busy_share, run_depths.busy_depth,
-        1 - any_value(cpu_s / window_s) AS off_processors,
         coalesce(sum(requests) FILTER (op = 'read'), 0) / any_value(window_s) AS reads,
         coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
         coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
@@ -54,7 +51,7 @@ counted AS (
 
 defaults AS (
     SELECT dbms, device, workload, count(*) AS runs,
-        median(busy_share) AS busy, median(off_processors) AS off_processors, median(busy_depth) AS depth,
+        median(busy_share) AS busy, median(busy_depth) AS depth,
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
         median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
@@ -88,9 +85,7 @@ judged AS (
         reading + writing AS used,
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
-        -- What several threads, or a server and its client, wait for may be each other.
-        greatest(busy, CASE WHEN in_client AND threads = 1 THEN off_processors END) AS waiting,
-        waiting >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
+        busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
         CASE
             WHEN flushing >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
             WHEN depth < full_depth / 2 THEN 'depth'
@@ -118,7 +113,7 @@ SELECT
     dbms, device, workload,
     CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
     {
-        busy_share: busy, waiting_share: waiting, busy_depth: depth, saturating_depth: full_depth, used_share: used,
+        busy_share: busy, busy_depth: depth, saturating_depth: full_depth, used_share: used,
         reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush, fill_us: fill_us,
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),

@@ -283,7 +283,6 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
             "threads": specs.workloads[case.workload].threads,
             "read_order": specs.workloads[case.workload].read_order,
             "dedicated": specs.devices[case.device].is_dedicated,
-            "in_client": specs.dbms[case.dbms].lifecycle is None,
         }
         for case in specs.cases
     ]

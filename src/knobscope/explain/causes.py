@@ -23,7 +23,7 @@ _FREE_FLUSHES = ("flush", EVERYTHING)
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
 _PROPERTIES = {
     "write_size": ("write_unit",),
-    "flush": ("flush", "rotation"),
+    "flush": ("flush",),
     "parallelism": ("channels", "one_channel"),
     "sequentiality": (),
 }

@@ -79,8 +79,11 @@ def _flash_changes(model: FlashModel) -> Iterator[tuple[str, Change]]:
 
 
 def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
+    flush: Change = {} if model.power_loss_protection else {"power_loss_protection": True}
     if read_duration_ns(model.flush) > 0:
-        yield "flush", {"flush": _NO_TIME}
+        flush["flush"] = _NO_TIME
+    if flush:  # most of what it takes is to write out the cache, unless that outlives a power cut
+        yield "flush", flush
     yield "order", {"seek": _NO_TIME, "track_seek": _NO_TIME}
     yield "rotation", {"rotation": "1us"}
     yield "bandwidth", {**({"bus": _NO_LIMIT} if model.bus else {}), "media": _NO_LIMIT}

@@ -229,9 +229,6 @@ class CaseRow(CaseColumns, total=False):
         Text | None, "Order in which the workload asks for what it reads, as its spec says: `sequential` or `random`."
     ]
     dedicated: Annotated[Truth, "Whether the DBMS has the file system to itself."]
-    in_client: Annotated[
-        Truth | None, "Whether the DBMS lives in its load client, so that its CPU time is that of both."
-    ]
 
 
 class SetupRow(TypedDict, total=False):
