@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
+.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -24,8 +24,10 @@ help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: ## install all that is needed: system packages, .venv, load generator, drivers
-	@$(MAKE) --no-print-directory -j --output-sync .venv/.installed $(CLIENTS) $(DEVMODEL)
+	@$(MAKE) --no-print-directory -j --output-sync parts
 	@$(BIN)/knobscope drivers >/dev/null
+
+parts: .venv/.installed $(CLIENTS) $(DEVMODEL)
 
 study: setup ## run the quickstart study; a second call does nothing again
 	$(BIN)/snakemake --cores all --quiet rules
@@ -42,12 +44,16 @@ fleet: setup ## run the quick studies of all DBMSs, write docs/results.md; a sec
 check: lint ## check style and types, run the quick tests that need no server, device or root
 	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster and not long"
 
-test: setup lint ## check style and types, run the tests: what CI does
-	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
+test: ## set everything up, check style and types, run the tests: what CI does
+	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint
+	@$(MAKE) --no-print-directory setup
 	$(MAKE) -C devmodel test
 	$(PYTEST) -n 3
 
-test-long: setup ## run the tests that take long: more of what shorter ones look at
+test-packages: | .venv/.packages
+	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
+
+test-long: setup test-packages ## run the tests that take long: more of what shorter ones look at
 	$(PYTEST) -n 3 -m "long and not fleet and not cluster"
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs

@@ -36,20 +36,17 @@ _HARMLESS = {
 #: makes the finished study that many others need, so those that do not need it come directly after it.
 _FIRST = (
     "test_study.py",
-    "confirm/test_confirm_findings.py",
-    "devices/test_modelled.py",
-    "fleet/test_startable.py",
-    "table_commands/test_rank.py",
-    "table_commands/test_replay.py",
     "test_faults_of_studies.py",
     "test_small_study.py",
-    "priors/test_prior_study.py",
-    "test_damaged_results.py",
-    "repeat/test_repeat_real.py",
-    "fleet/test_redis.py",
-    "fleet/test_controls.py",
-    "measure/test_layout_runs.py",
-    "generators/test_tpch_runs.py",
+    "tune/test_tune_real.py",
+    "explain/test_explain_real.py",
+    "devices/test_modelled.py",
+    "confirm/test_confirm_findings.py",
+    "characterise/test_profile.py",
+    "detect/test_file_rules.py",
+    "detect/test_mismatch_rules.py",
+    "table_commands/test_rank.py",
+    "table_commands/test_replay.py",
 )
 _unmarked: list[str] = []  # the test that runs, where it promises to need no server, device or root
 

@@ -39,8 +39,7 @@ def retype(path: Path) -> None:
 DAMAGES = [empty, halve, overwrite, zero, retype]
 
 
-# Each output meets each damage. `make test` damages a profile that has to be measured anyway (`test_study`), and results
-# of a study that is disturbed otherwise, too (`test_faults_of_studies`).
+# Each output meets each damage. `make test` damages a profile that has to be measured anyway (`test_study`).
 @pytest.mark.long
 @pytest.mark.parametrize("shift", range(5))
 def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int) -> None:

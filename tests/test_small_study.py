@@ -100,6 +100,7 @@ def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(sm
     assert query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL") == measured
 
 
+@pytest.mark.long
 def test_a_value_that_is_added_to_a_finished_study_is_judged(small_study: Path) -> None:
     before = dict(query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs WHERE phase = 'sweep'"))
     run(small_study, "[off, normal, full]")

@@ -80,7 +80,7 @@ def test_a_round_more_adds_only_what_is_missing(small_study: Path) -> None:
     studies.call(small_study, "small")
     assert before < run_ids(small_study)
     assert len(run_ids(small_study)) == len(before) + 3 + 3  # what is left of eight configurations, and sentinels
-    assert "Nothing to be done" in studies.call(small_study, "small")
+    assert "Nothing to be done" in studies.call(small_study, "small", "-n")
 
 
 def test_wrong_specs_end_with_exit_code_2_before_anything_runs(tmp_path: Path) -> None:

@@ -176,8 +176,10 @@ def test_an_older_database_without_effects_says_so(
 
 @pytest.mark.real
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [(390, True), *(pytest.param(*one, marks=pytest.mark.long) for one in [(390, False), (1280, False), (1280, True)])],
+)
 def test_nothing_of_the_page_is_broken(two: tuple[Path, Path], tmp_path: Path, width: int, dark: bool) -> None:
     out = tmp_path / "compared.html"
     assert main(["compare", *map(str, two), "--out", str(out)]) == 0

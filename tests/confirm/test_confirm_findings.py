@@ -159,6 +159,7 @@ def test_sizes_are_confirmed_on_a_device_with_a_unit(database: duckdb.DuckDBPyCo
     assert size["sentence"] == "x"
 
 
+@pytest.mark.long
 @pytest.mark.real
 @pytest.mark.parametrize("modelled", [{"flush": "5ms"}], indirect=True)
 def test_flushes_are_confirmed_where_they_take_long(database: duckdb.DuckDBPyConnection, modelled: OpenDevice) -> None:
@@ -171,6 +172,7 @@ def test_flushes_are_confirmed_where_they_take_long(database: duckdb.DuckDBPyCon
     assert "With as few flushes as the default configuration and nothing else changed" in flush["confirmation"]
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_parallelism_is_confirmed_where_the_device_can_do_more(
     database: duckdb.DuckDBPyConnection, loop: OpenDevice
@@ -268,6 +270,7 @@ def test_command_does_not_confirm_a_cause_that_is_not_there(
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_what_each_device_says_is_joined(tmp_path: Path, database: duckdb.DuckDBPyConnection, study: Path) -> None:
     insert(database, "device_profile", device="here", preferred_write_bytes=4096)

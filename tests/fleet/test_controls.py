@@ -12,7 +12,7 @@ from knobscope.specs import Dbms, Value, read_spec
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(ROOT.glob("specs/studies/*-io.yaml"))
 #: Whose controls every test run looks at; those of the others are for `make test-long`.
-OFTEN = ("postgresql-io", "redis-io", "sqlite-io")
+OFTEN = ("sqlite-io",)
 
 
 def read_study(path: Path) -> tuple[str, dict[str, Any]]:

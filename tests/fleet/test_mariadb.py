@@ -31,6 +31,7 @@ def defaults_of(dbms: Dbms) -> dict[str, Value]:
     return {name: knob.default for name, knob in dbms.knobs.items()}
 
 
+@pytest.mark.long
 def test_values_reach_the_server_and_defaults_are_those_of_the_spec(
     short_workload: Workload, open_directory: Path
 ) -> None:

@@ -19,6 +19,7 @@ def test_every_knob_is_in_force_with_a_value_of_its_own(open_directory: Path) ->
     assert_whole(run_once(redis, configuration, open_directory), configuration, redis)
 
 
+@pytest.mark.long
 def test_defaults_are_what_the_server_says(open_directory: Path) -> None:
     redis = read_dbms("redis")
     configuration = {name: knob.default for name, knob in redis.knobs.items()}
@@ -38,6 +39,7 @@ def test_what_a_study_of_all_knobs_draws_is_in_force(open_directory: Path) -> No
         assert_whole(run_once(specs.dbms["redis"], configuration, open_directory), configuration, specs.dbms["redis"])
 
 
+@pytest.mark.long
 def test_data_survives_loading_without_an_append_only_file(open_directory: Path) -> None:
     redis = read_dbms("redis")
     record = run_once(redis, {"appendonly": False}, open_directory, "ycsb-c")

@@ -52,6 +52,7 @@ def test_what_is_recorded_is_not_started_again(shelf: Path, capsys: pytest.Captu
     assert second["knobs"]["hz"] == first["knobs"]["hz"]
 
 
+@pytest.mark.long
 def test_a_record_of_another_version_stays_as_it_is(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A call for one knob on another minor version used to overwrite the whole shipped record."""
     shipped = json.loads((ROOT / "specs/startable/redis-7.json").read_text())
@@ -70,6 +71,7 @@ def test_a_record_of_another_version_stays_as_it_is(shelf: Path, capsys: pytest.
     assert list(json.loads(Path(told.out.strip()).read_text())["knobs"]) == ["hz", "io-threads"]
 
 
+@pytest.mark.long
 def test_a_clamped_value_is_told(shelf: Path) -> None:
     text = (shelf / "specs/dbms/redis.yaml").read_text()
     assert text.count("range: [1, 500]") == 1

@@ -49,6 +49,7 @@ def test_knobs_in_one_url_are_all_in_force_in_a_run_of_ycsb(h2: Dbms, tmp_path: 
     assert (tmp_path / "ycsb.mv.db").stat().st_size > 300 * 1000
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_the_java_machine_is_that_of_the_spec(h2: Dbms, tmp_path: Path) -> None:
     assert h2.connection is not None

@@ -78,6 +78,7 @@ def test_conditions_hold_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Pat
     assert_sound(measure(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"}))
 
 
+@pytest.mark.long
 def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
     workload = tpcc(threads=4, records=1)  # four threads in one warehouse: they will get into each other's way
     snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
@@ -124,6 +125,7 @@ def test_a_small_population_is_a_hundredth(database: sqlite3.Connection) -> None
     }
 
 
+@pytest.mark.long
 def test_the_full_population_is_that_of_the_specification(sqlite: Dbms, tmp_path: Path) -> None:
     snapshot = prepare_snapshot(sqlite, tpcc(records=1, parameters={}), {}, tmp_path)
     with closing(sqlite3.connect(snapshot.data / "ycsb.db")) as database:

@@ -136,6 +136,7 @@ def test_innodb_gives_the_answers_of_sqlite(name: str, database: sqlite3.Connect
     assert answers_of(dbms, snapshot, open_directory) == answers(database)
 
 
+@pytest.mark.long
 def test_another_answer_makes_the_run_invalid(
     sqlite: Dbms, loaded: Snapshot, database: sqlite3.Connection, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_another_answer_makes_the_run_invalid(
     assert holds["TPC-H Q2"]
 
 
+@pytest.mark.long
 def test_a_query_that_never_succeeds_makes_the_run_invalid(
     sqlite: Dbms, loaded: Snapshot, database: sqlite3.Connection, tmp_path: Path
 ) -> None:

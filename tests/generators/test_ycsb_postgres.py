@@ -73,6 +73,7 @@ def test_a_server_that_is_not_there_is_reported(postgres: Postgres, tmp_path: Pa
         read_back(postgres.session(tmp_path, connection=nowhere))
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_is_noticed_within_seconds(postgres: Postgres, tmp_path: Path) -> None:
     with YcsbRun(postgres.session(tmp_path), warmup_s=0, measure_s=60, interval_ms=500) as run:
         run.wait_measuring(20)

@@ -43,7 +43,7 @@ def test_load_stores_and_counts_every_record(database: Path) -> None:
     assert rows == (RECORDS, 100, 100)
 
 
-@pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.parametrize("journal", ["wal", pytest.param("delete", marks=pytest.mark.long)])
 @pytest.mark.parametrize("mix", OPERATIONS)
 def test_mix(on_sqlite: SessionFactory, mix: str, journal: str) -> None:
     parameters = yaml.safe_load((WORKLOADS / f"ycsb-{mix}.yaml").read_text())["parameters"]

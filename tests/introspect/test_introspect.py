@@ -45,7 +45,7 @@ def introspect(name: str, folder: Path) -> Dbms:
     ("name", "least"),
     [
         ("postgresql", 230),
-        ("mariadb", 400),
+        pytest.param("mariadb", 400, marks=pytest.mark.long),
         pytest.param("mysql", 370, marks=pytest.mark.fleet),
         pytest.param("postgresql18", 260, marks=pytest.mark.fleet),
     ],

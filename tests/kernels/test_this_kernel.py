@@ -10,7 +10,7 @@ import pytest
 from checks import check_buffered, check_direct
 from loop_devices import open_loop
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

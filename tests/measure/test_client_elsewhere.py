@@ -104,6 +104,7 @@ def test_a_client_that_is_killed_over_there_is_a_disturbance(
     assert server.left_over() == []
 
 
+@pytest.mark.long
 def test_a_machine_that_is_lost_is_a_disturbance(
     postgresql: Dbms, short_workload: Workload, open_directory: Path, server: SshServer
 ) -> None:

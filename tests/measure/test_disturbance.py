@@ -84,6 +84,7 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_client_that_is_killed_once_costs_no_run(
     open_directory: Path, short_workload: Workload, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +106,7 @@ def test_what_fails_once_by_chance_is_measured_again_before_it_counts(
     assert record["run"]["status"] == "ok"
 
 
+@pytest.mark.long
 def test_what_kills_every_client_ends_the_study_and_blames_no_configuration(
     open_directory: Path, short_workload: Workload
 ) -> None:

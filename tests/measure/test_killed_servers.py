@@ -56,6 +56,7 @@ def test_postgresql_comes_back_with_all_that_it_acknowledged(
     assert (run["lost_writes"], run["lost_s"]) == (0, 0)
 
 
+@pytest.mark.long
 def test_postgresql_loses_commits_that_it_did_not_wait_for(
     postgresql: Dbms, short_workload: Workload, open_directory: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_other_servers_lose_what_they_keep_to_themselves(
     assert (run["lost_s"] > 0) == loses
 
 
+@pytest.mark.long
 def test_server_that_does_not_come_back_makes_the_run_fail(
     postgresql: Dbms, short_workload: Workload, open_directory: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_postgresql_log_and_table_lie_where_the_layout_says(
     assert all(row["file"].startswith("pg_wal/") for row in logs)
 
 
+@pytest.mark.long
 def test_part_that_does_not_lie_where_it_should_makes_the_run_invalid(
     postgresql: Dbms, short_workload: Workload, devices: dict[str, OpenDevice]
 ) -> None:

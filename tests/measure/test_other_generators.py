@@ -54,11 +54,13 @@ def test_pgbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
     assert len(record["intervals"]) == 2
 
 
+@pytest.mark.long
 def test_sysbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
     record = measure(postgresql, "sysbench-write", open_directory, {"fsync": False}, threads=1)
     assert_whole(record, {"fsync": False})
 
 
+@pytest.mark.long
 def test_redis_benchmark_on_redis(open_directory: Path) -> None:
     configuration = {"appendfsync": "no", "hz": 50}
     record = measure(read("redis"), "redis-set", open_directory, configuration)

@@ -94,6 +94,7 @@ def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
     assert "max_wal_senders" in run["reason"]
 
 
+@pytest.mark.long
 def test_operations_that_fail_are_explained_by_the_first_of_them(
     sqlite: Dbms, short_workload: Workload, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_operations_that_fail_are_explained_by_the_first_of_them(
     assert "readonly database" in run["reason"]
 
 
+@pytest.mark.long
 def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
     for name, is_knob in (("info.CHUNK_COUNT", False), ("cache_size", True)):
         query = f"select 'synchronous', synchronous from pragma_synchronous union all select '{name}', random()"  # noqa: S608

@@ -12,7 +12,7 @@ from knobscope.specs import Dbms, Workload
 from knobscope.tables import write_table
 from knobscope.watch import open_watch
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 _TABLES = ("syscalls", "file_access", "io_modes", "faults")
 

@@ -65,7 +65,7 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+@pytest.mark.parametrize("filesystem", ["ext4", pytest.param("xfs", marks=pytest.mark.long)])
 def test_a_real_run_adds_up_to_what_the_device_saw(
     sqlite: Dbms, short_workload: Workload, tmp_path: Path, filesystem: str
 ) -> None:

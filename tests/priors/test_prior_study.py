@@ -9,7 +9,7 @@ from studies import call, call_unchecked, query
 
 from knobscope.cli import main
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def write_study(folder: Path, screening: str) -> Path:

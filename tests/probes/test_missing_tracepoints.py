@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 PROBES = Path(__file__).parents[2] / "probes"
 #: Loads a probe as if tracepoints were missing, maps and writes a file, prints the profile of its own cgroup.

@@ -8,7 +8,7 @@ import studies
 
 from knobscope.storage import read_sealed
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def run(folder: Path, most: int, effect: float) -> str:

@@ -36,8 +36,17 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     assert 'too pale (3.7): text "on a tile"' in faults
 
 
-@pytest.mark.parametrize("width", [390, 760, 1280])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (390, False),
+        (1280, True),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in [(390, True), (760, False), (760, True), (1280, False)]
+        ),
+    ],
+)
 def test_nothing_of_a_report_is_broken(study: Path, specs: StudySpecs, tmp_path: Path, width: int, dark: bool) -> None:
     with duckdb.connect(str(study), read_only=True) as connection:
         found = connection.execute("SELECT min(run_id) FROM runs WHERE is_sentinel AND status = 'ok'").fetchone()

@@ -32,7 +32,9 @@ def runs_in(folder: Path, dbms: Dbms, workload: Workload) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", ["postgresql", "redis", pytest.param("mariadb", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["redis", *(pytest.param(name, marks=pytest.mark.long) for name in ("postgresql", "mariadb"))]
+)
 @pytest.mark.parametrize("mood", ["odd path", "closed umask"])
 def test_servers_live_in_odd_folders(name: str, mood: str, short_workload: Workload, open_directory: Path) -> None:
     dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]

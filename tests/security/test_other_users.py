@@ -100,7 +100,11 @@ AS_ROOT = ["mariadb", "--no-defaults", "-h127.0.0.1", "-P{port}", "-uroot", "-e"
 
 @pytest.mark.parametrize(
     ("name", "client"),
-    [("postgresql", AS_POSTGRES), ("mariadb", AS_ROOT), pytest.param("mysql", AS_ROOT, marks=pytest.mark.fleet)],
+    [
+        ("postgresql", AS_POSTGRES),
+        pytest.param("mariadb", AS_ROOT, marks=pytest.mark.long),
+        pytest.param("mysql", AS_ROOT, marks=pytest.mark.fleet),
+    ],
 )
 def test_without_a_network_of_its_own_a_server_asks_for_a_password(
     name: str, client: list[str], short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch

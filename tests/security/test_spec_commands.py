@@ -168,7 +168,9 @@ def write(path: Path, content: dict[str, object]) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-@pytest.mark.parametrize("option", ["-n", "--summary", "--lint"])
+@pytest.mark.parametrize(
+    "option", ["-n", *(pytest.param(one, marks=pytest.mark.long) for one in ("--summary", "--lint"))]
+)
 def test_nothing_of_a_spec_runs_when_nothing_is_to_be_done(study: Path, seen: Path, option: str) -> None:
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(study)]
     command += ["--profile", str(ROOT / "profiles/default"), "--cores", "1", option]

@@ -7,7 +7,7 @@ from loop_devices import Fio, Job, Loop, open_loop, row_of, run, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 PARTS = ("own", "inode", "journal", "flush", "foreign")
 

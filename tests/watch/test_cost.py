@@ -8,7 +8,7 @@ from loop_devices import Fio, Loop, watch_jobs
 
 from knobscope.watch import open_watch
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 _SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
 

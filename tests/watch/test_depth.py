@@ -24,6 +24,7 @@ def wait_for_depth(loop: Loop, depth: int) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.long
 def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fio) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=7, iodepth=7)
     with open_watch(freezable.loop.block, 4096, "device") as watch:
@@ -46,7 +47,9 @@ def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fi
     assert len(held) >= 3  # a stall shows, although no request begins or ends in it
 
 
-@pytest.mark.parametrize("attached", [True, False], ids=["monitor-attached", "monitor-starts-later"])
+@pytest.mark.parametrize(
+    "attached", [True, pytest.param(False, marks=pytest.mark.long)], ids=["monitor-attached", "monitor-starts-later"]
+)
 def test_requests_from_before_the_run_are_told_apart(freezable: Freezable, direct: Fio, attached: bool) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=107, iodepth=7)
     with freezable.frozen() as thaw:
@@ -68,6 +71,7 @@ def test_requests_from_before_the_run_are_told_apart(freezable: Freezable, direc
     assert sum(times.values()) == pytest.approx(profile["duration_s"] * 1e9, rel=0.002)
 
 
+@pytest.mark.long
 def test_a_run_that_ends_early_counts_what_is_still_in_flight(freezable: Freezable, direct: Fio) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=5, iodepth=5)
     with open_watch(freezable.loop.block, 4096, "device") as watch:

@@ -60,8 +60,13 @@ def times_of(profile: Profile) -> dict[tuple[int, int], int]:
     "options",
     [
         {"rw": "randrw", "bsrange": "4k-64k", "iodepth": 8},
-        {"rw": "write", "bs": "16k", "iodepth": 4, "numjobs": 3, "offset_increment": "32m", "size": "16m"},
-        {"rw": "randread", "bs": "4k", "iodepth": 1, "runtime": "400ms", "time_based": 1},
+        pytest.param(
+            {"rw": "write", "bs": "16k", "iodepth": 4, "numjobs": 3, "offset_increment": "32m", "size": "16m"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"rw": "randread", "bs": "4k", "iodepth": 1, "runtime": "400ms", "time_based": 1}, marks=pytest.mark.long
+        ),
     ],
     ids=["randrw", "three streams", "randread"],
 )
@@ -85,6 +90,7 @@ def test_trace_and_counters_of_a_run_agree(
     assert ours == pytest.approx(theirs, rel=0.01, abs=2e6)
 
 
+@pytest.mark.long
 def test_the_submitter_is_in_every_event(loop: Loop, direct: Fio, watch: Watch, tmp_path: Path) -> None:
     watch_whole(watch, lambda: direct(loop.node, rw="randwrite", bs="4k", number_ios=500, iodepth=4))
     watch.write_trace(tmp_path / "run", [])
@@ -128,6 +134,7 @@ def test_file_and_offset(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path
     )
 
 
+@pytest.mark.long
 def test_offsets_of_split_requests(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path: Path) -> None:
     """Pages of many folios that lie side by side are one element of a bio, and the device takes it in small pieces."""
     assert mounted.mount is not None
@@ -148,6 +155,7 @@ def test_offsets_of_split_requests(mounted: Loop, fio: Fio, mounted_watch: Watch
     assert [offset for offset, _ in pieces] == [0, *accumulate(length for _, length in pieces[:-1])]
 
 
+@pytest.mark.long
 def test_flags_and_flushes(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_path: Path) -> None:
     assert mounted.mount is not None
     file = mounted.mount / "synced"
@@ -163,6 +171,7 @@ def test_flags_and_flushes(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_pa
     ) == [(0,)]
 
 
+@pytest.mark.long
 def test_a_run_begins_with_an_empty_trace(loop: Loop, direct: Fio, watch: Watch, tmp_path: Path) -> None:
     for number in (300, 50):
         watch_whole(watch, lambda: direct(loop.node, rw="randwrite", bs="4k", number_ios=number))  # noqa: B023
@@ -170,6 +179,7 @@ def test_a_run_begins_with_an_empty_trace(loop: Loop, direct: Fio, watch: Watch,
     assert select(tmp_path / "run", "SELECT count(*), min(ts_ns) >= 0 FROM events") == [(50, True)]
 
 
+@pytest.mark.long
 def test_nothing_is_lost_silently(
     loop: Loop, direct: Fio, watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def assert_complete(profile: Profile) -> None:
     assert profile["files_overflow"] == profile["addresses_overflow"] == 0
 
 
+@pytest.mark.long
 def test_direct_and_buffered_requests_are_their_files(watch: Watch, mounted: Loop, direct: Fio, fio: Fio) -> None:
     assert mounted.mount is not None
     jobs = [

@@ -86,6 +86,7 @@ def test_a_file_with_the_inode_of_a_deleted_one(disk: Loop, tmp_path: Path) -> N
     assert dict(traced)["wal.log"] == 20 << 20
 
 
+@pytest.mark.long
 def test_appends_of_part_of_a_block(disk: Loop, tmp_path: Path) -> None:
     """Each write goes to the last block once more, or to the next."""
     append = f"dd if=/dev/zero of={disk.mount}/app bs=700 count=1 oflag=append,dsync conv=notrunc"
@@ -97,6 +98,7 @@ def test_appends_of_part_of_a_block(disk: Loop, tmp_path: Path) -> None:
     assert row_of(profile, "write")["append_requests"] >= 190
 
 
+@pytest.mark.long
 def test_many_streams_of_one_file(disk: Loop, tmp_path: Path) -> None:
     (disk.mount / "streams").write_bytes(bytes(120 * 64 * 4096))  # type: ignore[operator]
     os.sync()
@@ -106,6 +108,7 @@ def test_many_streams_of_one_file(disk: Loop, tmp_path: Path) -> None:
     assert row["sequential_share"] >= 0.99
 
 
+@pytest.mark.long
 def test_256_names_of_threads(disk: Loop, tmp_path: Path) -> None:
     (disk.mount / "names").write_bytes(bytes(4 << 20))  # type: ignore[operator]
     os.sync()
@@ -135,6 +138,7 @@ def test_what_is_below_the_followed_cgroup_is_followed(disk: Loop, tmp_path: Pat
     assert dirtied["nested.mapped"] == 256
 
 
+@pytest.mark.long
 def test_the_journal_is_the_part_journal_too(disk: Loop, tmp_path: Path) -> None:
     command = f"for i in $(seq 20); do dd if=/dev/zero of={disk.mount}/j$i bs=4k count=1 conv=fsync; done"
     profile = watch(disk, tmp_path / "json", "sh", "-c", command)
@@ -143,6 +147,7 @@ def test_the_journal_is_the_part_journal_too(disk: Loop, tmp_path: Path) -> None
     assert row_of(profile, "write")["journal_requests"] >= journal["requests"]
 
 
+@pytest.mark.long
 def test_data_that_stays_in_the_page_cache_is_said(disk: Loop, tmp_path: Path) -> None:
     """How much it is cannot be more than what all of the page cache has left by then."""
     command = ("dd", "if=/dev/zero", f"of={disk.mount}/dirty", "bs=1M", "count=8")
@@ -155,6 +160,7 @@ def test_data_that_stays_in_the_page_cache_is_said(disk: Loop, tmp_path: Path) -
     assert "8.0 MiB written to files had not reached the device" in text
 
 
+@pytest.mark.long
 def test_every_loss_is_said(disk: Loop, tmp_path: Path) -> None:
     profile = watch(disk, tmp_path / "json", "true")
     keys = ("lost_events", "missed_events", "hidden_completions", "starts_without_completion", "files_overflow")

@@ -8,7 +8,7 @@ from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 _HOLD_S = 0.3
 _MAX_ATTEMPTS = 6

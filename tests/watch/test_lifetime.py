@@ -82,7 +82,7 @@ def test_present_descendants_are_followed(watch: MonitorWatch) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_monitor_ends_with_its_caller(loop: Loop, sleeper: subprocess.Popen[bytes], how: signal.Signals) -> None:
     before = cgroup_of(sleeper.pid)
     arguments = [loop.block.name, str(loop.block.major), str(loop.block.minor), str(sleeper.pid)]
@@ -97,7 +97,9 @@ def test_monitor_ends_with_its_caller(loop: Loop, sleeper: subprocess.Popen[byte
     assert cgroup_of(sleeper.pid) == before
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "how", [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.long) for one in (signal.SIGINT, signal.SIGHUP))]
+)
 def test_monitor_cleans_up_after_a_signal(loop: Loop, sleeper: subprocess.Popen[bytes], how: signal.Signals) -> None:
     with MonitorWatch(loop.block, 4096, "device") as watch:
         watch.follow([sleeper.pid])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from loop_devices import Loop, row_of
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 PROGRAM = Path(__file__).with_name("older_kernel.py")
 

@@ -217,6 +217,7 @@ def test_histograms_add_up(watch: Watch, file: Path, fio: Fio) -> None:
     assert call_of(profile, "fsync")["calls"] == job.read("sync")["total_ios"]
 
 
+@pytest.mark.long
 def test_other_calls_can_be_left_out(mounted: Loop, tmp_path: Path, program: Program) -> None:
     elsewhere = str(tmp_path / "elsewhere")
     text = f"f, g = os.open(name, os.O_RDWR), os.open({elsewhere!r}, os.O_RDWR | os.O_CREAT)\n"
@@ -248,6 +249,7 @@ for k in range(20): db.execute('INSERT INTO t VALUES (?, ?)', (k, bytes(1000)))
     assert access_of(profile, "write", "file.db")["bytes"] % 4096 == 0
 
 
+@pytest.mark.long
 def test_postgresql_is_synchronous(open_directory: Path) -> None:
     if shutil.which("initdb") is None or shutil.which("postgres") is None:
         pytest.skip("PostgreSQL is not installed")
