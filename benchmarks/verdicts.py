@@ -63,6 +63,7 @@ IN_VIEW = {
     ("fio-flushed", "sata-ssd-plp"),
     ("fio-flushed", "nvme-datacenter"),
     ("fio-streamed", "slow-unit"),
+    ("redis", "hdd-7200"),
 }
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush",), "io_size": ("write_unit",), "io_sequentiality": ()}

@@ -215,6 +215,14 @@ static void test_disk_flush_covers_what_was_answered(void) {
     model_free(m);
 }
 
+static void test_disk_flush_of_a_protected_cache_stores_nothing(void) {
+    struct model *m = make(HDD " protected=1 flush=30000");
+    uint64_t now = 1000;
+    latency(m, &now, OP_WRITE, GIB / 2, 4096);
+    check("protected disk", latency(m, &now, OP_FLUSH, 0, 0), 30 * US, 0.001);
+    model_free(m);
+}
+
 /* A flush must not be answered before a write that was answered earlier is stored: checked against the definition. */
 static void test_flush_order_under_random_load(void) {
     enum { WRITES = 2000 };
@@ -349,6 +357,7 @@ int main(void) {
     test_disk_flush_of_a_log_waits_for_a_turn();
     test_disk_cache_takes_writes_until_it_is_full();
     test_disk_flush_covers_what_was_answered();
+    test_disk_flush_of_a_protected_cache_stores_nothing();
     test_flush_order_under_random_load();
     test_heap_has_no_limit();
     test_units_against_a_plain_count();

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("studies", "faults"), [(["sqlite"], 2), pytest.param(["sqlite", "redis"], 10, marks=pytest.mark.long)]
+    ("studies", "faults"), [(["sqlite"], 1), pytest.param(["sqlite", "redis"], 10, marks=pytest.mark.long)]
 )
 def test_studies_survive_faults(device_profile: Path, tmp_path: Path, studies: list[str], faults: int) -> None:
     """The short form of `make faults`: each disturbed call of a study goes on where the last one ended."""

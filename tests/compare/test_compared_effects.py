@@ -25,7 +25,7 @@ def same_truth(make_database: Make) -> list[Path]:
     return [make_database(seed=seed, calls=False) for seed in range(11)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_studies_of_the_same_truth_hardly_ever_differ(same_truth: list[Path], compare: Compare) -> None:
     """Ten pairs: at a false discovery rate of 5 % one with any alarm is more than is expected."""
     alarms, inside, level_inside = [], [], []

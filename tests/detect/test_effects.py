@@ -21,7 +21,7 @@ Make = Callable[..., Study]
 @pytest.mark.parametrize(("blocks", "values"), [(3, 20), (2, 4)])
 def test_pure_noise_gives_discoveries_in_one_study_of_twenty(draw_sweep: Draw, blocks: int, values: int) -> None:
     """When nothing has an effect, the false discovery rate is the share of studies with any discovery."""
-    rng, studies = np.random.default_rng(11), 100
+    rng, studies = np.random.default_rng(11), 60
     found, below = 0, []
     for _ in range(studies):
         effects, _ = effects_of_case(draw_sweep(rng, blocks, values), 0.05)

@@ -224,7 +224,7 @@ def test_few_requests_tell_nothing_of_their_order(make_study: Make) -> None:
     assert "no file has enough system calls and requests" in row.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rules_about_files_are_wrong_in_few_studies_without_truth(make_study: Make) -> None:
     """Noise only: what a rule says in five studies is none, but for what chance may bring once."""
     wrong = {"read_write_interference": 0, "access_pattern": 0}

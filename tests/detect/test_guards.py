@@ -225,7 +225,7 @@ def draw_runs(rng: np.random.Generator, digits: int | None, noise: float, mean: 
     return pd.DataFrame(rows), series
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hundred_studies_of_noise_lose_no_run() -> None:
     for seed in range(200):
         rng = np.random.default_rng(seed)

@@ -46,7 +46,12 @@ def test_properties_that_a_device_does_not_have_are_left_out() -> None:
     free["emulate"]["model"] |= {"flush": "0us", "unit": None, "fill": "0us", "random_write": "0us", "channels": 1}
     found = set(what_if_devices(Device.model_validate(free)))
     assert found == {"bandwidth", "latency", "channels", EVERYTHING}
-    assert "rotation" in what_if_devices(shipped("hdd-7200"))
+    disk = what_if_devices(shipped("hdd-7200"))
+    assert "rotation" in disk
+    assert disk["flush"].change == {"power_loss_protection": True}
+    protected = shipped("hdd-7200").model_dump(mode="json")
+    protected["emulate"]["model"] |= {"power_loss_protection": True}
+    assert "flush" not in what_if_devices(Device.model_validate(protected))
 
 
 def test_a_device_without_a_model_has_none() -> None:

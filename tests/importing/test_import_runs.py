@@ -292,7 +292,7 @@ def test_an_existing_study_is_not_overwritten(import_table: Import, capsys: pyte
     assert "results/theirs exists" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_generated_studies_get_the_same_verdicts_after_export_and_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

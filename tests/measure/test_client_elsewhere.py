@@ -124,6 +124,7 @@ def test_a_machine_that_is_lost_is_a_disturbance(
     wait_until(lambda: server.left_over() == [])
 
 
+@pytest.mark.long
 def test_a_machine_that_cannot_be_reached_ends_the_block_and_blames_no_configuration(
     postgresql: Dbms, short_workload: Workload, open_directory: Path, server: SshServer
 ) -> None:

@@ -17,7 +17,7 @@ from knobscope.specs.layout import spread_layout
 from knobscope.specs.library import read_spec
 from knobscope.watch import SeveralWatch, open_watch
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
 
 
@@ -112,7 +112,6 @@ def test_postgresql_log_and_table_lie_where_the_layout_says(
     assert all(row["file"].startswith("pg_wal/") for row in logs)
 
 
-@pytest.mark.long
 def test_part_that_does_not_lie_where_it_should_makes_the_run_invalid(
     postgresql: Dbms, short_workload: Workload, devices: dict[str, OpenDevice]
 ) -> None:

@@ -98,11 +98,12 @@ AS_POSTGRES = ["psql", "-w", "-h127.0.0.1", "-p{port}", "-Upostgres", "-cselect 
 AS_ROOT = ["mariadb", "--no-defaults", "-h127.0.0.1", "-P{port}", "-uroot", "-e", "select 1"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "client"),
     [
         ("postgresql", AS_POSTGRES),
-        pytest.param("mariadb", AS_ROOT, marks=pytest.mark.long),
+        ("mariadb", AS_ROOT),
         pytest.param("mysql", AS_ROOT, marks=pytest.mark.fleet),
     ],
 )

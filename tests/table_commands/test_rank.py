@@ -54,7 +54,7 @@ def test_order_floor_and_trust(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_noise_is_not_trusted(tmp_path: Path) -> None:
-    result = run(save(make(120, 3000), tmp_path), tmp_path)
+    result = run(save(make(120, 3000), tmp_path), tmp_path, "--model", "anova")
     assert not result["trustworthy"]
     assert "R2" in result["reason"]
 

@@ -76,7 +76,7 @@ def test_noise_has_no_conclusions_to_be_stable(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["anova", "auto"])
+@pytest.mark.parametrize("model", ["anova", pytest.param("auto", marks=pytest.mark.long)])
 def test_noise_never_stops_and_says_why(model: str, tmp_path: Path) -> None:
     flat = grid(a=[1, 2, 3], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3, 4])
     flat["y"] = np.random.default_rng(1).uniform(100, 110, len(flat))

@@ -24,7 +24,7 @@ _MIB = 1 << 20
 _RANDOM = [(37 * i * i + 11 * i) % 4093 for i in range(200)]  # no two distances alike in a row
 
 
-@pytest.fixture(scope="module", params=["ext4", "xfs"])
+@pytest.fixture(scope="module", params=["ext4", pytest.param("xfs", marks=pytest.mark.long)])
 def mounted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     with open_loop(tmp_path_factory.mktemp("files") / "image", 512, request.param) as opened:
         yield opened
@@ -60,7 +60,6 @@ def assert_complete(profile: Profile) -> None:
     assert profile["files_overflow"] == profile["addresses_overflow"] == 0
 
 
-@pytest.mark.long
 def test_direct_and_buffered_requests_are_their_files(watch: Watch, mounted: Loop, direct: Fio, fio: Fio) -> None:
     assert mounted.mount is not None
     jobs = [
