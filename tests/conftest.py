@@ -36,15 +36,15 @@ _HARMLESS = {
 #: makes the finished study that many others need, so those that do not need it come directly after it.
 _FIRST = (
     "test_study.py",
+    "devices/test_modelled.py",
+    "explain/test_explain_real.py",
+    "confirm/test_confirm_findings.py",
+    "detect/test_mismatch_rules.py",
+    "detect/test_file_rules.py",
     "test_faults_of_studies.py",
     "test_small_study.py",
     "tune/test_tune_real.py",
-    "explain/test_explain_real.py",
-    "devices/test_modelled.py",
-    "confirm/test_confirm_findings.py",
     "characterise/test_profile.py",
-    "detect/test_file_rules.py",
-    "detect/test_mismatch_rules.py",
     "table_commands/test_rank.py",
     "table_commands/test_replay.py",
 )
