@@ -54,7 +54,7 @@ from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "benchmarks/verdicts"
-#: (study, device) whose cases were in view when thresholds were set.
+#: (study, device) whose cases were in view when rules or experiments were changed.
 IN_VIEW = {
     ("sqlite", "nvme-consumer"),
     ("sqlite", "sata-ssd-plp"),

@@ -72,6 +72,7 @@ def read_finding(folder: Path) -> tuple[str, str]:
 
 
 def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(small_study: Path) -> None:
+    run(small_study, "[off, full]")  # whatever other tests did to the study
     measured = query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL")
     rule = small_study / "mine/counted"
     rule.mkdir(parents=True)

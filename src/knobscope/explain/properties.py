@@ -82,7 +82,7 @@ def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
     flush: Change = {} if model.power_loss_protection else {"power_loss_protection": True}
     if read_duration_ns(model.flush) > 0:
         flush["flush"] = _NO_TIME
-    if flush:  # most of what it takes is to write out the cache, unless that outlives a power cut
+    if flush:  # most of it is to write out the cache; on flash that is `bandwidth` and, apart from it, `write_unit`
         yield "flush", flush
     yield "order", {"seek": _NO_TIME, "track_seek": _NO_TIME}
     yield "rotation", {"rotation": "1us"}
