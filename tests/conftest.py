@@ -41,7 +41,6 @@ _FIRST = (
     "confirm/test_confirm_findings.py",
     "detect/test_mismatch_rules.py",
     "detect/test_file_rules.py",
-    "test_faults_of_studies.py",
     "test_small_study.py",
     "tune/test_tune_real.py",
     "characterise/test_profile.py",

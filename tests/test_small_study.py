@@ -34,6 +34,11 @@ thresholds:
 {% macro if_none() %}Counted {{ evidence.runs }} runs, enough are {{ evidence.least | number }}.{% endmacro %}
 """,
 }
+EDITED = {
+    "rule.yaml": RULE["rule.yaml"].replace("default: 1", "default: 2"),
+    "sentence.j2": RULE["sentence.j2"].replace("Counted", "Found"),
+    "rule.sql": RULE["rule.sql"].replace("'none'", "'insufficient'"),
+}
 pytestmark = pytest.mark.real
 
 
@@ -71,33 +76,42 @@ def read_finding(folder: Path) -> tuple[str, str]:
     return finding
 
 
+def add_rule(folder: Path) -> Path:
+    """Write the user's own rule; returns its directory."""
+    rule = folder / "mine/counted"
+    rule.mkdir(parents=True, exist_ok=True)
+    for name, text in RULE.items():
+        (rule / name).write_text(text)
+    return rule
+
+
 def test_an_edited_rule_and_a_lost_database_are_judged_anew_without_measuring(small_study: Path) -> None:
     run(small_study, "[off, full]")  # whatever other tests did to the study
     measured = query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL")
-    rule = small_study / "mine/counted"
-    rule.mkdir(parents=True)
-    for name, text in RULE.items():
-        (rule / name).write_text(text)
+    rule = add_rule(small_study)
     words = f"Counted {len(measured)} runs, enough are"
     judge(small_study)
     assert read_finding(small_study) == ("none", f"{words} 1.")
-    edited = {
-        "rule.yaml": RULE["rule.yaml"].replace("default: 1", "default: 2"),
-        "sentence.j2": RULE["sentence.j2"].replace("Counted", "Found"),
-        "rule.sql": RULE["rule.sql"].replace("'none'", "'insufficient'"),
-    }
-    for name, text in edited.items():
-        (rule / name).write_text(text)
-        judge(small_study, "-n")  # each alone is a reason
-        (rule / name).write_text(RULE[name])
+    (rule / "sentence.j2").write_text(EDITED["sentence.j2"])
+    judge(small_study, "-n")
+    (rule / "sentence.j2").write_text(RULE["sentence.j2"])
     (small_study / "results/small/study.duckdb").unlink()
     judge(small_study, "-n")
     for name in ("rule.yaml", "sentence.j2"):
-        (rule / name).write_text(edited[name])
+        (rule / name).write_text(EDITED[name])
     judge(small_study)
     assert read_finding(small_study) == ("none", f"{words} 2.".replace("Counted", "Found"))
     assert f"{words} 1." not in (small_study / "results/small/report.html").read_text()
     assert query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL") == measured
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", EDITED)
+def test_each_file_of_a_rule_is_a_reason_to_judge_anew(small_study: Path, name: str) -> None:
+    rule = add_rule(small_study)
+    run(small_study, "[off, full]", "intuition, mine/counted")
+    (rule / name).write_text(EDITED[name])
+    judge(small_study, "-n")
 
 
 @pytest.mark.long

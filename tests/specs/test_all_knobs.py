@@ -1,6 +1,7 @@
 """`all` in a study: the shipped catalogues become knobs, dangerous ones are left out with a reason, names win."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -124,6 +125,26 @@ def test_knobs_of_several_dbms_are_chosen_by_mechanism(shelf: Path) -> None:
     narrower = load(shelf, "{all: {mechanism: [flush], except: [rdb-*], apply: [dynamic]}}").study.knobs["redis"]
     assert "appendfsync" in narrower
     assert not {"appendonly", "rdb-save-incremental-fsync"} & set(narrower)
+
+
+def test_knobs_are_chosen_by_category(shelf: Path) -> None:
+    log = load(shelf, "{all: {category: [Append only*]}}")
+    dbms, listed = read_dbms("redis")
+    wanted = {name for name, knob in listed.knobs.items() if knob.category == "Append only mode"}
+    assert set(log.study.knobs["redis"]) == wanted - set(log.left_out["redis"])
+    assert "appendfsync" in dbms.knobs and "appendfsync" in wanted, "the catalogue tells it of a knob of the spec, too"
+    assert "hz" not in log.study.knobs["redis"]
+
+
+def test_a_category_that_a_dbms_does_not_have_is_a_problem(shelf: Path) -> None:
+    found = problems_of(shelf, "{all: {category: [Append*, WAL*]}}")
+    assert len(found) == 1
+    assert found[0].startswith("7: knobs.redis.all.category.1: found 'WAL*'; expected one that its knobs have: [")
+    (shelf / "dbms/catalogue/redis.json").write_text(
+        re.sub(r'"category": "[^"]*", ', "", (shelf / "dbms/catalogue/redis.json").read_text())
+    )
+    found = problems_of(shelf, "{all: {category: [Append*]}}")
+    assert found[0].endswith("found 'Append*'; expected no category: redis has none")
 
 
 def test_a_mechanism_that_a_dbms_does_not_have_is_a_problem(shelf: Path) -> None:

@@ -81,14 +81,14 @@ def _read_knob(asked: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
     else:
         shape = _boolean(told) if kind == "boolean" else _enum(told)
     unit = {"unit": str(told["unit"])} if told.get("unit") else {}
-    text = " ".join(str(told.get("description", "")).split())
+    words = {key: " ".join(str(told.get(key, "")).split()) for key in ("category", "description")}
     knob = {
         "type": kind,
         **shape,
         **unit,
         "apply": apply,
         "mechanism": "other",
-        **({"description": text} if text else {}),
+        **{key: text for key, text in words.items() if text},
         "source": asked.source,
     }
     try:

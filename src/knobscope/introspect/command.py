@@ -3,14 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from knobscope.errors import UserError
 from knobscope.introspect.asking import ask_catalogue
 from knobscope.introspect.catalogue import Catalogue, read_catalogue
+from knobscope.introspect.comments import read_comments
 from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.introspect.writing import render_catalogue, render_knobs
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, read_spec
+from knobscope.specs import Dbms, Introspection, read_spec
 from knobscope.specs.arguments import find_dbms
 from knobscope.storage import write_text
 
@@ -24,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     dbms = read_spec(find_dbms(args.dbms, args.root), Dbms, None)[1]
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
-    found = read_catalogue(dbms.introspect, answer.rows)
+    found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
     labelled = read_labelled(args.root / "specs/dbms/catalogue")
     catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled), found.left_out)
     render = render_catalogue if args.out is not None and args.out.suffix == ".json" else render_knobs
@@ -41,6 +43,18 @@ def _run(args: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _add_comments(asked: Introspection, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the settings with what `comments` says of them; what the DBMS itself says stays."""
+    if asked.comments is None:
+        return rows
+    try:
+        told = read_comments(Path(asked.comments), rows)
+    except OSError as error:
+        print(f"{asked.comments}: {error.strerror}: there are no descriptions", file=sys.stderr)
+        return rows
+    return {name: {**told.get(name, {}), **row} for name, row in rows.items()}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -37,10 +37,14 @@ class _Text:
 
 
 def _read_text(name: str, knob: Mapping[str, Any]) -> _Text:
-    """Split innodb_io_capacity, appendfsync-no and memtableFlushPeriod into words; add what the DBMS says."""
+    """Split innodb_io_capacity, appendfsync-no and memtableFlushPeriod into words; add the first sentence about it.
+
+    Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers.
+    """
     parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
-    return _Text(words, f"{words} . {knob.get('description') or ''} {knob.get('unit') or ''}")
+    sentence = re.split(r"(?<=[.:!?]) ", knob.get("description") or "")[0]
+    return _Text(words, f"{words} . {sentence} {knob.get('unit') or ''}")
 
 
 def _names(texts: Sequence[_Text]) -> list[str]:

@@ -50,6 +50,11 @@ class AllKnobs(SpecModel):
         description="Only knobs with one of these I/O mechanisms: the same list for several DBMSs compares what each "
         "does about it.",
     )
+    category: Annotated[list[KnobPattern], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Only knobs that the DBMS puts into one of these categories, in which * stands for any text, e.g. "
+        "`Write-Ahead Log*`.",
+    )
     names: Annotated[list[KnobPattern], Field(min_length=1)] | None = Field(
         default=None, description="Only knobs with one of these names, in which * stands for any text."
     )
@@ -63,13 +68,20 @@ class AllKnobs(SpecModel):
             yield from find_repeated((key,), listed or [])
 
     def _filters(self) -> dict[str, Sequence[str] | None]:
-        return {"apply": self.apply, "mechanism": self.mechanism, "names": self.names, "except": self.except_}
+        return {
+            "apply": self.apply,
+            "mechanism": self.mechanism,
+            "category": self.category,
+            "names": self.names,
+            "except": self.except_,
+        }
 
     def wants(self, name: str, knob: Knob) -> bool:
         """Whether a knob passes the filters."""
         return (
             (self.apply is None or knob.apply in self.apply)
             and (self.mechanism is None or knob.mechanism in self.mechanism)
+            and (self.category is None or _matches(knob.category or "", self.category))
             and (self.names is None or _matches(name, self.names))
             and not _matches(name, self.except_)
         )

@@ -64,7 +64,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "tune verdict": "durability",
         "verdict": "control expect mechanism",
         "report": "description source",
-        "nothing": "since until",
+        "nothing": "since until category",
     },
     Device: {
         "run profile": "name path emulate like change",

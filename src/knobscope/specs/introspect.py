@@ -14,7 +14,7 @@ from knobscope.specs.writing import Apply
 __all__ = ["CATALOGUE_KEYS", "Introspection", "Trial"]
 
 #: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing.
-CATALOGUE_KEYS = ("type", "unit", "min", "max", "values", "default", "context", "description")
+CATALOGUE_KEYS = ("type", "unit", "min", "max", "values", "default", "context", "category", "description")
 
 
 class Trial(SpecModel):
@@ -50,12 +50,17 @@ class Introspection(SpecModel):
         default=None,
         min_length=1,
         description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
-        "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, description. "
-        "Those that a DBMS does not have are left out. Without it the settings are those that `readback` lists, and "
-        "their values in force are the defaults.",
+        "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, category, "
+        "description. Those that a DBMS does not have are left out. Without it the settings are those that "
+        "`readback` lists, and their values in force are the defaults.",
     )
     trials: list[Trial] = Field(
         default_factory=list, description="Where the list says too little: what is tried with every setting, in turn."
+    )
+    comments: Annotated[str, Field(pattern=r"^/")] | None = Field(
+        default=None,
+        description="The configuration file that the DBMS ships, where that says in comments what the list of settings "
+        "does not: the comment above a setting is its description, the heading above that its category.",
     )
     types: Annotated[dict[str, Literal["integer", "real", "boolean", "enum"]], Field(min_length=1)] = Field(
         description="What each word in `type` means; a setting whose word is missing here (a text, say) is no knob. A "

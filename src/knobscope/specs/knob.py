@@ -122,6 +122,9 @@ class Knob(SpecModel):
     readable: bool = Field(
         default=True, description="False where the DBMS cannot be asked for the value in force: it is taken on trust."
     )
+    category: str | None = Field(
+        default=None, description="The part of the DBMS that it belongs to, in the DBMS's own words."
+    )
     description: str | None = Field(default=None, description="What it does, in a sentence.")
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
 

@@ -52,7 +52,7 @@ def spread_all(document: Document, study: Study, dbms: Dbms, specs: Path, worklo
     if catalogue is None or not exclusions:
         return WholeDbms(study, problems=list(_find_missing(document, dbms, specs, catalogue, exclusions)))
     full = add_named_knobs(dbms, spec, catalogue.knobs)[0]
-    every = {**catalogue.knobs, **full.knobs}
+    every = {**catalogue.knobs, **{name: _categorise(name, knob, catalogue) for name, knob in full.knobs.items()}}
     named = study.knobs[dbms.name]
     wanted = [name for name in (*full.knobs, *catalogue.knobs) if whole.wants(name, every[name])]
     asked = [name for name in dict.fromkeys(wanted) if name not in named]
@@ -65,6 +65,12 @@ def spread_all(document: Document, study: Study, dbms: Dbms, specs: Path, worklo
         problems.append(document.problem(("knobs", dbms.name), "no knob that is left", expected))
     spread = study.model_copy(update={"knobs": {**study.knobs, dbms.name: group}})
     return WholeDbms(spread, dict(sorted(left_out.items())), problems)
+
+
+def _categorise(name: str, knob: Knob, catalogue: KnobCatalogue) -> Knob:
+    """Return a knob of the spec with the category that the DBMS puts it in."""
+    told = catalogue.knobs.get(name)
+    return knob if knob.category or told is None else knob.model_copy(update={"category": told.category})
 
 
 def _find_missing(
@@ -104,12 +110,18 @@ def _explain_absence(
 
 
 def _check_filters(document: Document, dbms: Dbms, whole: AllKnobs, every: Mapping[str, Knob]) -> Iterator[SpecProblem]:
-    """Yield mechanisms and names in filters that fit no knob: they would leave out or let in what nobody meant."""
+    """Yield what filters ask for and no knob has: they would leave out or let in what nobody meant."""
     known = sorted({knob.mechanism for knob in every.values()})
     for index, mechanism in enumerate(whole.mechanism or []):
         if mechanism not in known:
             location, expected = ("knobs", dbms.name, "all", "mechanism", index), f"one that its knobs have: {known}"
             yield document.problem(location, f"{mechanism!r}, which no knob of {dbms.name} has", expected)
+    categories = sorted({knob.category for knob in every.values() if knob.category is not None})
+    for index, pattern in enumerate(whole.category or []):
+        if not any(fnmatchcase(category, pattern) for category in categories):
+            location = ("knobs", dbms.name, "all", "category", index)
+            expected = f"one that its knobs have: {categories}" if categories else f"no category: {dbms.name} has none"
+            yield document.problem(location, repr(pattern), expected)
     for key, patterns in (("names", whole.names or []), ("except", whole.except_)):
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(name, pattern) for name in every):
