@@ -48,13 +48,13 @@ test: ## set everything up, check style and types, run the tests: what CI does
 	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint
 	@$(MAKE) --no-print-directory setup
 	$(MAKE) -C devmodel test
-	$(PYTEST) -n 4
+	$(PYTEST) -n 3
 
 test-packages: | .venv/.packages
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 
 test-long: setup test-packages ## run the tests that take long: more of what shorter ones look at
-	$(PYTEST) -n 4 -m "long and not fleet and not cluster"
+	$(PYTEST) -n 3 -m "long and not fleet and not cluster"
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
 	$(PYTEST) -m fleet

@@ -218,13 +218,12 @@ def _list_tracepoints_by_symbol(needs: Needs) -> dict[str, int]:
 
 def _find_symbols(names: Collection[str]) -> dict[str, int]:
     """Return the addresses of kernel functions, as far as this kernel has them and shows them."""
+    symbols = f"\n{_KALLSYMS.read_text()}" if names else ""
     found = {}
-    if names:
-        with _KALLSYMS.open() as lines:
-            for line in lines:
-                address, _, name = line.split()[:3]
-                if name in names and int(address, 16):
-                    found[name] = int(address, 16)
+    for name in names:
+        end = symbols.find(f" {name}\n")
+        if end >= 0 and (address := int(symbols[symbols.rfind("\n", 0, end) + 1 : end].split()[0], 16)):
+            found[name] = address
     return found
 
 

@@ -30,6 +30,8 @@ Location = tuple[str | int | float, ...]
 
 #: A spec is written by people: the largest one that is shipped has 21 kB, a record of startable values 70 kB.
 _LARGEST_BYTES = 4 * 1024**2
+#: No spec is nested as deep; C code that follows a deeper one could run out of its stack.
+_DEEP = 50
 #: The largest integers of DBMSs are those of 64 bits without a sign.
 _LARGEST_INTEGER = 2**64
 #: Beyond it, in either direction, sums and ratios of numbers would overflow.
@@ -173,10 +175,31 @@ def _read_text(path: Path) -> str:
     return content.decode("utf-8").replace("\r\n", "\n")
 
 
+#: The same in C, ten times as fast, where PyYAML has libyaml. Its words about mistakes are not the same ones.
+_FastLoader: type[Any] | None = None
+if yaml.__with_libyaml__:
+    _FastLoader = type("_FastLoader", (yaml.CSafeLoader,), {"yaml_implicit_resolvers": _Loader.yaml_implicit_resolvers})
+
+
 @lru_cache(maxsize=64)
 def _compose(text: str) -> yaml.Node | None:
     """Return a document's tree, which nobody changes; a spec that others extend or name is read again and again."""
-    return _Loader(text).get_single_node()
+    loader = _FastLoader if _FastLoader is not None and _is_plain(text, _FastLoader) else _Loader
+    tree: yaml.Node | None = loader(text).get_single_node()
+    return tree
+
+
+def _is_plain(text: str, loader: type[Any]) -> bool:
+    """Whether a text is YAML without aliases and tags, and not nested deep: what is not, `_Loader` looks at."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEP or isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) is not None:
+                return False
+    except (yaml.YAMLError, ValueError):
+        return False
+    return True
 
 
 def _parse(path: Path, text: str) -> Document:
