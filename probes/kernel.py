@@ -222,7 +222,7 @@ def _find_symbols(names: Collection[str]) -> dict[str, int]:
     found = {}
     for name in names:
         end = symbols.find(f" {name}\n")
-        if end >= 0 and (address := int(symbols[symbols.rfind("\n", 0, end) + 1 : end].split()[0], 16)):
+        if end >= 0 and (address := int(symbols[symbols.rfind("\n", 0, end) + 1 : end].split(maxsplit=1)[0], 16)):
             found[name] = address
     return found
 

@@ -74,6 +74,7 @@ def read(database: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
+@pytest.mark.long
 def test_a_round_more_adds_only_what_is_missing(small_study: Path) -> None:
     before = run_ids(small_study)
     studies.write_study(small_study, "small", studies.SMALL.replace("max_rounds: 1", "max_rounds: 2"))

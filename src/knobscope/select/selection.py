@@ -66,6 +66,40 @@ class _Fit:
     points: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class _Fitter:
+    """What is asked of any part of the runs; fields are the parameters of `select_knobs`."""
+
+    factors: Sequence[str]
+    response: str
+    model: str
+    threshold: float
+    splits: int
+    seed: int
+    log_response: bool
+    levels: Mapping[str, Sequence[Any]] | None
+    candidates: "pd.DataFrame | None"
+    axes: Mapping[str, Axis]
+
+    def fit(self, runs: "pd.DataFrame") -> _Fit:
+        """Decide about these runs as if they were all there are."""
+        settings, possible = _encode(runs, self.factors, self.levels, self.candidates)
+        values = read_response(runs, self.response, self.log_response)
+        if "block" in runs.columns:
+            values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
+        is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
+        averaged = Runs.of(settings, values, is_random)
+        look = runs["round"].nunique() if "round" in runs.columns else 1
+        stop = decide_stop(averaged, self.model, possible, self.threshold, self.splits, self.seed, look)
+        explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
+        return _Fit(averaged, stop, explained, important_points(stop, averaged, explained, self.axes))
+
+    def count_stable(self, runs: "pd.DataFrame", last: _Fit, most: int) -> int:
+        """Return for how many rounds, `most` at most, the conclusions have been those of the fit of all runs."""
+        earlier = sorted(set(runs["round"]))[-most:-1]
+        return count_stable([*(_conclude(self.fit(runs[runs["round"] <= r])) for r in earlier), _conclude(last)])
+
+
 def select_knobs(
     runs: "pd.DataFrame",
     factors: Sequence[str],
@@ -95,35 +129,15 @@ def select_knobs(
     UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
     unknown model.
     """
-    if len(runs) < 2:
-        raise UserError(f"{len(runs)} successful runs; two are the least that can be compared")
-    if not factors:
-        raise UserError("no factors to select from; expected at least one knob")
-    if all(name in runs.columns for name in factors) and len(runs[list(factors)].drop_duplicates()) < 2:
-        raise UserError(f"all {len(runs)} successful runs are of one configuration; two are the least to compare")
-
-    def fit(rows: "pd.DataFrame") -> _Fit:
-        settings, possible = _encode(rows, factors, levels, candidates)
-        values = read_response(rows, response, log_response)
-        if "block" in rows.columns:
-            values = remove_block_offsets(settings.groups(), rows["block"].to_numpy(), values)
-        is_random = ~rows["is_chosen"].to_numpy(bool) if "is_chosen" in rows.columns else None
-        averaged = Runs.of(settings, values, is_random)
-        look = rows["round"].nunique() if "round" in rows.columns else 1
-        decision = decide_stop(averaged, model, possible, threshold, splits, seed, look)
-        explained = decision.model.explain(averaged.settings, averaged.response) if decision.model else []
-        return _Fit(averaged, decision, explained, important_points(decision, averaged, explained, axes or {}))
-
+    _require_comparable(runs, factors)
+    fitter = _Fitter(factors, response, model, threshold, splits, seed, log_response, levels, candidates, axes or {})
     with one_thread():
-        last = fit(runs)
+        last = fitter.fit(runs)
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
         ranker = last.stop.model or ExtraTrees(seed).fit(last.runs.settings, last.runs.response)
         ranking = rank_knobs(last.runs, ranker, seed)
         tunability = measure_tunability(last.runs, ranker, default or {}, tunable or {}, seed)
-        stable = 0
-        if stop != "r2":
-            earlier = sorted(set(runs["round"]))[-stable_rounds:-1]
-            stable = count_stable([*(_conclude(fit(runs[runs["round"] <= r])) for r in earlier), _conclude(last)])
+        stable = 0 if stop == "r2" else fitter.count_stable(runs, last, stable_rounds)
     return Selection(
         stopped=decide(stop, last.stop.stopped, stable, stable_rounds),
         reason=explain_stability(stop, last.stop.reason, stable, stable_rounds),
@@ -141,6 +155,15 @@ def select_knobs(
         stable_rounds=stable,
         tunability=tunability,
     )
+
+
+def _require_comparable(runs: "pd.DataFrame", factors: Sequence[str]) -> None:
+    if len(runs) < 2:
+        raise UserError(f"{len(runs)} successful runs; two are the least that can be compared")
+    if not factors:
+        raise UserError("no factors to select from; expected at least one knob")
+    if all(name in runs.columns for name in factors) and len(runs[list(factors)].drop_duplicates()) < 2:
+        raise UserError(f"all {len(runs)} successful runs are of one configuration; two are the least to compare")
 
 
 def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dict[str, Any]]:
