@@ -242,6 +242,18 @@ def test_insufficient_verdicts_appear_with_their_reason(
     assert page.section("findings").count("Cannot be judged: one block only.") == 10
 
 
+def test_the_example_of_what_could_not_be_judged_is_a_knob(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "UPDATE findings SET verdict = 'insufficient', penalty = NULL, sentence = CASE WHEN knob IS NULL "
+        "THEN 'One DBMS only.' ELSE 'The runs differ too much.' END"
+    )
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM findings WHERE knob IS NULL").fetchall() != [(0,)]
+    assert "for example: The runs differ too much." in render(database, specs, tmp_path).text
+
+
 def test_findings_are_sorted_by_their_effect_and_not_by_its_words(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

@@ -150,9 +150,12 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
 
 
 def _example(findings: FindingsSection) -> str:
-    """Return the shortest reason why something could not be judged."""
-    shortest = min((judged.sentence for judged in findings.unjudged.rows), key=len)
-    return f"for example: {shortest.rstrip('.')}"
+    """Return a short reason why something could not be judged: of a knob, if there is one.
+
+    That a study has one DBMS, or devices of one tier, its reader knows.
+    """
+    told = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
+    return f"for example: {told.sentence.rstrip('.')}"
 
 
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
