@@ -1,6 +1,7 @@
 """`knobscope introspect` on real servers: complete, valid as a spec, in agreement with the curated part."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -99,6 +100,23 @@ def _plain(value: object) -> float | str:
         return float(str(value))
     except ValueError:
         return str(value).lower()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "knob", "category"),
+    [("postgresql", "wal_compression", "Write-Ahead Log / Settings"), ("redis", "appendfsync", "Append only mode")],
+)
+def test_categories_and_descriptions_are_the_dbms_own(name: str, knob: str, category: str, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    assert by_hand.introspect is not None
+    if by_hand.introspect.comments is not None and not os.access(by_hand.introspect.comments, os.R_OK):
+        pytest.skip(f"{by_hand.introspect.comments} cannot be read by this user")
+    told = introspect(name, tmp_path).knobs[knob]
+    assert told.category == category
+    assert told.description
 
 
 def test_a_dbms_without_a_question_is_refused_before_anything_starts(sqlite: Dbms) -> None:
