@@ -218,12 +218,14 @@ def _list_tracepoints_by_symbol(needs: Needs) -> dict[str, int]:
 
 def _find_symbols(names: Collection[str]) -> dict[str, int]:
     """Return the addresses of kernel functions, as far as this kernel has them and shows them."""
-    symbols = f"\n{_KALLSYMS.read_text()}" if names else ""
+    symbols = _KALLSYMS.read_text() if names else ""
     found = {}
     for name in names:
-        end = symbols.find(f" {name}\n")
-        if end >= 0 and (address := int(symbols[symbols.rfind("\n", 0, end) + 1 : end].split(maxsplit=1)[0], 16)):
-            found[name] = address
+        line_end = re.search(rf" {name}[\t\n]", symbols)  # a tab comes before the name of a module
+        if line_end is not None:
+            line = symbols[symbols.rfind("\n", 0, line_end.start()) + 1 : line_end.start()]
+            if address := int(line.split(maxsplit=1)[0], 16):
+                found[name] = address
     return found
 
 

@@ -117,16 +117,16 @@ def _check_filters(document: Document, dbms: Dbms, whole: AllKnobs, every: Mappi
             location, expected = ("knobs", dbms.name, "all", "mechanism", index), f"one that its knobs have: {known}"
             yield document.problem(location, f"{mechanism!r}, which no knob of {dbms.name} has", expected)
     categories = sorted({knob.category for knob in every.values() if knob.category is not None})
-    for index, pattern in enumerate(whole.category or []):
-        if not any(fnmatchcase(category, pattern) for category in categories):
-            location = ("knobs", dbms.name, "all", "category", index)
-            expected = f"one that its knobs have: {categories}" if categories else f"no category: {dbms.name} has none"
-            yield document.problem(location, repr(pattern), expected)
-    for key, patterns in (("names", whole.names or []), ("except", whole.except_)):
+    one_category = f"one that its knobs have: {categories}" if categories else f"no category: {dbms.name} has none"
+    one_name = f"the name of one of its {len(every)} knobs, or a part"
+    for key, patterns, texts, expected in (
+        ("category", whole.category or [], categories, one_category),
+        ("names", whole.names or [], every, one_name),
+        ("except", whole.except_, every, one_name),
+    ):
         for index, pattern in enumerate(patterns):
-            if not any(fnmatchcase(name, pattern) for name in every):
-                location = ("knobs", dbms.name, "all", key, index)
-                yield document.problem(location, repr(pattern), f"the name of one of its {len(every)} knobs, or a part")
+            if not any(fnmatchcase(text, pattern) for text in texts):
+                yield document.problem(("knobs", dbms.name, "all", key, index), repr(pattern), expected)
 
 
 def spread_levels(study: Study, dbms: Dbms, named: Collection[str], described: Collection[str]) -> Dbms:
