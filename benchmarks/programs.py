@@ -24,8 +24,9 @@ from typing import Any
 
 import duckdb
 import yaml
+from scores import Score, print_table
 from tiers import is_slower, subtract
-from verdicts import Score, link_specs, print_table, run_study
+from verdicts import link_specs, run_study
 
 from knobscope.explain.shares import amount_of
 
@@ -82,15 +83,29 @@ PROGRAMS: dict[str, dict[str, Program]] = {
         "scans-at-random": Program(
             {**_READ_64, "rw": "randread", "bs": "16k", "jobs": 8}, order="sequential", truth=True
         ),
+        "scan-at-random-cached": Program(
+            {**_READ_64, "rw": "randread", "bs": "16k", "direct": 0}, order="sequential", cold=True, truth=True
+        ),
         "lookups": Program({**_READ_64, "rw": "randread", "bs": "4k"}, order="random"),
+        "lookups-cached": Program({**_READ_64, "rw": "randread", "bs": "4k", "direct": 0}, order="random", cold=True),
         "lookups-of-many": Program({**_READ_64, "rw": "randread", "bs": "16k", "jobs": 8}, order="random"),
         "lookups-by-scan": Program(_READ_64, order="random", truth=True),
         "lookups-by-small-scan": Program({**_READ_64, "bs": "4k"}, order="random", truth=True),
+        "lookups-by-cached-scan": Program(
+            {**_READ_64, "bs": "16k", "direct": 0}, order="random", cold=True, truth=True
+        ),
         "log": Program({**_READ_64, "rw": "write", "bs": "8k", "fdatasync": 16}),
+        "log-cached": Program({**_READ_64, "rw": "write", "bs": "8k", "direct": 0, "fdatasync": 16}),
         "updates": Program({**_READ_64, "rw": "randwrite", "bs": "8k"}),
-        # Every block is written once before the kernel writes all of them back, in the order of the file.
+        "updates-of-many": Program({**_READ_64, "rw": "randwrite", "bs": "16k", "jobs": 8}),
+        "updates-cached": Program({**_READ_64, "rw": "randwrite", "bs": "8k", "direct": 0, "fdatasync": 1}),
+        # Every block is written once before all of them are flushed, in the order of the file. Where they are many, the
+        # kernel begins earlier, with those that are there.
         "updates-sorted-by-kernel": Program(
             {**_READ_64, "rw": "randwrite", "bs": "8k", "direct": 0, "fdatasync": 8192}, truth=True
+        ),
+        "few-updates-sorted-by-kernel": Program(
+            {**_READ_64, "rw": "randwrite", "bs": "8k", "direct": 0, "fdatasync": 1024, "size": "8m"}, truth=True
         ),
     },
     "read_write_interference": {
@@ -178,8 +193,8 @@ def truth_of(rule: str, device: str, name: str, speeds: Mapping[tuple[str, str],
     return is_slower(subtract(amount_of(own.reads), amount_of(other.reads)), LEAST)
 
 
-def judge(rule: str, devices: list[str]) -> Iterator[tuple[str, str, bool, bool | None]]:
-    """Yield each case with the rule's verdict, the naive one, and the truth."""
+def judge(rule: str, devices: list[str]) -> Iterator[tuple[str, str, str, bool, bool | None]]:
+    """Yield the device of each case, what it is, the rule's verdict, the naive one, and the truth."""
     results = run_study(write_specs(rule, devices))
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         speeds = measure_speeds(connection)
@@ -193,7 +208,7 @@ def judge(rule: str, devices: list[str]) -> Iterator[tuple[str, str, bool, bool 
             words = {"withdrawn" if row[3] == "no" else row[2] for row in of_case}
             said = "mismatch" if "mismatch" in words else " ".join(sorted(words))
             truth = truth_of(rule, device, name, speeds)
-            yield f"{device} {name}: {said}; {of_case[0][4]}", said, naive.get((device, name), False), truth
+            yield device, f"{name}: {said}; {of_case[0][4]}", said, naive.get((device, name), False), truth
 
 
 def judge_naively(connection: duckdb.DuckDBPyConnection, rule: str) -> dict[tuple[str, str], bool]:
@@ -223,13 +238,13 @@ def main() -> None:
     parser.add_argument("--devices", nargs="+", help="devices of every rule; absent: those that each rule has")
     args = parser.parse_args()
     link_specs()
-    scores = {rule: Score() for rule in args.rules}
-    for rule, score in scores.items():
-        for words, said, naive, truth in judge(rule, args.devices or DEVICES[rule]):
-            print(f"{rule} {words}\n    truth {truth}, naive {naive}", flush=True)
-            if score.add(said == "mismatch", naive, truth):
+    scores: dict[str, dict[str, Score]] = {}
+    for rule in args.rules:
+        for device, words, said, naive, truth in judge(rule, args.devices or DEVICES[rule]):
+            print(f"{rule} {device} {words}\n    truth {truth}, naive {naive}", flush=True)
+            if scores.setdefault(device, {}).setdefault(rule, Score()).add(said == "mismatch", naive, truth):
                 print(f"    MISS: {'misses it' if truth else 'is wrong'}")
-    print_table("", scores)
+    print_table(scores)
 
 
 if __name__ == "__main__":

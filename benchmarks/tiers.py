@@ -25,7 +25,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 from scipy import stats
-from verdicts import CERTAIN, LIKELY, OWN, Score, link_specs, print_table, ratios_again, run_study
+from scores import Score, print_table
+from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.experiment import Bench
@@ -226,7 +227,7 @@ def main() -> None:
             print(f"{case.rule}: {study} {case.words}: {case.said}, naive {case.naive}, truth {case.truth}", flush=True)
             if scores[case.rule].add(case.said == "mismatch", case.naive, case.truth):
                 print(f"    MISS: {'misses it' if case.truth else 'is wrong'}")
-    print_table("", scores)
+    print_table({" and ".join(args.devices): scores})
 
 
 if __name__ == "__main__":

@@ -34,15 +34,16 @@ import math
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import duckdb
 import pandas as pd
+from scores import Score, print_table
 
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import Answer
@@ -249,7 +250,7 @@ def judge_default(answer: Answer, of_default: Mapping[str, Any]) -> Judged:
     """Return the default configuration as a case."""
     everything = answer.shares.get("everything")
     truth: dict[str, bool | None] = dict.fromkeys(OF_DEFAULT)
-    if everything is not None and (everything.is_most or everything.is_less_than_half):
+    if everything is not None and (everything.is_most or answer.conclusion == "not_the_device"):
         truth["default_profile"] = everything.is_most
     for name, properties in (("flush", BLAMED["flush"]), ("units", BLAMED["io_size"])):
         shares = [answer.shares[one] for one in properties if one in answer.shares]
@@ -300,45 +301,6 @@ def truth_of(answer: Answer, rule: str) -> bool | None:
     return False if answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares) else None
 
 
-def describe_score(rows: list[tuple[bool, bool]]) -> str:
-    """Return precision and recall of (found, true) as text; '-' where nothing was found, or was to be found."""
-    counts = Counter(rows)
-    hits, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
-    precision = f"{hits / (hits + wrong):.2f}" if hits + wrong else "-"
-    recall = f"{hits / (hits + missed):.2f}" if hits + missed else "-"
-    return f"{precision:>9} {recall:>6}"
-
-
-@dataclass
-class Score:
-    """The cases of a rule: (what it said, what the naive rule said, the truth), and how many have no clear truth."""
-
-    known: list[tuple[bool, bool, bool]] = field(default_factory=list)
-    unclear: int = 0
-
-    def add(self, found: bool, naive: bool, truth: bool | None) -> bool:
-        """Add a case; return whether the rule misses it or is wrong."""
-        if truth is None:
-            self.unclear += 1
-            return False
-        self.known.append((found, naive, truth))
-        return found != truth
-
-    def __str__(self) -> str:
-        """Return a row of the table."""
-        mine = describe_score([(said, truth) for said, _, truth in self.known])
-        theirs = describe_score([(said, truth) for _, said, truth in self.known])
-        true = sum(truth for *_, truth in self.known)
-        return f"{len(self.known):5} {true:5} {self.unclear:7}   {mine}            {theirs}"
-
-
-def print_table(title: str, scores: Mapping[str, Score]) -> None:
-    """Print the scores by rule."""
-    print(f"\n{title:23} cases  true unclear   precision recall   naive: precision recall")
-    for rule, one in scores.items():
-        print(f"{rule:23} {one}")
-
-
 def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, Any]]:
     """Yield each case of a study on a device, as it stands in the file of cases."""
     began = time.monotonic()
@@ -354,21 +316,26 @@ def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, 
     print(f"{study} on {device}: {(time.monotonic() - began) / 60:.1f} minutes", file=sys.stderr)
 
 
+def group_of(case: Mapping[str, Any]) -> str:
+    """Return what a case is counted with in the table."""
+    unseen = "never in view, fio" if case["study"].startswith("fio") else "never in view, DBMSs"
+    return "in view" if (case["study"], case["device"]) in IN_VIEW else unseen
+
+
 def print_scores(cases: Sequence[Mapping[str, Any]]) -> None:
     """Print each case with what rules missed, then the table."""
-    halves = {half: {rule: Score() for rule in SCORED} for half in ("in view", "not in view")}
+    scores = {group: {rule: Score() for rule in SCORED} for group in (*sorted(set(map(group_of, cases))), "all")}
     for case in cases:
-        scores = halves["in view" if (case["study"], case["device"]) in IN_VIEW else "not in view"]
         misses = []
         for rule, truth in case["truth"].items():
             found = case["said"].get(rule) == "mismatch"
-            if scores[rule].add(found, case["naive"][rule], truth):
+            scores["all"][rule].add(found, case["naive"][rule], truth)
+            if scores[group_of(case)][rule].add(found, case["naive"][rule], truth):
                 misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
         setting = "the default" if case["knob"] is None else f"{case['knob']}={case['value']}"
-        text = f"{case['study']} {case['device']} {setting}: {case['conclusion']} {case['said']} {case['words']}"
-        print(text, *misses, sep="\n    MISS: ")
-    for half, scores in halves.items():
-        print_table(half, scores)
+        head = f"{case['study']} {case['device']} {setting}"
+        print(f"{head}: {case['conclusion']} {case['said']} {case['words']}", *misses, sep="\n    MISS: ")
+    print_table(scores)
 
 
 def main() -> None:
@@ -379,7 +346,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cases", type=Path, help="file of cases, a line each")
     args = parser.parse_args()
-    link_specs()
+    if args.studies:
+        link_specs()
     cases: list[dict[str, Any]] = []
     if args.cases and args.cases.exists():
         cases = [json.loads(line) for line in args.cases.read_text().splitlines()]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from knobscope.errors import UserError
 from knobscope.forecast import affordable_rounds, describe_left_out, describe_study
 from knobscope.identity import data_identity, run_identity, varied_knobs
-from knobscope.plan import RESPONSIVE, aim_of, case_space, parse_case, screening_blocks
+from knobscope.plan import RESPONSIVE, aim_of, case_space, parse_case, sampling_method, screening_blocks
 from knobscope.priors import describe_fitting
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.recovery import claim_directory, require_writable, set_aside_damaged
@@ -208,15 +208,14 @@ class Pipeline:
 
     def earlier_runs(self, case: str, round_: int) -> list[str]:
         """Return the blocks that a screening round is planned by; none unless its sampling method looks at them."""
-        return self.screening_runs(case, round_ - 1) if self._is_responsive else []
+        return self.screening_runs(case, round_ - 1) if self._is_responsive(case) else []
 
     def earlier_plans(self, case: str, round_: int) -> list[str]:
         """Return the plans that the plan of a screening round goes by."""
-        return self.screening_plans(case, round_ - 1) if self._is_responsive else []
+        return self.screening_plans(case, round_ - 1) if self._is_responsive(case) else []
 
-    @property
-    def _is_responsive(self) -> bool:
-        return self.specs.study.sampling.method in RESPONSIVE
+    def _is_responsive(self, case: str) -> bool:
+        return sampling_method(self.specs, parse_case(case)) in RESPONSIVE
 
     def all_runs(self, checkpoints: Any) -> list[str]:
         """Return all blocks of the study: screening, sweep, and what tuners tried."""
@@ -293,7 +292,7 @@ class Pipeline:
 
     def plan_spec(self, case: str) -> Dump:
         """What a screening plan depends on."""
-        return self._planned(case, "plan")
+        return {**self._planned(case, "plan"), "sampling": sampling_method(self.specs, parse_case(case))}
 
     def sweep_spec(self, case: str) -> Dump:
         """What the plan of the sweep depends on."""

@@ -89,6 +89,20 @@ def test_the_way_that_a_flush_without_cost_still_takes_is_part_of_the_flush() ->
     assert gap.amounts["flush"].mean == pytest.approx(-np.log(714 / REFERENCE_US), abs=0.05)  # ratios do not add up
 
 
+@pytest.mark.parametrize(("busy_us", "conclusion"), [(5, "not_the_device"), (300, "undecided"), (600, "undecided")])
+def test_time_that_requests_still_take_without_cost_may_be_the_way_to_the_model(busy_us: int, conclusion: str) -> None:
+    """Of 800 us more, 300 are gone without all costs; what the device is still busy for then may be its cost, too."""
+    found = Answer(ask())
+    for name, micros in ((ITSELF, 1000), ("everything", 700)):
+        runs = pairs(name, micros)
+        found.add(name, [{**row, "busy_us": 0 if row["is_reference"] else busy_us} for row in runs])
+    assert found.conclusion == conclusion
+    assert found.is_open == (conclusion == "undecided")
+    assert ("if the way to the modelled device counts" in found.describe()) == found.is_open
+    refuted = judge_finding(found, cause("flush"), "It flushes.")["confirmed"]
+    assert refuted == ("not_tested" if found.is_open else "no")
+
+
 DEFAULT = {"sync": "full"}
 
 

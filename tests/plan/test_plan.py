@@ -14,7 +14,7 @@ from knobscope.errors import UserError
 from knobscope.plan import plan_screening, plan_sweep, screening_blocks
 from knobscope.plan.earlier import read_earlier
 from knobscope.plan.levels import screening_levels, sweep_values
-from knobscope.plan.rounds import case_space
+from knobscope.plan.rounds import MOST_ACTIVE, case_space, sampling_method
 from knobscope.plan.sampling import draw_configurations
 from knobscope.specs import Case, Dbms, Device, Knob, KnobChoice, Study, StudySpecs, Workload
 from knobscope.tables import write_table
@@ -67,7 +67,7 @@ def specs() -> StudySpecs:
             "devices": ["disk"],
             "workloads": {"load": None},
             "knobs": {"toy": dict.fromkeys(knobs)},
-            "sampling": {"runs_per_round": 25, "block_runs": 10, "max_rounds": 3},
+            "sampling": {"method": "lhs", "runs_per_round": 25, "block_runs": 10, "max_rounds": 3},
         }
     )
     return StudySpecs(study, {"toy": dbms}, {"disk": device}, {"load": workload})
@@ -77,12 +77,14 @@ def configurations_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(row["configuration"]) for row in rows if not row["is_sentinel"]]
 
 
+def with_method(specs: StudySpecs, method: str) -> StudySpecs:
+    sampling = specs.study.sampling.model_copy(update={"method": method})
+    return replace(specs, study=specs.study.model_copy(update={"sampling": sampling}))
+
+
 @pytest.mark.parametrize("method", ["lhs", "random"])
 def test_screening_is_reproducible_allowed_and_never_repeats(specs: StudySpecs, method: str) -> None:
-    sampling = specs.study.sampling.model_copy(update={"method": method})
-    specs = StudySpecs(
-        specs.study.model_copy(update={"sampling": sampling}), specs.dbms, specs.devices, specs.workloads
-    )
+    specs = with_method(specs, method)
     rounds = [plan_screening(specs, CASE, index) for index in range(3)]
     assert rounds == [plan_screening(specs, CASE, index) for index in range(3)]
     drawn = [configuration for rows in rounds for configuration in configurations_of(rows)]
@@ -160,8 +162,7 @@ def test_load_time_knobs_decide_on_the_snapshot(specs: StudySpecs) -> None:
 
 
 def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, tmp_path: Path) -> None:
-    sampling = specs.study.sampling.model_copy(update={"method": "active"})
-    specs = replace(specs, study=specs.study.model_copy(update={"sampling": sampling}))
+    specs = with_method(specs, "active")
     space = case_space(specs, CASE)
     with pytest.raises(UserError, match="--plans and --runs"):
         plan_screening(specs, CASE, 1)
@@ -186,6 +187,22 @@ def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, 
     for rows in (first, plan_screening(specs, CASE, 1, earlier)):  # the stop rule is checked with the random half
         assert sum(row["is_chosen"] for row in rows) == 12
         assert not any(row["is_chosen"] for row in rows if row["is_sentinel"])
+
+
+def test_auto_is_active_where_a_dbms_has_one_case_and_few_knobs(specs: StudySpecs) -> None:
+    specs = with_method(specs, "auto")
+    assert sampling_method(specs, CASE) == "active"
+    assert plan_screening(specs, CASE, 0) == plan_screening(with_method(specs, "active"), CASE, 0)
+
+    two = specs.study.model_copy(update={"workloads": {"load": None, "other": None}})
+    compared = replace(specs, study=two, workloads={**specs.workloads, "other": specs.workloads["load"]})
+    assert sampling_method(compared, CASE) == "lhs"
+    assert plan_screening(compared, CASE, 2) == plan_screening(with_method(specs, "lhs"), CASE, 2)
+
+    several = {f"k{number}": None for number in range(MOST_ACTIVE + 1)}
+    many = specs.study.model_copy(update={"knobs": {"toy": several}})
+    assert sampling_method(replace(specs, study=many), CASE) == "lhs"
+    assert sampling_method(with_method(replace(specs, study=many), "random"), CASE) == "random"
 
 
 def test_methods_that_look_at_nothing_choose_nothing(specs: StudySpecs) -> None:

@@ -33,7 +33,7 @@ knobs:
     sort_buffer_size:
 baseline:
   mariadb: {log_bin: true}
-sampling: {runs_per_round: 20, max_rounds: 2, levels: 3}
+sampling: {method: lhs, runs_per_round: 20, max_rounds: 2, levels: 3}
 """
 REFUSED: list[dict[str, Value]] = [
     {"innodb_flush_method": "littlesync"},

@@ -41,6 +41,8 @@ class Answer:
     amounts: dict[str, Amount] = field(default_factory=dict)
     pairs: dict[str, int] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
+    #: What `everything` would come to if all that still takes time at that device were the way to it.
+    most_of_everything: Share | None = None
     failures: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
@@ -53,11 +55,18 @@ class Answer:
             return
         self.amounts[name] = amount_of(values)
         if name != ITSELF and ITSELF in self.amounts:
-            self.shares[name] = remaining_share(self.amounts[name], self.amounts[ITSELF], self.question.rest)
+            self.shares[name] = self._share(self.amounts[name])
+        if name == EVERYTHING and ITSELF in self.amounts:
+            self.most_of_everything = self._share(amount_of(list(self._amounts(name, runs, _micros_off_device))))
 
-    def _amounts(self, name: str, runs: Iterable[WhatIfRunRow]) -> Iterator[float]:
+    def _share(self, changed: Amount) -> Share:
+        return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
+
+    def _amounts(
+        self, name: str, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float] | None = None
+    ) -> Iterator[float]:
         ok = [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
-        time_of_run = _micros_without_way if name in _FREE_FLUSHES else _micros
+        time_of_run = time_of_run or (_micros_without_way if name in _FREE_FLUSHES else _micros)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
         return _differences(ok, time_of_run if self.question.other is None else _log_throughput)
@@ -79,8 +88,13 @@ class Answer:
     @property
     def is_open(self) -> bool:
         """Whether single properties are worth a test: the effect is there, and the device has a part in it."""
-        all_gone = self.shares.get(EVERYTHING)
-        return self.is_reproduced and (all_gone is None or not all_gone.is_less_than_half)
+        return self.is_reproduced and not self._is_not_the_device
+
+    @property
+    def _is_not_the_device(self) -> bool:
+        """Whether less than half goes with all costs of the device, also if the way to it counts as one of them."""
+        both = (self.shares.get(EVERYTHING), self.most_of_everything)
+        return all(share is not None and share.is_less_than_half for share in both)
 
     @property
     def causes(self) -> list[tuple[str, Share]]:
@@ -95,9 +109,9 @@ class Answer:
             return "undecided"
         if self.causes and self.causes[0][1].is_most:
             return "cause"
-        everything = self.shares.get(EVERYTHING)
-        if everything is not None and everything.is_less_than_half:
+        if self._is_not_the_device:
             return "not_the_device"
+        everything = self.shares.get(EVERYTHING)
         return "several" if everything is not None and everything.is_most else "undecided"
 
     def rows(self, changes: Mapping[str, str]) -> list[WhatIfRow]:
@@ -153,6 +167,12 @@ class Answer:
             return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
         if self.conclusion == "several":
             return "No single property explains it, all of them together do."
+        if everything and everything.is_less_than_half and self.most_of_everything:
+            return (
+                f"Without all costs of the device {_share_words(everything)} of it is gone, and "
+                f"{_share_words(self.most_of_everything)} if the way to the modelled device counts as one of them: "
+                "whether the device is the cause cannot be told."
+            )
         return "What the cause is cannot be told from these runs."
 
 
@@ -215,6 +235,11 @@ def _micros(row: WhatIfRunRow) -> float:
 
 def _micros_without_way(row: WhatIfRunRow) -> float:
     return _micros(row) - (row.get("flush_way_us") or 0)
+
+
+def _micros_off_device(row: WhatIfRunRow) -> float:
+    """Return the time per operation in which the device had no request."""
+    return _micros(row) - max(row.get("flush_way_us") or 0, row.get("busy_us") or 0)
 
 
 def _end(value: float) -> float | None:

@@ -26,6 +26,8 @@ __all__ = ["ITSELF", "Bench", "measure_pairs"]
 ITSELF = "none"
 #: Knob and value of a question; without a name it is the default configuration that is asked about.
 Asked = tuple[str | None, str | None]
+#: Number of the device beside those of its hardware queues.
+_WHOLE_DEVICE = -1
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 _TOGETHER = 4
 
@@ -107,7 +109,8 @@ def _measure(
     for pair in range(repeats):
         for asked in order if pair % 2 == 0 else order[::-1]:
             record = measurer.measure(_plan_row(specs, case, group, asked, pair, position))
-            run, flush_way_us, position = record["run"], _flush_way_us(record), position + 1
+            run, position = record["run"], position + 1
+            flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
             for one in group if asked is None else [asked]:
                 rows[one.knob, one.value].append(
                     {
@@ -124,6 +127,7 @@ def _measure(
                         "reason": run.get("reason"),
                         "throughput_ops": run.get("throughput_ops"),
                         "flush_way_us": flush_way_us,
+                        "busy_us": busy_us,
                     }
                 )
     return rows
@@ -140,6 +144,15 @@ def _flush_way_us(record: RunRecord) -> float | None:
         return None
     flushes = sum(row["requests"] for row in requests if row["op"] == "flush")
     return transport.flush_us * flushes / operations
+
+
+def _busy_us(record: RunRecord) -> float | None:
+    """Return how long the device had any request, microseconds per operation; None where depth was not watched."""
+    depths = [row for row in record.get("queue_depth", []) if row["queue"] == _WHOLE_DEVICE]
+    whole, throughput = sum(row["time_ns"] for row in depths), record["run"].get("throughput_ops")
+    if not whole or not throughput:
+        return None
+    return sum(row["time_ns"] for row in depths if row["depth"] > 0) / whole * 1e6 / throughput
 
 
 def _plan_row(

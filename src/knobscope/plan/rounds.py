@@ -17,16 +17,21 @@ from knobscope.specs import Case, StudySpecs, value_text
 from knobscope.tables import LeftOutRow, PlanRow
 
 __all__ = [
+    "MOST_ACTIVE",
     "case_space",
     "list_dependents",
     "list_left_out",
     "plan_repeats",
     "plan_screening",
     "plan_sweep",
+    "sampling_method",
     "screening_blocks",
     "sweep_references",
     "value_configurations",
 ]
+
+#: Knobs of which `auto` weighs all pairs, at most.
+MOST_ACTIVE = 30
 
 
 def case_space(specs: StudySpecs, case: Case) -> Space:
@@ -47,6 +52,20 @@ def screening_blocks(specs: StudySpecs) -> int:
     return math.ceil(sampling.runs_per_round / sampling.block_runs)
 
 
+def sampling_method(specs: StudySpecs, case: Case) -> str:
+    """Return the method by which screening of a case draws: that of the study, or what `auto` stands for.
+
+    `active` needs the fewest runs to a model that predicts (docs/statistics.md), and gives every case configurations of
+    its own. Where a DBMS has several cases they measure the same ones, by `lhs`, so that devices can be compared
+    configuration by configuration. Of many knobs `active` would have to weigh all pairs.
+    """
+    method: str = specs.study.sampling.method
+    if method != "auto":
+        return method
+    is_alone = sum(other.dbms == case.dbms for other in specs.cases) == 1
+    return "active" if is_alone and len(specs.study.knobs[case.dbms]) <= MOST_ACTIVE else "lhs"
+
+
 def plan_screening(
     specs: StudySpecs, case: Case, round_: int, earlier: Mapping[Key, float] | None = None
 ) -> list[PlanRow]:
@@ -57,18 +76,18 @@ def plan_screening(
     method that does look (`RESPONSIVE`) goes by `earlier`, what earlier rounds of this case have planned and measured.
     UserError: it is missing.
     """
-    study, sampling = specs.study, specs.study.sampling
+    study, sampling, method = specs.study, specs.study.sampling, sampling_method(specs, case)
     space = case_space(specs, case)
     seen = {space.key(space.default)}
-    if sampling.method in RESPONSIVE:
+    if method in RESPONSIVE:
         if round_ and not earlier:
-            raise UserError(f"sampling {sampling.method!r} goes by earlier rounds: name them with --plans and --runs")
+            raise UserError(f"sampling {method!r} goes by earlier rounds: name them with --plans and --runs")
         seen |= set(earlier or {})
     configurations: list[Configuration] = []
-    for index in [round_] if sampling.method in RESPONSIVE else range(round_ + 1):
+    for index in [round_] if method in RESPONSIVE else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
-        configurations = draw_configurations(space, sampling.method, sampling.runs_per_round, rng, seen, earlier)
-    chosen = configurations[count_random(sampling.method, sampling.runs_per_round) :]
+        configurations = draw_configurations(space, method, sampling.runs_per_round, rng, seen, earlier)
+    chosen = configurations[count_random(method, sampling.runs_per_round) :]
     chosen_ids = {config_id_of(case.dbms, configuration) for configuration in chosen}
     rows: list[PlanRow] = []
     for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from knobscope.errors import UserError
-from knobscope.plan import RESPONSIVE, case_space, plan_screening, plan_sweep
+from knobscope.plan import RESPONSIVE, case_space, plan_screening, plan_sweep, sampling_method
 from knobscope.specs import (
     Case,
     Dbms,
@@ -106,8 +106,7 @@ def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration
 
     A sampling method that goes by what was measured tells its first round only.
     """
-    sampling = specs.study.sampling
-    rounds = 1 if sampling.method in RESPONSIVE else sampling.max_rounds
+    rounds = 1 if sampling_method(specs, case) in RESPONSIVE else specs.study.sampling.max_rounds
     rows = [row for round_ in range(rounds) for row in plan_screening(specs, case, round_)]
     rows += plan_sweep(specs, case, sorted(blamed)) if blamed else []
     wanted = [row["configuration"] for row in rows if not row["is_sentinel"]]

@@ -36,6 +36,9 @@ class WhatIfRunRow(_QuestionColumns, total=False):
     flush_way_us: Annotated[
         Real | None, "What the way to the modelled device costs the flushes, microseconds per operation of the DBMS."
     ]
+    busy_us: Annotated[
+        Real | None, "How long the device had any request, including the way to a modelled one, per operation."
+    ]
 
 
 class WhatIfRow(_QuestionColumns, total=False):

@@ -1,0 +1,48 @@
+"""How often rules are right, against a known truth: counts of cases, and the table of them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_HEAD = """
+| cases | rule | known | true | found | wrong | missed | precision | recall | unclear | fixed thresholds |
+|---|---|---|---|---|---|---|---|---|---|---|"""
+
+
+@dataclass
+class Score:
+    """The cases of a rule: (what it said, what the naive rule said, the truth), and how many have no clear truth."""
+
+    known: list[tuple[bool, bool, bool]] = field(default_factory=list)
+    unclear: int = 0
+
+    def add(self, found: bool, naive: bool, truth: bool | None) -> bool:
+        """Add a case; return whether the rule misses it or is wrong."""
+        if truth is None:
+            self.unclear += 1
+            return False
+        self.known.append((found, naive, truth))
+        return found != truth
+
+    def __str__(self) -> str:
+        """Return a row of the table without cases and rule; '-' where nothing was found, or was to be found."""
+        true = sum(truth for *_, truth in self.known)
+        right, wrong = self._count_findings(0)
+        precision = f"{right / (right + wrong):.2f}" if right + wrong else "-"
+        recall = f"{right / true:.2f}" if true else "-"
+        naive = "{} found, {} wrong".format(*self._count_findings(1))
+        cells = (len(self.known), true, right, wrong, true - right, precision, recall, self.unclear, naive)
+        return " | ".join(map(str, cells))
+
+    def _count_findings(self, column: int) -> tuple[int, int]:
+        """Return how many findings are right and wrong: of the rule (0), or of the naive one (1)."""
+        found = Counter(case[2] for case in self.known if case[column])
+        return found[True], found[False]
+
+
+def print_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
+    """Print the scores by group of cases and rule, in Markdown."""
+    print(_HEAD)
+    for group, of_rules in scores.items():
+        for rule, one in of_rules.items():
+            print(f"| {group} | `{rule}` | {one} |")
