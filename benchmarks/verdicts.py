@@ -65,6 +65,7 @@ IN_VIEW = {
     ("fio-flushed", "nvme-datacenter"),
     ("fio-streamed", "slow-unit"),
     ("redis", "hdd-7200"),
+    ("redis", "sata-ssd-plp"),
 }
 #: Rule -> properties whose change has to remove the effect.
 BLAMED = {"flush": ("flush",), "io_size": ("write_unit",), "io_sequentiality": ()}

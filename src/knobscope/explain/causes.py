@@ -47,7 +47,7 @@ class Answer:
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
         """Take in the pairs of runs on a device: the one itself first."""
-        values = list(self._amounts(name, runs))
+        values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else _micros))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:
             reasons = [row["reason"] for row in runs if row["status"] != "ok"]
@@ -57,16 +57,13 @@ class Answer:
         if name != ITSELF and ITSELF in self.amounts:
             self.shares[name] = self._share(self.amounts[name])
         if name == EVERYTHING and ITSELF in self.amounts:
-            self.most_of_everything = self._share(amount_of(list(self._amounts(name, runs, _micros_off_device))))
+            self.most_of_everything = self._share(amount_of(list(self._amounts(runs, _micros_off_device))))
 
     def _share(self, changed: Amount) -> Share:
         return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
 
-    def _amounts(
-        self, name: str, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float] | None = None
-    ) -> Iterator[float]:
+    def _amounts(self, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
         ok = [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
-        time_of_run = time_of_run or (_micros_without_way if name in _FREE_FLUSHES else _micros)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
         return _differences(ok, time_of_run if self.question.other is None else _log_throughput)
