@@ -1,5 +1,6 @@
-# After stage 6, in a study that asks for it: the DBMS runs again on what-if devices, which differ from a modelled device in one
-# property. The cause of a mismatch is the property whose change removes its effect. Runs lie in the store, like all.
+# After stage 6, in a study that asks for it: the DBMS runs again with the values of mismatches. An effect that does not show
+# again is withdrawn. On what-if devices, which differ from a modelled device in one property, the cause is the property whose
+# change removes the effect. Runs lie in the store, like all.
 
 
 rule explain:

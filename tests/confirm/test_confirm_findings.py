@@ -189,6 +189,13 @@ def test_what_was_tested_on_what_if_devices_keeps_its_answer(database: duckdb.Du
     assert confirm(database, [row]) == [row]
 
 
+def test_what_was_only_measured_again_is_tested_still(database: duckdb.DuckDBPyConnection) -> None:
+    row = finding("tier", "page", "4", confirmed=None, confirmation="It showed again.")
+    (found,) = confirm(database, [row])
+    assert found["confirmed"] == "not_tested"
+    assert found["confirmation"].startswith("It showed again. As for the cause: rule tier blames no factor")
+
+
 @pytest.mark.real
 def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loop: OpenDevice) -> None:
     database.execute("UPDATE runs SET monitor = 'procfs' WHERE run_id LIKE 's_'")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,6 +187,80 @@ def test_a_gap_between_tiers_is_explained_against_the_effect_on_the_other_one() 
     assert found.shares["flush"].estimate == pytest.approx(1.0, abs=0.05)
     assert "than on disk" not in found.describe()
     assert "as on disk" in found.describe()
+
+
+def swept(seen: float | None, *, modelled: bool = False) -> Question:
+    return replace(ask(), seen=seen, modelled=modelled)
+
+
+@pytest.mark.parametrize("modelled", [True, False])
+@pytest.mark.parametrize(
+    ("value_us", "seen", "conclusion"),
+    [
+        (2200, -math.log(11), "undecided"),  # there, and nothing known of the device yet
+        (201, -math.log(11), "gone"),
+        (201, -0.08, "gone"),
+        (190, -0.08, "gone"),  # clear, and of the other sign
+        (211, -0.08, "undecided"),  # smaller than it seemed, and there
+        (201, -0.01, "undecided"),  # too small for these runs
+        (201, None, "undecided"),
+    ],
+)
+def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
+    value_us: float, seen: float | None, conclusion: str, modelled: bool
+) -> None:
+    found = answer({ITSELF: value_us}, swept(seen, modelled=modelled), noise=0.005)
+    assert found.conclusion == conclusion
+    assert not (found.is_gone and found.is_open)
+    assert found.is_settled == (seen != -0.01)
+    judged = judge_finding(found, cause("flush"), "It flushes.")
+    if conclusion == "gone":
+        withdrawn = "Withdrawn, since its effect did not show again in new runs. What the rule saw: It flushes."
+        assert (judged["confirmed"], judged["sentence"]) == ("no", withdrawn)
+        assert "surely less than half of the effect in the sweep" in judged["confirmation"]
+        assert judge_finding(found, None, "It flushes.")["confirmed"] == "no"
+    else:
+        assert judged["confirmed"] == ("not_tested" if modelled else None)
+        assert "sentence" not in judged
+
+
+def test_a_gap_between_tiers_is_gone_where_both_devices_show_the_same_effect() -> None:
+    """On the disk half as fast; on the SSD a fourth in the sweep, and half in new runs."""
+    half = Amount(-math.log(2), 0.02, 6)
+    gap = replace(ask("disk", half), seen=-math.log(2))
+    assert answer({ITSELF: 800}, gap).conclusion == "undecided"
+    gone = answer({ITSELF: 400}, gap)
+    assert gone.conclusion == "gone"
+    assert "less than half of the gap in the sweep, 2x slower" in gone.describe()
+
+
+def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
+    said = answer({ITSELF: 2200}, swept(-math.log(11))).describe()
+    assert "4\N{NO-BREAK SPACE}pairs of runs, and sync=full took 2" in said
+    assert said.endswith(": the effect shows again.")
+    assert "what-if" not in said
+
+
+def test_more_runs_may_answer_what_few_did_not() -> None:
+    found = answer({ITSELF: 215}, swept(-0.08), noise=0.06)
+    assert not found.is_settled
+    found.add(ITSELF, pairs(ITSELF, 215, noise=0.06, count=40))
+    assert found.is_settled
+    assert found.pairs[ITSELF] == 40
+
+
+def test_three_looks_withdraw_a_true_effect_in_one_of_forty_studies_at_most() -> None:
+    """Effect as large as the sweep saw it, pairs whose noise is twice the effect; the upper end is all that counts."""
+    rng = np.random.default_rng(1)
+    gone = 0
+    for _ in range(1000):
+        made = Answer(swept(-0.1))
+        for count in (4, 8, 12):
+            made.again = amount_of(rng.normal(-0.05, 0.2, count).tolist())  # truly half: as close as an effect may be
+            gone += made.is_gone
+            if made.is_gone:
+                break
+    assert gone / 1000 < 0.035
 
 
 def test_noise_leaves_it_undecided() -> None:

@@ -7,6 +7,7 @@ from emulated import require_models
 
 from knobscope.devices import take_down
 from knobscope.explain.answering import answer_questions
+from knobscope.explain.causes import judge_finding
 from knobscope.explain.experiment import Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question
@@ -85,3 +86,26 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     assert answer.causes[0][0] == "flush"
     assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations
     assert len(list((project / "store").glob("*.json"))) == len({row["run_id"] for row in runs})
+
+
+def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
+    project: Path, open_directory: Path
+) -> None:
+    (project / "specs/devices/plain.yaml").write_text(
+        f"name: plain\ndescription: a folder\ntier: nvme_ssd\npath: {open_directory}\n"
+    )
+    study = project / "specs/studies/plain.yaml"
+    study.write_text(STUDY.replace("tiny", "plain").replace("slow-flush", "plain"))
+    write_sealed(project / "plain.json", {"preferred_write_bytes": 4096, "tier": "nvme_ssd"})
+    specs = load_study(study, project)
+    bench = Bench(specs, project, project / "store", {"plain": project / "plain.json"}, repeats=4)
+    changed, full = {"temp_store": "memory"}, {"synchronous": "full"}
+    question = Question(
+        Case("sqlite", "plain", "ycsb-a"), "temp_store", "memory", full | changed, full, (0,), seen=-2.0, modelled=False
+    )  # fmt: skip
+    (answer,), runs = answer_questions(bench, specs.devices["plain"], {}, [question])
+    assert {(row["property"], row["status"]) for row in runs} == {("none", "ok")}
+    assert answer.pairs["none"] in (4, 8, 12)
+    assert sorted({row["pair"] for row in runs}) == list(range(answer.pairs["none"]))
+    assert answer.conclusion == "gone", answer.describe()
+    assert judge_finding(answer, None, "It is slow.")["confirmed"] == "no"

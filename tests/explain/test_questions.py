@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,30 @@ def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
     assert ask_questions([finding("io_parallelism")], specs, connection, most=4) == []
+
+
+def test_an_effect_is_asked_for_with_what_the_sweep_saw(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
+    assert asked.modelled
+    assert asked.seen == pytest.approx(math.log(10))
+    connection.execute("UPDATE effects SET standard_error = 1 WHERE device = 'nvme-consumer'")
+    (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
+    assert unclear.seen is None
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    connection.execute("UPDATE effects SET standard_error = .02, estimate = 3 WHERE device = 'nvme-consumer'")
+    (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4)
+    assert (gap.case.device, gap.other) == ("nvme-consumer", "hdd-7200")
+    assert gap.seen == pytest.approx(3 - math.log(10))
+
+
+def test_on_a_device_without_a_model_only_effects_are_measured_again(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    real = specs.devices["nvme-consumer"].model_copy(update={"emulate": None, "path": Path("/srv")})
+    with_real = replace(specs, devices={**specs.devices, "nvme-consumer": real})
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off")]
+    (asked,) = ask_questions(rows, with_real, connection, most=4)
+    assert (asked.findings, asked.modelled, asked.is_level) == ((2,), False, False)

@@ -10,6 +10,7 @@ from knobscope.characterise.progress import Countdown
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import Part, describe_replica
 from knobscope.formats import describe_effect, loosen_units
+from knobscope.statistics.looks import LOOKS, SIGNIFICANCE
 
 __all__ = ["Ratio", "compare", "repeat_replicas"]
 
@@ -18,9 +19,6 @@ __all__ = ["Ratio", "compare", "repeat_replicas"]
 Figure = Literal["written_bytes", "requests", "operations"]
 
 _FEWEST_ROUNDS = 5
-#: How often the answer is looked for, as many rounds apart. An interval of 95 % that is looked at three times has to be
-#: one of 97.8 % each time (Pocock 1977, Biometrika 64, table 1).
-_LOOKS, _SIGNIFICANCE = 3, 0.0221
 _ROUND_S = 1.5  # wished time per window; more rounds are worth more than longer windows
 _START_S = 0.5  # fio's own start and end, and the ramp
 _SHORTEST_MS = 300
@@ -55,7 +53,7 @@ def repeat_replicas(
     rounds = max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S))
     window_ms = max(_SHORTEST_MS, round(1000 * (seconds / windows / rounds - _START_S)))
     found: list[list[float]] = [[] for _ in replicas]
-    for look in range(_LOOKS):
+    for look in range(LOOKS):
         countdown = Countdown(label if not look else f"{label}, not clear yet", rounds * windows)
         for number in range(rounds):
             for index in list(range(len(replicas)))[:: -1 if number % 2 else 1]:
@@ -86,5 +84,5 @@ def compare(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio
     count = len(logs)
     mean = sum(logs) / count
     error = math.sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
-    margin = float(stdtrit(count - 1, 1 - _SIGNIFICANCE / 2)) * error
+    margin = float(stdtrit(count - 1, 1 - SIGNIFICANCE / 2)) * error
     return Ratio(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), count)

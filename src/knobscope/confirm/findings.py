@@ -40,16 +40,20 @@ def confirm_findings(
 ) -> list[dict[str, Any]]:
     """Return the findings (rows of `findings`, same order) with `confirmed` and `confirmation` filled in.
 
-    Those that have a confirmation already, from what-if devices, keep it. A refuted cause is told in the sentence.
+    Those that stage `explain` has judged keep what it said; where it only measured an effect again, what fio says comes
+    after that. A refuted cause is told in the sentence.
     `rules` are those of the study, `connection` is the database that `detect` wrote. A device is locked while fio is at
     work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
     confirmation. Raises UserError when fio is missing.
     """
     rows = [dict(row) for row in findings]
     testable = []
+    measured_again = []
     for row in rows:
         if row.get("confirmation") is not None:
-            continue  # tested on what-if devices, with the DBMS itself
+            if row["confirmed"] is not None:
+                continue  # tested on what-if devices, with the DBMS itself
+            measured_again.append((row, row["confirmation"]))
         row |= {"confirmed": "not_tested", "confirmation": None}
         if (cause := blamed_cause(row, rules)) is not None:
             testable.append((row, cause))
@@ -60,6 +64,8 @@ def confirm_findings(
     for device in dict.fromkeys(row["device"] for row, _ in testable):
         concerned = [(row, cause) for row, cause in testable if row["device"] == device]
         _confirm_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
+    for row, again in measured_again:
+        row["confirmation"] = f"{again} As for the cause: {row['confirmation']}"
     return rows
 
 

@@ -1,7 +1,8 @@
 """Puts the questions of a case to its device and what-if devices, as far as each is still open."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from knobscope.errors import UserError
 from knobscope.explain.causes import Answer
@@ -9,6 +10,7 @@ from knobscope.explain.experiment import ITSELF, Bench, measure_pairs
 from knobscope.explain.properties import EVERYTHING
 from knobscope.explain.questions import Question
 from knobscope.specs import Device
+from knobscope.statistics.looks import LOOKS
 from knobscope.tables import WhatIfRunRow
 
 __all__ = ["answer_questions"]
@@ -19,27 +21,43 @@ def answer_questions(
 ) -> tuple[list[Answer], list[WhatIfRunRow]]:
     """Measure all questions of a case: on the device, without all costs, then property by property what is still open.
 
-    An effect that does not show again, or that remains where the device costs nothing, is not followed further.
+    On the device itself rounds go on, up to three times as many, while an effect neither shows again nor is surely less
+    than half of what the sweep saw. One that does not show again, or that remains where the device costs nothing, is
+    not followed further. Raises UserError when a modelled device cannot be brought up.
     """
-    answers = {question: Answer(question) for question in questions}
-    runs: list[WhatIfRunRow] = []
-    for name in (ITSELF, *sorted(what_ifs, key=lambda name: name != EVERYTHING)):
-        asked = [one for one in questions if name == ITSELF or answers[one].is_open]
-        for question, measured in _try_pairs(bench, what_ifs.get(name, device), name, asked):
-            answers[question].add(name, measured)
-            runs += measured
-    return list(answers.values()), runs
+    answers = [Answer(question) for question in questions]
+    runs = _repeat_on_itself(bench, device, answers)
+    for name in sorted(what_ifs, key=lambda name: name != EVERYTHING):
+        still_open = {answer.question: answer for answer in answers if answer.is_open}
+        if not still_open:
+            break
+        try:
+            for question, measured in measure_pairs(bench, what_ifs[name], name, list(still_open)):
+                still_open[question].add(name, measured)
+                runs += measured
+        except UserError as error:
+            print(f"knobscope: explain: {what_ifs[name].name} is left out: {error}", file=sys.stderr)
+    return answers, runs
 
 
-def _try_pairs(
-    bench: Bench, device: Device, name: str, questions: Sequence[Question]
-) -> Iterator[tuple[Question, list[WhatIfRunRow]]]:
-    """Yield what was measured; of a what-if device that cannot be used, say why, and yield nothing."""
-    if not questions:
-        return
-    try:
-        yield from measure_pairs(bench, device, name, questions)
-    except UserError as error:
-        if name == ITSELF:
-            raise
-        print(f"knobscope: explain: {device.name} is left out: {error}", file=sys.stderr)
+def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -> list[WhatIfRunRow]:
+    """Return the runs on the device itself.
+
+    A device without a model that cannot be used, since it is on another machine, say, leaves its questions unanswered.
+    """
+    runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
+    for look in range(LOOKS):
+        asked = {answer.question: answer for answer in answers if look == 0 or not answer.is_settled}
+        if not asked:
+            break
+        try:
+            for question, measured in measure_pairs(bench, device, ITSELF, list(asked), look):
+                runs[question] += measured
+                asked[question].add(ITSELF, runs[question])
+        except UserError as error:
+            if any(question.modelled for question in asked):
+                raise
+            for answer in asked.values():
+                answer.failures[ITSELF] = str(error)
+            break
+    return [run for of_question in runs.values() for run in of_question]

@@ -10,14 +10,25 @@ from knobscope.explain.experiment import ITSELF
 from knobscope.explain.properties import EVERYTHING, PROPERTY_WORDS
 from knobscope.explain.questions import Question
 from knobscope.explain.shares import Amount, Share, amount_of, remaining_share
-from knobscope.formats import format_micros, format_share, join_words, loosen_units, plural
+from knobscope.formats import (
+    describe_change,
+    describe_effect,
+    format_micros,
+    format_share,
+    join_words,
+    loosen_units,
+    plural,
+)
 from knobscope.specs import RuleCause
+from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.tables import WhatIfRow, WhatIfRunRow
 
 __all__ = ["Answer", "judge_finding"]
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
+#: Why a finding is withdrawn whose effect is not there.
+_NOT_AGAIN = "its effect did not show again in new runs"
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
@@ -30,7 +41,7 @@ _PROPERTIES = {
 
 _BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names}
 
-Conclusion = Literal["cause", "several", "not_the_device", "undecided"]
+Conclusion = Literal["cause", "several", "not_the_device", "undecided", "gone"]
 
 
 @dataclass
@@ -44,16 +55,23 @@ class Answer:
     #: What `everything` would come to if all that still takes time at that device were the way to it.
     most_of_everything: Share | None = None
     failures: dict[str, str] = field(default_factory=dict)
+    #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
+    again: Amount | None = None
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
-        """Take in the pairs of runs on a device: the one itself first."""
+        """Take in all pairs of runs on a device: the one itself first."""
         values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else _micros))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:
             reasons = [row["reason"] for row in runs if row["status"] != "ok"]
             self.failures[name] = str(reasons[0]) if reasons else "too few runs"
             return
+        self.failures.pop(name, None)
         self.amounts[name] = amount_of(values)
+        if name == ITSELF and not self.question.is_level:
+            ratio = amount_of(list(_differences(_usable(runs), _log_throughput)))
+            rest = self.question.rest
+            self.again = Amount(ratio.mean - rest.mean, math.hypot(ratio.error, rest.error), ratio.degrees)
         if name != ITSELF and ITSELF in self.amounts:
             self.shares[name] = self._share(self.amounts[name])
         if name == EVERYTHING and ITSELF in self.amounts:
@@ -63,7 +81,7 @@ class Answer:
         return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
 
     def _amounts(self, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
-        ok = [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
+        ok = _usable(runs)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
         return _differences(ok, time_of_run if self.question.other is None else _log_throughput)
@@ -80,12 +98,26 @@ class Answer:
         rest = self.question.rest
         if self.question.is_level and known.mean <= rest.mean:
             return False
-        return Amount(known.mean - rest.mean, math.hypot(known.error, rest.error), known.degrees).is_clear
+        found = Amount(known.mean - rest.mean, math.hypot(known.error, rest.error), known.degrees)
+        return found.is_clear() if self.question.is_level else found.is_clear(SIGNIFICANCE)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the effect (or gap) that the sweep saw is surely less than half as large in new pairs of runs."""
+        if self.again is None or self.question.seen is None:
+            return False
+        direction = math.copysign(1.0, self.question.seen)
+        return max(direction * end for end in self.again.interval(SIGNIFICANCE)) < abs(self.question.seen) / 2
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
+        return self.is_reproduced or self.is_gone or self.question.seen is None
 
     @property
     def is_open(self) -> bool:
         """Whether single properties are worth a test: the effect is there, and the device has a part in it."""
-        return self.is_reproduced and not self._is_not_the_device
+        return self.is_reproduced and not self.is_gone and not self._is_not_the_device
 
     @property
     def _is_not_the_device(self) -> bool:
@@ -102,6 +134,8 @@ class Answer:
     @property
     def conclusion(self) -> Conclusion:
         """What it comes to."""
+        if self.is_gone:
+            return "gone"
         if not self.is_reproduced or not self.shares:
             return "undecided"
         if self.causes and self.causes[0][1].is_most:
@@ -134,13 +168,24 @@ class Answer:
         begin = f"{case.dbms} ran again on {case.device}, {count}{'' if question.is_level else ' of runs'}"
         if ITSELF in self.failures:
             return f"{begin}, without a result: {self.failures[ITSELF]}."
+        if self.again is not None and (self.is_gone or not self.is_reproduced):
+            return f"{begin}: {self._describe_again(self.again)}"
         if not self.is_reproduced:
-            what = "the gap" if question.other else "the effect"
-            return f"{begin}: {what} did not show again, so its cause cannot be tested."
+            return f"{begin}: the gap did not show again, so its cause cannot be tested."
+        if not question.modelled:
+            return f"{begin}, and {self._effect()}: the effect shows again."
         said = f"{begin} each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
         return said + self._conclude()
+
+    def _describe_again(self, again: Amount) -> str:
+        what, seen = "gap" if self.question.other else "effect", self.question.seen
+        shown = loosen_units(describe_effect(again.mean, *again.interval(SIGNIFICANCE)))
+        if self.is_gone and seen is not None:
+            before = loosen_units(describe_change(seen))
+            return f"{shown}. That is surely less than half of the {what} in the sweep, {before}."
+        return f"{shown}. So the {what} did not show again beyond noise, and its cause cannot be tested."
 
     def _effect(self) -> str:
         known, question = self.amounts[ITSELF], self.question
@@ -176,10 +221,15 @@ class Answer:
 def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dict[str, Any]:
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
-    Where the named cause is refuted, also its `sentence`, which says so; where none was named and one was found, also
-    `cause`.
+    Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
+    named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `confirm`, where there are
+    no what-if devices.
     """
     said = answer.describe()
+    if answer.is_gone:
+        return {"confirmed": "no", "confirmation": said, "sentence": withdraw(sentence, _NOT_AGAIN)}
+    if not answer.question.modelled:
+        return {"confirmed": None, "confirmation": said}
     if cause is None:
         if answer.conclusion != "cause":
             return {"confirmed": "not_tested", "confirmation": said}
@@ -211,6 +261,10 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
     # One of several causes is neither withdrawn nor called the cause.
     return False if all(share.is_less_than_half and not share.is_part for share in named) else None
+
+
+def _usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
+    return [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
 
 
 def _differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""`knobscope explain`: finds the causes of mismatches on modelled devices by changing the device."""
+"""`knobscope explain`: measures mismatches again, and finds their causes on modelled devices by changing the device."""
 
 import argparse
 import json
@@ -75,9 +75,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "explain",
-        help="find the causes of mismatches by changing the modelled device",
-        description="Run the DBMS again on what-if devices, which differ from a modelled device in one property: the "
-        "cause of an effect is the property whose change removes it. Only for studies with a section `explain`.",
+        help="measure mismatches again, and find their causes by changing a modelled device",
+        description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
+        "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
+        "property whose change removes it. Only for studies with a section `explain`.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")

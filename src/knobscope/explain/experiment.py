@@ -44,9 +44,9 @@ class Bench:
 
 
 def measure_pairs(
-    bench: Bench, device: Device, property_name: str, questions: Sequence[Question]
+    bench: Bench, device: Device, property_name: str, questions: Sequence[Question], look: int = 0
 ) -> Iterator[tuple[Question, list[WhatIfRunRow]]]:
-    """Yield each question, all of one case, with its pairs of runs on a device.
+    """Yield each question, all of one case, with its pairs of runs on a device; earlier `look`s had as many.
 
     A what-if device is brought up before and taken down after; its runs count as those of the device that it is like,
     in whose profile the preferred write size stands. Raises UserError when the device cannot be brought up or the
@@ -56,6 +56,7 @@ def measure_pairs(
     specs = replace(bench.specs, devices={**bench.specs.devices, device.name: device})
     case = replace(questions[0].case, device=device.name)
     groups = _share_references(questions)
+    pairs = range(look * bench.repeats, (look + 1) * bench.repeats)
     progress = BlockProgress(
         f"explain {case}",
         bench.repeats * sum(1 + sum(not one.is_default for one in group) for group in groups),
@@ -66,7 +67,7 @@ def measure_pairs(
         arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
         with open_measurer(*arguments) as measurer:
             for group in groups:
-                measured |= _measure(measurer, specs, case, group, property_name, bench.repeats)
+                measured |= _measure(measurer, specs, case, group, property_name, pairs)
     for question in questions:
         rows = measured[question.knob, question.value]
         yield question, [{**row, "other_device": question.other, "is_level": question.is_level} for row in rows]
@@ -100,13 +101,13 @@ def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
 
 
 def _measure(
-    measurer: Measurer, specs: StudySpecs, case: Case, group: Sequence[Question], property_name: str, repeats: int
+    measurer: Measurer, specs: StudySpecs, case: Case, group: Sequence[Question], property_name: str, pairs: range
 ) -> dict[Asked, list[WhatIfRunRow]]:
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
     rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
     order: list[Question | None] = [None, *(one for one in group if not one.is_default)]  # None: the reference
-    position = 0
-    for pair in range(repeats):
+    position = pairs.start * len(order)
+    for pair in pairs:
         for asked in order if pair % 2 == 0 else order[::-1]:
             record = measurer.measure(_plan_row(specs, case, group, asked, pair, position))
             run, position = record["run"], position + 1

@@ -1,4 +1,4 @@
-"""What is to be explained on modelled devices: effects of a knob's value, and the time that a configuration takes.
+"""What is measured again: effects of a knob's value, and the time that a configuration takes on a modelled device.
 
 Each once, however many findings ask for it.
 """
@@ -12,6 +12,7 @@ from knobscope.explain.properties import what_if_devices
 from knobscope.explain.shares import NOTHING, Amount, amount_of
 from knobscope.specs import Case, Device, StudySpecs
 from knobscope.specs.study import Explain
+from knobscope.statistics.looks import LOOKS
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +52,9 @@ class Question:
     `other` is the device of the other tier where a gap between tiers is to be explained, `rest` the effect there
     (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
     device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
-    The default configuration has no knob. `findings` are positions in the table of findings.
+    The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
+    gap) in the sweep as a natural-log ratio of throughput; None where it was not clear there, and of a level. Of a
+    device that is not `modelled` there are no what-if devices.
     """
 
     case: Case
@@ -63,6 +66,8 @@ class Question:
     other: str | None = None
     rest: Amount = NOTHING
     is_level: bool = False
+    seen: float | None = None
+    modelled: bool = True
 
     @property
     def is_default(self) -> bool:
@@ -91,13 +96,14 @@ def ask_questions(
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
+        modelled = is_modelled(specs.devices.get(device))
         if key in found:
             known = found[key]
             found[key] = replace(known, findings=(*known.findings, index))
-        elif is_modelled(specs.devices.get(device)) and len(found) < most:
+        elif device in specs.devices and (modelled or not is_level) and len(found) < most:
             question = _pose(row, index, device, other, connection, is_level=is_level)
             if question is not None:
-                found[key] = question
+                found[key] = replace(question, modelled=modelled)
     return list(found.values())
 
 
@@ -150,6 +156,7 @@ def _pose(
     rest = NOTHING if other is None else read_rest(row, other, connection)
     if changed is None or rest is None:
         return None
+    swept = None if is_level else _read_effect(row, device, connection)
     return Question(
         case=Case(row["dbms"], device, row["workload"]),
         knob=row["knob"],
@@ -160,10 +167,11 @@ def _pose(
         other=other,
         rest=rest,
         is_level=is_level,
+        seen=swept.mean - rest.mean if swept is not None and swept.is_clear() else None,
     )
 
 
 def count_explaining_runs(specs: StudySpecs, explain: Explain) -> int:
     """Return how many runs the stage takes at most."""
-    counts = [1 + len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
-    return explain.findings * 2 * explain.repeats * max(counts, default=0)
+    counts = [len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
+    return explain.findings * 2 * explain.repeats * (LOOKS + max(counts, default=0))

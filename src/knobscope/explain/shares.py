@@ -22,12 +22,17 @@ class Amount:
     error: float
     degrees: float
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether its 95 % interval leaves out zero."""
+    def interval(self, significance: float = 0.05) -> tuple[float, float]:
+        """Return its interval of confidence, of Student's t."""
         from scipy.special import stdtrit
 
-        return bool(abs(self.mean) > stdtrit(self.degrees, 0.975) * self.error)
+        margin = float(stdtrit(self.degrees, 1 - significance / 2)) * self.error
+        return self.mean - margin, self.mean + margin
+
+    def is_clear(self, significance: float = 0.05) -> bool:
+        """Whether its interval leaves out zero."""
+        low, high = self.interval(significance)
+        return low > 0 or high < 0
 
 
 #: What is left of an effect that is explained whole.

@@ -129,7 +129,7 @@ class Tune(SpecModel):
 
 
 class Explain(SpecModel):
-    """Mismatches on modelled devices are measured again on what-if devices, to find the property that causes them.
+    """Mismatches are measured again; those on modelled devices also on what-if devices, to find what causes them.
 
     Off where the section is absent: every mismatch adds runs whose number nobody knows beforehand, so a study asks for
     them and says how many.
@@ -139,8 +139,9 @@ class Explain(SpecModel):
     repeats: int = Field(
         default=4,
         ge=3,
-        description="Pairs of runs on each what-if device: with the value, and with its reference value, which up to "
-        "four values share. An effect alone takes 2 x repeats runs on each of up to ten devices.",
+        description="Pairs of runs at first, up to three times as many where these do not tell whether the effect is "
+        "there, and on each what-if device: with the value, and with its reference value, which up to four values "
+        "share. An effect alone takes 2 x repeats runs each time, and on each of up to nine what-if devices.",
     )
 
 
@@ -234,8 +235,7 @@ class Study(SpecModel):
     tune: Tune | None = Field(default=None, description="Tuners at the end; absent: none.")
     explain: Explain | None = Field(
         default=None,
-        description="Measure mismatches on modelled devices again on what-if devices; absent: no. Other devices are "
-        "left alone.",
+        description="Measure mismatches again, on modelled devices on what-if devices, too; absent: no.",
     )
     characterise: Literal["quick", "full"] = Field(
         default="quick", description="How thoroughly fio measures each device first."
