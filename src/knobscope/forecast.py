@@ -58,7 +58,7 @@ def describe_study(specs: StudySpecs) -> str:
         later += f", then {tuning.runs} runs of tuners ({_minutes(tuning)})"
     if study.explain is not None:
         explaining = _explaining_effort(specs)
-        later += f", then at most {explaining.runs} runs on what-if devices ({_minutes(explaining)})"
+        later += f", then at most {explaining.runs} runs to measure mismatches again ({_minutes(explaining)})"
     sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_minutes(sweep_effort(specs))})", _whole(specs)
     line = (
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
@@ -159,7 +159,7 @@ def _tuning_effort(specs: StudySpecs) -> Effort:
 
 
 def _explaining_effort(specs: StudySpecs) -> Effort:
-    """Return the effort of runs on what-if devices, as if all were of the case whose runs take longest."""
+    """Return the effort of measuring mismatches again, as if all were of the case whose runs take longest."""
     explain = specs.study.explain
     if explain is None:
         return Effort(0, 0)

@@ -167,7 +167,7 @@ class Budget(SpecModel):
         default=None,
         gt=0,
         description="Runs at most, of all cases together: screening ends in time for the sweep (and for tuners and "
-        "what-if devices) to be within it. One round and the sweep come in any case; no limit when absent.",
+        "`explain`) to be within it. One round and the sweep come in any case; no limit when absent.",
     )
     hours: float | None = Field(
         default=None,

@@ -22,7 +22,7 @@ class _QuestionColumns(CaseColumns, total=False):
 
 
 class WhatIfRunRow(_QuestionColumns, total=False):
-    """Runs on what-if devices, in pairs: a value and its reference value, in the same round.
+    """Runs that measure mismatches again, in pairs: a value and its reference value, in the same round.
 
     Up to four values share the run of their reference, which has a row for each of them.
     """
