@@ -59,6 +59,27 @@ def test_knob_values_are_words_of_the_specs(make_study: Make) -> None:
     assert set(changes.loc[changes["knob"] == "page", "baseline"]) == {"4"}
 
 
+@pytest.mark.parametrize(
+    ("window_s", "share"),
+    [(10, 0.8), (8.5, 0.8 / 0.85), (20, 0.8), (1, 1), (None, 0.8)],
+    ids=["as watched", "watched for longer", "watched for a part", "busy beyond it", "not known"],
+)
+def test_a_device_is_busy_for_a_share_of_the_measured_window(
+    make_study: Make, window_s: float | None, share: float
+) -> None:
+    """The runs were watched for 10 s, in which the device had requests for 8."""
+    database = make_study().database
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        connection.execute(f"ATTACH '{database}' AS study (READ_ONLY)")
+        for table in ("runs", "queue_depth"):
+            connection.execute(f"INSERT INTO {table} FROM study.{table}")
+        connection.execute("UPDATE runs SET window_s = ?", [window_s])
+        rows = connection.execute("SELECT busy_share FROM run_depths").fetchall()
+    assert len(rows) == 24
+    assert [busy for (busy,) in rows] == pytest.approx([share] * 24)
+
+
 def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_none(make_study: Make) -> None:
     database = make_study().database
     with duckdb.connect() as connection:

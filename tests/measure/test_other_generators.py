@@ -1,5 +1,6 @@
 """Runs with generators that a spec describes, on real servers: the same records as those of YCSB."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ def assert_whole(record: dict[str, Any], configuration: dict[str, Any]) -> None:
     assert run["operations"] > 0
     assert run["throughput_ops"] == pytest.approx(run["operations"] / run["window_s"])
     assert sum(row["ops"] for row in record["intervals"]) == pytest.approx(run["operations"], rel=0.01, abs=5)
+    of_all_cores = run["cpu_s"] / run["window_s"] / (os.cpu_count() or 1)  # though starting and ending was watched, too
+    assert run["cpu_share"] >= 0.999 * of_all_cores
     assert run["latency_p50_us"] <= run["latency_p95_us"] <= run["latency_p99_us"]
     assert {row["knob"] for row in record["effective_values"]} == set(configuration)
 

@@ -1,5 +1,6 @@
 """Renders a page and reads it as strict XML, which finds every tag that is not closed and every sign not escaped."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ class Page:
 
     def all(self, tag: str) -> list[ElementTree.Element]:
         return list(self.root.iter(XHTML + tag))
+
+
+def plain(text: str) -> str:
+    """Return a text with plain spaces."""
+    return re.sub(r"\s", " ", text)
 
 
 def read_xml(text: str) -> ElementTree.Element:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import duckdb
 import pytest
-from pages import SVG, read_xml
+from pages import SVG, plain, read_xml
 
 from knobscope.report.figures import (
     Figure,
@@ -40,10 +40,6 @@ def data(study: Path, specs: StudySpecs) -> Iterator[StudyData]:
 
 def draw(figure: Figure, width: float = 400) -> ElementTree.Element:
     return read_xml(figure.draw(width).svg(figure.description))
-
-
-def plain(text: str) -> str:
-    return re.sub(r"\s", " ", text)
 
 
 def looks(root: ElementTree.Element, tag: str, word: str) -> list[str]:

@@ -94,10 +94,15 @@ RUN_VIEWS: dict[str, str] = {
     "watched_runs": """
         SELECT * FROM runs WHERE status = 'ok' AND monitor = 'bpf' AND coalesce(lost_events, 0) = 0
     """,
+    # A load generator that a spec describes is watched from its start to its end, so for longer than it measures. What
+    # was asked of the device meanwhile is counted to the window, as in all rates.
     "run_depths": """
         SELECT run_id,
-            coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0), 0)
-                / sum(time_ns::DOUBLE) FILTER (queue = -1) AS busy_share,
+            least(
+                coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0), 0)
+                    / least(sum(time_ns::DOUBLE) FILTER (queue = -1), 1e9 * nullif(any_value(window_s), 0)),
+                1
+            ) AS busy_share,
             coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth = 1), 0)
                 / sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0) AS depth_one_share,
             sum(time_ns::DOUBLE * depth) FILTER (queue = -1)

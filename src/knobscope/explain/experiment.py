@@ -150,10 +150,10 @@ def _flush_way_us(record: RunRecord) -> float | None:
 def _busy_us(record: RunRecord) -> float | None:
     """Return how long the device had any request, microseconds per operation; None where depth was not watched."""
     depths = [row for row in record.get("queue_depth", []) if row["queue"] == _WHOLE_DEVICE]
-    whole, throughput = sum(row["time_ns"] for row in depths), record["run"].get("throughput_ops")
-    if not whole or not throughput:
+    operations = record["run"].get("operations")
+    if not depths or not operations:
         return None
-    return sum(row["time_ns"] for row in depths if row["depth"] > 0) / whole * 1e6 / throughput
+    return sum(row["time_ns"] for row in depths if row["depth"] > 0) / 1e3 / operations
 
 
 def _plan_row(

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from knobscope.devices import OpenDevice, make_scattering_directory
+from knobscope.measure.window import share_of_window
 from knobscope.prepare import Snapshot
 from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import Configuration, Instance, PartHome, devices_of_part, move_part, settle_data
@@ -99,7 +100,7 @@ def group_trees(trees: Sequence[FileTree], devices: Mapping[str, OpenDevice]) ->
     return groups
 
 
-def list_layout_io(profile: Profile, data_device: str) -> list[LayoutIoRow]:
+def list_layout_io(profile: Profile, data_device: str, window_s: float) -> list[LayoutIoRow]:
     """Return the rows of table `layout_io`: what each device of a layout was asked for; none without a layout."""
     elsewhere: Mapping[str, Profile] = profile.get("elsewhere", {})
     profiles = {data_device: profile, **elsewhere} if elsewhere else {}
@@ -110,7 +111,7 @@ def list_layout_io(profile: Profile, data_device: str) -> list[LayoutIoRow]:
             "requests": row["requests"],
             "bytes": row["bytes"],
             "mean_depth": one["mean_depth"],
-            "busy_share": one["busy_share"],
+            "busy_share": share_of_window(one["busy_share"], profile, window_s),
         }
         for name, one in profiles.items()
         for row in one["io_profile"]

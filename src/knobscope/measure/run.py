@@ -28,6 +28,7 @@ from knobscope.measure.load import start_load
 from knobscope.measure.phases import PhaseClock
 from knobscope.measure.recovery import Crash, open_crash
 from knobscope.measure.validity import RunFailedError, check_data, check_result
+from knobscope.measure.window import share_of_window
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import (
@@ -241,7 +242,6 @@ def _carry_out(
         record["files"] = describe_files(profile, grouped[None], dbms, tables)
         for device, other in profile.get("elsewhere", {}).items():
             record["files"] += describe_files(other, grouped[device], dbms, tables)
-        record["layout_io"] = list_layout_io(profile, bench.device)
         accesses, faults = (
             describe_named(profile.get(key, []), trees, dbms, tables) for key in ("file_access", "faults")
         )
@@ -291,12 +291,13 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "latency_p95_us": totals["p95_us"],
         "latency_p99_us": totals["p99_us"],
         "cpu_s": cpu_s,
-        "cpu_share": None if cpu_s is None else cpu_s / profile["duration_s"] / (os.cpu_count() or 1),
-        "machine_cpu_share": profile["machine_cpu_share"],
+        "cpu_share": None if cpu_s is None else cpu_s / min(profile["duration_s"], window_s) / (os.cpu_count() or 1),
+        "machine_cpu_share": share_of_window(profile["machine_cpu_share"], profile, window_s),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
     record["run"] |= _monitor_facts(profile)
+    record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
         _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
     ]

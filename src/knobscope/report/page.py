@@ -30,6 +30,7 @@ from knobscope.report.sections import (
     build_tuning,
     effects_by_case,
     order_figures,
+    time_figures,
 )
 from knobscope.report.study_data import StudyData
 from knobscope.specs import StudySpecs
@@ -74,7 +75,7 @@ def render_report(
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
         files = build_files(data, traces or database.parent / "traces")
-        tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *order_figures(data)]
+        tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *time_figures(data), *order_figures(data)]
         html = (
             make_environment("knobscope.report")
             .get_template("template.html.j2")

@@ -14,6 +14,7 @@ from knobscope.report.figures.ranks import RankLine, draw_ranks
 from knobscope.report.figures.strips import Strip, draw_strips
 from knobscope.report.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.report.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
+from knobscope.report.figures.times import TimeBar, draw_times
 from knobscope.report.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Strip",
     "Tile",
     "TileRow",
+    "TimeBar",
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",
@@ -63,6 +65,7 @@ __all__ = [
     "draw_strips",
     "draw_tiles",
     "draw_timeline",
+    "draw_times",
     "draw_tuning",
     "figure_style",
     "slug",

@@ -11,6 +11,7 @@ from knobscope.report.sections.order import order_figures
 from knobscope.report.sections.ranking import RankingSection, build_ranking
 from knobscope.report.sections.recovery import build_recoveries
 from knobscope.report.sections.runs import RunsSection, build_runs
+from knobscope.report.sections.times import time_figures
 from knobscope.report.sections.tuning import TuningSection, build_tuning
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "draw_pictures",
     "effects_by_case",
     "order_figures",
+    "time_figures",
 ]

@@ -1,0 +1,14 @@
+"""The measured window, where a run is watched for longer than it measures."""
+
+from knobscope.watch import Profile
+
+__all__ = ["share_of_window"]
+
+
+def share_of_window(share: float | None, profile: Profile, window_s: float) -> float | None:
+    """Return a share of the watched time as one of the measured window.
+
+    A load generator that a spec describes is watched from its start to its end. What was done before and after the
+    window counts as done in it, as in all rates.
+    """
+    return None if share is None else min(1.0, share * max(1.0, profile["duration_s"] / window_s))
