@@ -63,6 +63,7 @@ IN_VIEW = {
     ("fio-flushed", "slow-unit"),
     ("fio-flushed", "sata-ssd-plp"),
     ("fio-flushed", "nvme-datacenter"),
+    ("fio-streamed", "sata-ssd-plp"),
     ("fio-streamed", "slow-unit"),
     ("redis", "hdd-7200"),
     ("redis", "sata-ssd-plp"),
