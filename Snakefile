@@ -34,6 +34,7 @@ localrules:
     plan_sweep,
     plan_repeats,
     priors,
+    explain_all,
     confirm_all,
     report,
 

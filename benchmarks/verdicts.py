@@ -92,6 +92,8 @@ OF_DEFAULT = {
     "default_profile: flush": "flushes_per_s > 0",
     "default_profile: units": "partly > 0.5",
 }
+#: Share of its ability from which on a device is well used, as in `default_profile`.
+MOST_USED = 0.5
 #: All that is scored.
 SCORED = (*BLAMED, "intuition", *OF_DEFAULT)
 NAIVE = {
@@ -242,8 +244,10 @@ def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             "default_profile: flush": "mismatch" if held_by == "flush" else "none",
             "default_profile: units": "mismatch" if held_by == "units" else "none",
         },
-        # Clients that ask for no more: the rule rightly says neither yes nor no.
-        "unasked": profile[1].get("obstacle") == "few_clients",
+        # Clients that ask for no more: the rule rightly says neither yes nor no. A device that gives half or more of what
+        # it can, and the rule says so: that it takes most of the time is no mismatch then.
+        "no_claim": profile[1].get("obstacle") == "few_clients"
+        or (profile[0] == "none" and (profile[1].get("used_share") or 0) >= MOST_USED),
         "naive": dict(zip(OF_DEFAULT, map(bool, naive or ()), strict=True)),
     }
 
@@ -260,7 +264,7 @@ def judge_default(answer: Answer, of_default: Mapping[str, Any]) -> Judged:
             truth[f"default_profile: {name}"] = True
         elif answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares):
             truth[f"default_profile: {name}"] = False
-    if of_default["unasked"]:
+    if of_default["no_claim"]:
         truth["default_profile"] = None
     return Judged(answer, truth, of_default["said"], of_default["naive"])
 

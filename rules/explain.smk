@@ -1,6 +1,6 @@
 # After stage 6, in a study that asks for it: the DBMS runs again with the values of mismatches. An effect that does not show
 # again is withdrawn. On what-if devices, which differ from a modelled device in one property, the cause is the property whose
-# change removes the effect. Runs lie in the store, like all.
+# change removes the effect. Runs lie in the store, like all. A job for each device, where that device is.
 
 
 rule explain:
@@ -8,9 +8,9 @@ rule explain:
         database=f"{RESULTS}/detected.duckdb",
         devices=[f"{RESULTS}/devices/{device}.json" for device in PIPELINE.devices],
     output:
-        temp(f"{RESULTS}/explained.duckdb"),
+        temp(f"{RESULTS}/explained/{{device}}.json"),
     log:
-        f"{RESULTS}/logs/explain.log",
+        f"{RESULTS}/logs/explain-{{device}}.log",
     resources:
         **PIPELINE.all_devices,
         machine=1,
@@ -19,5 +19,22 @@ rule explain:
         store=f"{RESULTS}/store",
         spec=PIPELINE.explain_spec,
     shell:
-        "knobscope explain --study {params.study:q} --database {input.database:q} --devices {input.devices:q}"
-        " --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope explain --study {params.study:q} --database {input.database:q} --device {wildcards.device:q}"
+        " --devices {input.devices:q} --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule explain_all:
+    input:
+        database=f"{RESULTS}/detected.duckdb",
+        explained=[
+            f"{RESULTS}/explained/{device}.json" for device in PIPELINE.data_devices
+        ],
+    output:
+        temp(f"{RESULTS}/explained.duckdb"),
+    log:
+        f"{RESULTS}/logs/explain-all.log",
+    params:
+        study=PIPELINE.study_file,
+    shell:
+        "knobscope explain --study {params.study:q} --database {input.database:q} --explained {input.explained:q}"
+        " --out {output:q} 2>&1 | tee {log:q}"

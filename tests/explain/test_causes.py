@@ -190,7 +190,7 @@ def test_a_gap_between_tiers_is_explained_against_the_effect_on_the_other_one() 
 
 
 def swept(seen: float | None, *, modelled: bool = False) -> Question:
-    return replace(ask(), seen=seen, modelled=modelled)
+    return replace(ask(), seen=seen, least=math.log1p(0.05), modelled=modelled)
 
 
 @pytest.mark.parametrize("modelled", [True, False])
@@ -201,6 +201,8 @@ def swept(seen: float | None, *, modelled: bool = False) -> Question:
         (201, -math.log(11), "gone"),
         (201, -0.08, "gone"),
         (190, -0.08, "gone"),  # clear, and of the other sign
+        (400, -math.log(11), "undecided"),  # smaller than half of what it was, and there
+        (203, -0.08, "gone"),  # if there, too small to matter
         (211, -0.08, "undecided"),  # smaller than it seemed, and there
         (201, -0.01, "undecided"),  # too small for these runs
         (201, None, "undecided"),
@@ -239,6 +241,8 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     assert "4\N{NO-BREAK SPACE}pairs of runs, and sync=full took 2" in said
     assert said.endswith(": the effect shows again.")
     assert "what-if" not in said
+    smaller = answer({ITSELF: 400}, swept(-math.log(11))).describe()
+    assert smaller.endswith(": the effect shows again, 2x slower, and less than half of that in the sweep, 11x slower.")
 
 
 def test_more_runs_may_answer_what_few_did_not() -> None:

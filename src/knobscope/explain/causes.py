@@ -102,12 +102,24 @@ class Answer:
         return found.is_clear() if self.question.is_level else found.is_clear(SIGNIFICANCE)
 
     @property
+    def is_smaller(self) -> bool:
+        """Whether the effect (or gap) is surely less than half as large in new pairs of runs as in the sweep."""
+        return self.question.seen is not None and self._most_again < abs(self.question.seen) / 2
+
+    @property
     def is_gone(self) -> bool:
-        """Whether the effect (or gap) that the sweep saw is surely less than half as large in new pairs of runs."""
-        if self.again is None or self.question.seen is None:
+        """Whether it is smaller, and in new pairs of runs there is none in that direction, or none that matters."""
+        if not self.is_smaller or self.again is None:
             return False
-        direction = math.copysign(1.0, self.question.seen)
-        return max(direction * end for end in self.again.interval(SIGNIFICANCE)) < abs(self.question.seen) / 2
+        is_there = self.again.is_clear(SIGNIFICANCE) and self._most_again > 0
+        return not is_there or self._most_again < self.question.least
+
+    @property
+    def _most_again(self) -> float:
+        """The end of its interval in new pairs that lies in the direction of what the sweep saw; positive there."""
+        if self.again is None or self.question.seen is None:
+            return math.inf
+        return max(math.copysign(1.0, self.question.seen) * end for end in self.again.interval(SIGNIFICANCE))
 
     @property
     def is_settled(self) -> bool:
@@ -173,7 +185,7 @@ class Answer:
         if not self.is_reproduced:
             return f"{begin}: the gap did not show again, so its cause cannot be tested."
         if not question.modelled:
-            return f"{begin}, and {self._effect()}: the effect shows again."
+            return f"{begin}, and {self._effect()}: the effect shows again{self._describe_smaller()}."
         said = f"{begin} each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
@@ -183,9 +195,16 @@ class Answer:
         what, seen = "gap" if self.question.other else "effect", self.question.seen
         shown = loosen_units(describe_effect(again.mean, *again.interval(SIGNIFICANCE)))
         if self.is_gone and seen is not None:
-            before = loosen_units(describe_change(seen))
-            return f"{shown}. That is surely less than half of the {what} in the sweep, {before}."
+            return f"{shown}. That is surely less than half of the {what} in the sweep, {_words_of(seen)}."
         return f"{shown}. So the {what} did not show again beyond noise, and its cause cannot be tested."
+
+    def _describe_smaller(self) -> str:
+        """Say that an effect which is there is much smaller than it was."""
+        if not self.is_smaller or self.again is None or self.question.seen is None:
+            return ""
+        return (
+            f", {_words_of(self.again.mean)}, and less than half of that in the sweep, {_words_of(self.question.seen)}"
+        )
 
     def _effect(self) -> str:
         known, question = self.amounts[ITSELF], self.question
@@ -295,6 +314,10 @@ def _micros_off_device(row: WhatIfRunRow) -> float:
 
 def _end(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _words_of(log_ratio: float) -> str:
+    return loosen_units(describe_change(log_ratio))
 
 
 def _share_words(share: Share) -> str:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from knobscope.detect import read_findings, write_findings, write_rows
 from knobscope.errors import UserError
@@ -15,51 +16,76 @@ from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import Answer, judge_finding
 from knobscope.explain.experiment import Bench
 from knobscope.explain.properties import what_if_devices
-from knobscope.explain.questions import ask_questions, count_explaining_runs
+from knobscope.explain.questions import Question, ask_questions, count_explaining_runs, is_modelled
 from knobscope.processes import follow_pipeline
-from knobscope.specs import load_study
+from knobscope.specs import Device, load_study
 from knobscope.specs.arguments import add_study_arguments
+from knobscope.storage import read_sealed, write_sealed
 from knobscope.tables import WhatIfRow, WhatIfRunRow
 
 __all__ = ["add_parser"]
+
+
+#: What the stage changes of a finding.
+_TOLD = ("confirmed", "confirmation", "sentence", "cause")
 
 
 def _run(args: argparse.Namespace) -> int:
     import duckdb
 
     follow_pipeline()
-    specs = load_study(args.study, args.root)
-    explain = specs.study.explain
-    if explain is None:
-        raise UserError(f"{args.study} has no section `explain`, which says how many effects to explain")
+    specs = load_study(args.study, args.root, runnable=args.explained is None)
     with duckdb.connect(str(args.database), read_only=True) as connection:
         findings = read_findings(connection)
+        if args.explained is not None:
+            return _join(args, findings)
+        explain = specs.study.explain
+        if explain is None:
+            raise UserError(f"{args.study} has no section `explain`, which says how many effects to explain")
         questions = ask_questions(findings, specs, connection, explain.findings)
+    of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
     bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
-    print(f"explain: {len(questions)} effects, at most {count_explaining_runs(specs, explain)} runs", file=sys.stderr)
-    answers: list[Answer] = []
-    runs: list[WhatIfRunRow] = []
-    rows: list[WhatIfRow] = []
-    for _, group in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
-        of_case = list(group)
-        device = specs.devices[of_case[0].case.device]
-        what_ifs = what_if_devices(device)
-        found, measured = answer_questions(bench, device, what_ifs, of_case)
-        changes = {name: json.dumps(one.change, sort_keys=True) for name, one in what_ifs.items()}
-        answers, runs = [*answers, *found], [*runs, *measured]
-        rows += [row for answer in found for row in answer.rows(changes)]
+    most = count_explaining_runs(specs, explain)
+    print(f"explain {args.device}: {len(of_device)} of {len(questions)} effects, at most {most} runs", file=sys.stderr)
+    answers, runs, rows = _answer(bench, specs.devices[args.device], of_device)
+    told: dict[int, dict[str, Any]] = {}
     for answer in answers:
         for index in answer.question.findings:
             finding = findings[index]
             rule = specs.rules.get(finding["rule"])
-            finding |= judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+            told[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+    write_sealed(args.out, {"findings": told, "what_if_runs": runs, "what_ifs": rows})
+    _tell(answers)
+    return 0
+
+
+def _answer(
+    bench: Bench, device: Device, questions: Sequence[Question]
+) -> tuple[list[Answer], list[WhatIfRunRow], list[WhatIfRow]]:
+    """Return the answers to questions of a device, case by case, with the rows of the tables."""
+    what_ifs = what_if_devices(device) if is_modelled(device) else {}
+    changes = {name: json.dumps(one.change, sort_keys=True) for name, one in what_ifs.items()}
+    answers: list[Answer] = []
+    runs: list[WhatIfRunRow] = []
+    for _, of_case in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
+        found, measured = answer_questions(bench, device, what_ifs, list(of_case))
+        answers, runs = [*answers, *found], [*runs, *measured]
+    return answers, runs, [row for answer in answers for row in answer.rows(changes)]
+
+
+def _join(args: argparse.Namespace, findings: list[dict[str, Any]]) -> int:
+    """Write the database with what came out on each device."""
+    explained = [read_sealed(file) for file in args.explained]
+    for of_device in explained:
+        for index, told in of_device["findings"].items():
+            findings[int(index)] |= {name: told[name] for name in _TOLD if name in told}
+    tables = {name: [row for one in explained for row in one[name]] for name in ("what_if_runs", "what_ifs")}
     part = args.out.with_name(args.out.name + ".part")
     shutil.copyfile(args.database, part)
     write_findings(part, findings)
-    write_rows(part, {"what_if_runs": runs, "what_ifs": rows})
+    write_rows(part, tables)
     part.replace(args.out)
-    _tell(answers)
     return 0
 
 
@@ -78,11 +104,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="measure mismatches again, and find their causes by changing a modelled device",
         description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
-        "property whose change removes it. Only for studies with a section `explain`.",
+        "property whose change removes it. Only for studies with a section `explain`. Each device is measured where it "
+        "is (--device), and --explained joins the answers.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
-    parser.add_argument("--devices", type=Path, nargs="+", required=True, help="device profiles (JSON)")
-    parser.add_argument("--store", type=Path, required=True, help="directory of the run store")
-    parser.add_argument("--out", type=Path, required=True, help="DuckDB file to write: the same, and what came out")
+    parser.add_argument("--devices", type=Path, nargs="+", default=[], help="profiles of all devices (JSON)")
+    parser.add_argument("--store", type=Path, default=Path("store"), help="directory of the run store")
+    parts = parser.add_mutually_exclusive_group(required=True)
+    parts.add_argument("--device", help="measure findings on this device, and write what came out, for --explained")
+    parts.add_argument(
+        "--explained", type=Path, nargs="+", metavar="FILE", help="measure nothing: join what --device wrote"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="with --device a JSON file; with --explained a DuckDB file: the same database, and what came out",
+    )
     parser.set_defaults(run=_run)

@@ -4,6 +4,7 @@ Each once, however many findings ask for it.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,8 @@ class Question:
     (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
     device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
     The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
-    gap) in the sweep as a natural-log ratio of throughput; None where it was not clear there, and of a level. Of a
-    device that is not `modelled` there are no what-if devices.
+    gap) in the sweep as a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
+    `least` does not matter. Of a device that is not `modelled` there are no what-if devices.
     """
 
     case: Case
@@ -67,6 +68,7 @@ class Question:
     rest: Amount = NOTHING
     is_level: bool = False
     seen: float | None = None
+    least: float = 0.0
     modelled: bool = True
 
     @property
@@ -84,6 +86,7 @@ def ask_questions(
     findings: Sequence[Mapping[str, Any]], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection", most: int
 ) -> list[Question]:
     """Return at most so many effects, the costliest first; findings that share one are put to one test."""
+    least = math.log1p(specs.study.thresholds.min_effect)
     order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
     found: dict[tuple[Any, ...], Question] = {}
     for index in order:
@@ -103,7 +106,7 @@ def ask_questions(
         elif device in specs.devices and (modelled or not is_level) and len(found) < most:
             question = _pose(row, index, device, other, connection, is_level=is_level)
             if question is not None:
-                found[key] = replace(question, modelled=modelled)
+                found[key] = replace(question, modelled=modelled, least=least)
     return list(found.values())
 
 
