@@ -244,8 +244,8 @@ def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             "default_profile: flush": "mismatch" if held_by == "flush" else "none",
             "default_profile: units": "mismatch" if held_by == "units" else "none",
         },
-        # Clients that ask for no more: the rule rightly says neither yes nor no. A device that gives half or more of what
-        # it can, and the rule says so: that it takes most of the time is no mismatch then.
+        # Clients that ask for no more: the rule rightly says neither yes nor no. A device that gives half or more of
+        # what it can, of which the rule says so: that it takes most of the time is no mismatch then.
         "no_claim": profile[1].get("obstacle") == "few_clients"
         or (profile[0] == "none" and (profile[1].get("used_share") or 0) >= MOST_USED),
         "naive": dict(zip(OF_DEFAULT, map(bool, naive or ()), strict=True)),
