@@ -11,6 +11,7 @@ from knobscope.explain.causes import judge_finding
 from knobscope.explain.experiment import Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question
+from knobscope.explain.shares import Amount
 from knobscope.specs import Case, load_study
 from knobscope.specs.transport import Transport, write_transport
 from knobscope.storage import write_sealed
@@ -100,9 +101,9 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     specs = load_study(study, project)
     bench = Bench(specs, project, project / "store", {"plain": project / "plain.json"}, repeats=4)
     changed, full = {"temp_store": "memory"}, {"synchronous": "full"}
-    question = Question(
-        Case("sqlite", "plain", "ycsb-a"), "temp_store", "memory", full | changed, full, (0,), seen=-2.0, modelled=False
-    )  # fmt: skip
+    case = Case("sqlite", "plain", "ycsb-a")
+    seen = Amount(-2.0, 0.1, 6)
+    question = Question(case, "temp_store", "memory", full | changed, full, (0,), seen=seen, modelled=False)
     (answer,), runs = answer_questions(bench, specs.devices["plain"], {}, [question])
     assert {(row["property"], row["status"]) for row in runs} == {("none", "ok")}
     assert answer.pairs["none"] in (4, 8, 12)

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from knobscope.explain.questions import ask_questions
+from knobscope.explain.shares import Amount
 from knobscope.specs import StudySpecs, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +99,7 @@ def test_an_effect_is_asked_for_with_what_the_sweep_saw(
 ) -> None:
     (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
     assert asked.modelled
-    assert asked.seen == pytest.approx(math.log(10))
+    assert asked.seen == Amount(pytest.approx(math.log(10)), pytest.approx(0.02), 4)
     connection.execute("UPDATE effects SET standard_error = 1 WHERE device = 'nvme-consumer'")
     (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
     assert unclear.seen is None
@@ -106,7 +107,8 @@ def test_an_effect_is_asked_for_with_what_the_sweep_saw(
     connection.execute("UPDATE effects SET standard_error = .02, estimate = 3 WHERE device = 'nvme-consumer'")
     (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4)
     assert (gap.case.device, gap.other) == ("nvme-consumer", "hdd-7200")
-    assert gap.seen == pytest.approx(3 - math.log(10))
+    assert gap.seen is not None
+    assert gap.seen.mean == pytest.approx(3 - math.log(10))
 
 
 def test_on_a_device_without_a_model_only_effects_are_measured_again(

@@ -70,8 +70,7 @@ class Answer:
         self.amounts[name] = amount_of(values)
         if name == ITSELF and not self.question.is_level:
             ratio = amount_of(list(_differences(_usable(runs), _log_throughput)))
-            rest = self.question.rest
-            self.again = Amount(ratio.mean - rest.mean, math.hypot(ratio.error, rest.error), ratio.degrees)
+            self.again = ratio.minus(self.question.rest)
         if name != ITSELF and ITSELF in self.amounts:
             self.shares[name] = self._share(self.amounts[name])
         if name == EVERYTHING and ITSELF in self.amounts:
@@ -98,16 +97,16 @@ class Answer:
         rest = self.question.rest
         if self.question.is_level and known.mean <= rest.mean:
             return False
-        found = Amount(known.mean - rest.mean, math.hypot(known.error, rest.error), known.degrees)
+        found = known.minus(rest)
         return found.is_clear() if self.question.is_level else found.is_clear(SIGNIFICANCE)
 
     @property
     def is_smaller(self) -> bool:
         """Whether the effect (or gap) is surely less than half as large in new pairs of runs as in the sweep."""
-        return self.question.seen is not None and self._most_again < abs(self.question.seen) / 2
+        return self.question.seen is not None and self._most_again < abs(self.question.seen.mean) / 2
 
     @property
-    def is_gone(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether it is smaller, and in new pairs of runs there is none in that direction, or none that matters."""
         if not self.is_smaller or self.again is None:
             return False
@@ -115,16 +114,27 @@ class Answer:
         return not is_there or self._most_again < self.question.least
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it is refuted, or does not show again, and is no clear effect with the runs of the sweep, either.
+
+        The sweep found it among many comparisons, so that its runs speak for it: what is not clear even with them is
+        not established.
+        """
+        if self.again is None or self.question.seen is None or self.is_reproduced:
+            return self.is_refuted
+        return self.is_refuted or not self.again.together_with(self.question.seen).is_clear(SIGNIFICANCE)
+
+    @property
     def _most_again(self) -> float:
         """The end of its interval in new pairs that lies in the direction of what the sweep saw; positive there."""
         if self.again is None or self.question.seen is None:
             return math.inf
-        return max(math.copysign(1.0, self.question.seen) * end for end in self.again.interval(SIGNIFICANCE))
+        return max(math.copysign(1.0, self.question.seen.mean) * end for end in self.again.interval(SIGNIFICANCE))
 
     @property
     def is_settled(self) -> bool:
         """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
-        return self.is_reproduced or self.is_gone or self.question.seen is None
+        return self.is_reproduced or self.is_refuted or self.question.seen is None
 
     @property
     def is_open(self) -> bool:
@@ -193,18 +203,20 @@ class Answer:
 
     def _describe_again(self, again: Amount) -> str:
         what, seen = "gap" if self.question.other else "effect", self.question.seen
-        shown = loosen_units(describe_effect(again.mean, *again.interval(SIGNIFICANCE)))
+        shown = _words_of(again)
+        if self.is_refuted and seen is not None:
+            return f"{shown}. That is surely less than half of the {what} in the sweep, {_words_of_ratio(seen.mean)}."
+        said = f"{shown}. So the {what} did not show again beyond noise"
         if self.is_gone and seen is not None:
-            return f"{shown}. That is surely less than half of the {what} in the sweep, {_words_of(seen)}."
-        return f"{shown}. So the {what} did not show again beyond noise, and its cause cannot be tested."
+            return f"{said}; with the runs of the sweep together it is {_words_of(again.together_with(seen))}."
+        return f"{said}, and its cause cannot be tested."
 
     def _describe_smaller(self) -> str:
         """Say that an effect which is there is much smaller than it was."""
         if not self.is_smaller or self.again is None or self.question.seen is None:
             return ""
-        return (
-            f", {_words_of(self.again.mean)}, and less than half of that in the sweep, {_words_of(self.question.seen)}"
-        )
+        before, now = _words_of_ratio(self.question.seen.mean), _words_of_ratio(self.again.mean)
+        return f", {now}, and less than half of that in the sweep, {before}"
 
     def _effect(self) -> str:
         known, question = self.amounts[ITSELF], self.question
@@ -316,7 +328,11 @@ def _end(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _words_of(log_ratio: float) -> str:
+def _words_of(log_ratio: Amount) -> str:
+    return loosen_units(describe_effect(log_ratio.mean, *log_ratio.interval(SIGNIFICANCE)))
+
+
+def _words_of_ratio(log_ratio: float) -> str:
     return loosen_units(describe_change(log_ratio))
 
 

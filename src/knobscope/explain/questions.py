@@ -54,7 +54,7 @@ class Question:
     (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
     device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
     The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
-    gap) in the sweep as a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
+    gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
     `least` does not matter. Of a device that is not `modelled` there are no what-if devices.
     """
 
@@ -67,7 +67,7 @@ class Question:
     other: str | None = None
     rest: Amount = NOTHING
     is_level: bool = False
-    seen: float | None = None
+    seen: Amount | None = None
     least: float = 0.0
     modelled: bool = True
 
@@ -170,7 +170,7 @@ def _pose(
         other=other,
         rest=rest,
         is_level=is_level,
-        seen=swept.mean - rest.mean if swept is not None and swept.is_clear() else None,
+        seen=swept.minus(rest) if swept is not None and swept.is_clear() else None,
     )
 
 

@@ -29,6 +29,18 @@ class Amount:
         margin = float(stdtrit(self.degrees, 1 - significance / 2)) * self.error
         return self.mean - margin, self.mean + margin
 
+    def minus(self, other: "Amount") -> "Amount":
+        """Return the difference from an amount that was measured apart, with the degrees of freedom of this one."""
+        return Amount(self.mean - other.mean, math.hypot(self.error, other.error), self.degrees)
+
+    def together_with(self, other: "Amount") -> "Amount":
+        """Return the mean of two measurements of the same, each weighted by its precision (Welch, Satterthwaite)."""
+        weights = [1 / max(one.error, 1e-12) ** 2 for one in (self, other)]
+        both = math.fsum(weights)
+        spread = math.fsum(weight**2 / one.degrees for weight, one in zip(weights, (self, other), strict=True))
+        mean = (weights[0] * self.mean + weights[1] * other.mean) / both
+        return Amount(mean, 1 / math.sqrt(both), both**2 / spread)
+
     def is_clear(self, significance: float = 0.05) -> bool:
         """Whether its interval leaves out zero."""
         low, high = self.interval(significance)
