@@ -39,8 +39,10 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "detect": [f"knobscope detect {_STUDY} --runs block --plans plan.parquet --out study.duckdb"],
     "explain": [
+        "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb --device nvme-consumer"
+        " --devices results/sqlite-causes/devices/*.json --store results/sqlite-causes/store --out nvme-consumer.json",
         "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb"
-        " --devices results/sqlite-causes/devices/*.json --store results/sqlite-causes/store --out explained.duckdb"
+        " --explained nvme-consumer.json --out explained.duckdb"
     ],
     "confirm": [f"knobscope confirm {_STUDY} --database study.duckdb --out confirmed.duckdb"],
     "report": [
