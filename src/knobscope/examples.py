@@ -42,7 +42,7 @@ EXAMPLES: dict[str, list[str]] = {
         "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb --device nvme-consumer"
         " --devices results/sqlite-causes/devices/*.json --store results/sqlite-causes/store --out nvme-consumer.json",
         "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb"
-        " --explained nvme-consumer.json --out explained.duckdb"
+        " --explained nvme-consumer.json --out explained.duckdb",
     ],
     "confirm": [f"knobscope confirm {_STUDY} --database study.duckdb --out confirmed.duckdb"],
     "report": [
