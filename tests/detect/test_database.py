@@ -2,7 +2,8 @@
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,17 @@ def in_own_file(study: Study, folder: Path) -> Study:
     return replace(study, database=Path(shutil.copy(study.database, folder)))
 
 
+@contextmanager
+def live_views(study: Study, *tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database with these tables of a study, whose views follow what is changed in them."""
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        connection.execute(f"ATTACH '{study.database}' AS study (READ_ONLY)")
+        for table in tables:
+            connection.execute(f"INSERT INTO {table} FROM study.{table}")
+        yield connection
+
+
 @pytest.mark.slow
 def test_all_tables_and_views_exist_with_their_columns(make_study: Make) -> None:
     study = make_study()
@@ -68,12 +80,7 @@ def test_a_device_is_busy_for_a_share_of_the_measured_window(
     make_study: Make, window_s: float | None, share: float
 ) -> None:
     """The runs were watched for 10 s, in which the device had requests for 8."""
-    database = make_study().database
-    with duckdb.connect() as connection:
-        create_schema(connection)
-        connection.execute(f"ATTACH '{database}' AS study (READ_ONLY)")
-        for table in ("runs", "queue_depth"):
-            connection.execute(f"INSERT INTO {table} FROM study.{table}")
+    with live_views(make_study(), "runs", "queue_depth") as connection:
         connection.execute("UPDATE runs SET window_s = ?", [window_s])
         rows = connection.execute("SELECT busy_share FROM run_depths").fetchall()
     assert len(rows) == 24
@@ -81,12 +88,7 @@ def test_a_device_is_busy_for_a_share_of_the_measured_window(
 
 
 def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_none(make_study: Make) -> None:
-    database = make_study().database
-    with duckdb.connect() as connection:
-        create_schema(connection)
-        connection.execute(f"ATTACH '{database}' AS study (READ_ONLY)")
-        for table in ("runs", "io_profile"):
-            connection.execute(f"INSERT INTO {table} FROM study.{table}")
+    with live_views(make_study(), "runs", "io_profile") as connection:
         first, second = (row[0] for row in connection.execute("SELECT run_id FROM runs LIMIT 2").fetchall())
         connection.execute("UPDATE io_profile SET aligned_requests = NULL WHERE run_id = ?", [first])
         connection.execute("DELETE FROM io_profile WHERE run_id = ?", [second])

@@ -67,7 +67,8 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     shutil.copy(database, tmp_path / "copy.duckdb")
     out = tmp_path / "nvme-consumer.json"
     arguments = ["--database", str(tmp_path / "copy.duckdb"), "--device", "nvme-consumer", "--out", str(out)]
-    assert main(["explain", "--study", str(STUDY), "--store", str(tmp_path / "store"), *arguments]) == 0
+    profile = ["--devices", str(tmp_path / "profiles/nvme-consumer.json")]
+    assert main(["explain", "--study", str(STUDY), "--store", str(tmp_path / "store"), *profile, *arguments]) == 0
     assert read_sealed(out) == {"findings": {}, "what_if_runs": [], "what_ifs": []}
     assert not (tmp_path / "store").exists()
 
@@ -79,4 +80,17 @@ def test_a_study_without_the_section_is_an_error(
     arguments = ["--database", str(database), "--device", "nvme-consumer", "--out", str(tmp_path / "out.json")]
     assert main(["explain", "--study", str(study), *arguments]) == 2
     assert "has no section `explain`" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("nvme-consumer", "needs --store, and the profile"), ("floppy", "--device floppy: expected one of nvme-consumer")],
+)
+def test_what_is_missing_to_measure_is_told(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str, words: str
+) -> None:
+    arguments = ["--database", str(database), "--device", device, "--out", str(tmp_path / "out.json")]
+    assert main(["explain", "--study", str(STUDY), *arguments]) == 2
+    assert words in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()

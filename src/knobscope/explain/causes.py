@@ -91,14 +91,10 @@ class Answer:
 
         A configuration that takes less time than on the lower tier has no gap of time, whatever its latencies are.
         """
-        known = self.amounts.get(ITSELF)
-        if known is None:
-            return False
-        rest = self.question.rest
-        if self.question.is_level and known.mean <= rest.mean:
-            return False
-        found = known.minus(rest)
-        return found.is_clear() if self.question.is_level else found.is_clear(SIGNIFICANCE)
+        if self.again is not None:
+            return self.again.is_clear(SIGNIFICANCE)
+        known, rest = self.amounts.get(ITSELF), self.question.rest
+        return known is not None and known.mean > rest.mean and known.minus(rest).is_clear()
 
     @property
     def is_smaller(self) -> bool:

@@ -42,9 +42,13 @@ def _run(args: argparse.Namespace) -> int:
         explain = specs.study.explain
         if explain is None:
             raise UserError(f"{args.study} has no section `explain`, which says how many effects to explain")
+        if args.device not in specs.devices:
+            raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
         questions = ask_questions(findings, specs, connection, explain.findings)
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
+    if args.device not in profiles or args.store is None:
+        raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
     most = count_explaining_runs(specs, explain)
     print(f"explain {args.device}: {len(of_device)} of {len(questions)} effects, at most {most} runs", file=sys.stderr)
@@ -110,7 +114,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
     parser.add_argument("--devices", type=Path, nargs="+", default=[], help="profiles of all devices (JSON)")
-    parser.add_argument("--store", type=Path, default=Path("store"), help="directory of the run store")
+    parser.add_argument("--store", type=Path, help="directory of the run store")
     parts = parser.add_mutually_exclusive_group(required=True)
     parts.add_argument("--device", help="measure findings on this device, and write what came out, for --explained")
     parts.add_argument(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
-__all__ = ["Anchor", "Canvas", "Point", "text_width"]
+__all__ = ["Anchor", "Canvas", "Point", "fit_text", "text_width"]
 
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
@@ -20,6 +20,12 @@ FONT_SIZE = 12
 def text_width(text: str, size: float = FONT_SIZE) -> float:
     """Return about how wide a text will be, in pixels."""
     return len(text) * size * _LETTER
+
+
+def fit_text(text: str, pixels: float) -> str:
+    """Return a text cut to a width; its end stays, at which paths and settings differ."""
+    most = int(pixels / text_width("m"))
+    return text if len(text) <= most else f"…{text[-(most - 1) :]}"
 
 
 class Canvas:

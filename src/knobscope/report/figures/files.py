@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.formats import format_number, format_size
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
-from knobscope.report.figures.canvas import Canvas, Point, text_width
+from knobscope.report.figures.canvas import Canvas, Point, fit_text, text_width
 from knobscope.report.figures.scales import Scale, linear_ticks, short_number
 
 __all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "draw_file_sizes", "draw_queues", "draw_scatter"]
@@ -38,9 +38,9 @@ def draw_file_sizes(width: float, files: Sequence[FileSizes]) -> Canvas:
     draw_x_axis(canvas, frame, ticks, grid=True)
     y = frame.top
     for (file, ops), height in zip(shown, row_heights, strict=True):
-        canvas.text(0, y + height / 2 + (0 if file.note else 4), _fit(file.name, labels), "name")
+        canvas.text(0, y + height / 2 + (0 if file.note else 4), fit_text(file.name, labels), "name")
         if file.note:
-            canvas.text(0, y + height / 2 + 13, _fit(file.note, labels), "tick")
+            canvas.text(0, y + height / 2 + 13, fit_text(file.note, labels), "tick")
         for index, op in enumerate(ops):
             top, end = y + 7 + _BAR * index, scale(file.sizes[op])
             words = format_size(file.sizes[op])
@@ -57,11 +57,6 @@ def _size_ticks(highest: float, most: int) -> list[float]:
     while highest / unit >= 1024:
         unit *= 1024
     return [tick * unit for tick in linear_ticks(0, highest / unit, max(most, 2))]
-
-
-def _fit(text: str, pixels: float) -> str:
-    most = int(pixels / text_width("m"))
-    return text if len(text) <= most else f"…{text[-(most - 1) :]}"  # paths differ at their end
 
 
 @dataclass(frozen=True)

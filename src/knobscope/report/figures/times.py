@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from knobscope.formats import format_micros
 from knobscope.report.figures.axes import Frame, draw_legend, draw_x_axis
-from knobscope.report.figures.canvas import Canvas, text_width
+from knobscope.report.figures.canvas import Canvas, fit_text, text_width
 from knobscope.report.figures.scales import Scale, linear_ticks
 
-__all__ = ["TIME_LOOKS", "TimeBar", "draw_times"]
+__all__ = ["TimeBar", "draw_times"]
 
 #: What the time goes to, and the look of it.
-TIME_LOOKS = {"flush": "line-b", "read, write": "line-a", "no request": "soft"}
+_LOOKS = {"flush": "line-b", "read, write": "line-a", "no request": "soft"}
 _BAR, _ROW = 15, 36
 
 
 @dataclass(frozen=True)
 class TimeBar:
-    """A setting, a note below its name, and the microseconds of each part, in the order of `TIME_LOOKS`."""
+    """A setting, a note below its name, and the microseconds of each part, in the order of the legend."""
 
     name: str
     note: str
@@ -29,23 +29,18 @@ def draw_times(width: float, bars: Sequence[TimeBar]) -> Canvas:
     canvas = Canvas(width, 26 + _ROW * len(bars) + 40)
     labels = min(0.42 * width, max(text_width(text) for bar in bars for text in (bar.name, bar.note)) + 12)
     frame = Frame(labels, 26, width - 52, 26 + _ROW * len(bars))
-    draw_legend(canvas, 0, 12, [(f"bar {look}", part) for part, look in TIME_LOOKS.items()])
+    draw_legend(canvas, 0, 12, [(f"bar {look}", part) for part, look in _LOOKS.items()])
     scale = Scale(0, max(sum(bar.parts) for bar in bars), frame.left, frame.right)
     ticks = [(scale(tick), format_micros(tick)) for tick in linear_ticks(0, scale.high, max(int(frame.width / 70), 2))]
     draw_x_axis(canvas, frame, ticks, "per operation", grid=True)
     for index, bar in enumerate(bars):
         y = frame.top + _ROW * index
-        canvas.text(0, y + 15, _fit(bar.name, labels), "name")
+        canvas.text(0, y + 15, fit_text(bar.name, labels), "name")
         canvas.text(0, y + 29, bar.note, "tick")
         reached = 0.0
-        for micros, (part, look) in zip(bar.parts, TIME_LOOKS.items(), strict=True):
+        for micros, (part, look) in zip(bar.parts, _LOOKS.items(), strict=True):
             begin, end = scale(reached), scale(reached + micros)
             canvas.rect(begin, y + 8, end - begin, _BAR, f"bar {look}", f"{bar.name}, {part}: {format_micros(micros)}")
             reached += micros
         canvas.text(scale(reached) + 5, y + 8 + _BAR - 3, format_micros(reached), "value")
     return canvas
-
-
-def _fit(text: str, pixels: float) -> str:
-    most = int(pixels / text_width("m"))
-    return text if len(text) <= most else f"{text[: most - 1]}…"

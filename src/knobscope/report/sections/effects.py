@@ -18,6 +18,7 @@ __all__ = [
     "load_effects",
     "name_beside",
     "name_reference",
+    "name_setting",
     "read_effect",
 ]
 
@@ -148,11 +149,15 @@ def name_beside(data: StudyData, row: Row) -> str:
     return describe_beside(data.specs.dbms.get(row["dbms"]), others)
 
 
+def name_setting(data: StudyData, row: Row) -> str:
+    """Say what was set: synchronous = off, and beside what, if anything."""
+    value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
+    return f"{row['knob']} = {value}{name_beside(data, row)}"
+
+
 def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
-    dbms = data.specs.dbms.get(case.dbms)
     words = [
-        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])}{name_beside(data, row)}: "
-        f"{describe_change(row['estimate'])}"
+        f"{name_setting(data, row)}: {describe_change(row['estimate'])}"
         for row in sorted(rows, key=lambda row: -abs(row["estimate"]))
         if row["metric"] == "throughput_ops"
     ]

@@ -1,8 +1,8 @@
 """What order costs: sequential share and CPU time of every swept value, beside what order gains on the device."""
 
-from knobscope.formats import format_micros, format_number, format_share, format_value
+from knobscope.formats import format_micros, format_number, format_share
 from knobscope.report.figures import Figure, OrderPoint, draw_order, slug
-from knobscope.report.sections.effects import name_beside, read_effect
+from knobscope.report.sections.effects import name_setting, read_effect
 from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
@@ -74,6 +74,4 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
 def _point(data: StudyData, row: Row) -> OrderPoint:
     effect = read_effect(data, row)
     look = ("better" if effect.estimate > 0 else "worse") if effect.clear else "unclear"
-    value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
-    name = f"{row['knob']} = {value}{name_beside(data, row)}"
-    return OrderPoint(name, min(max(row["share"], 0.0), 1.0), row["cpu_us"], look)
+    return OrderPoint(name_setting(data, row), min(max(row["share"], 0.0), 1.0), row["cpu_us"], look)

@@ -1,8 +1,8 @@
 """Where the time goes: what the device does while an operation takes its time, by setting."""
 
-from knobscope.formats import format_micros, format_value, join_words
+from knobscope.formats import format_micros, join_words
 from knobscope.report.figures import Figure, TimeBar, draw_times, slug
-from knobscope.report.sections.effects import name_beside, read_effect
+from knobscope.report.sections.effects import name_setting, read_effect
 from knobscope.report.study_data import Row, Rows, StudyData, name_case
 from knobscope.specs import Case
 
@@ -68,7 +68,7 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     if not clear:
         return None
     shown = clear[: _MOST_BARS - 1]
-    bars = [TimeBar("default", _note(default), _parts(default)), *(_bar(data, row) for row in shown)]
+    bars = [_bar("default", default), *(_bar(name_setting(data, row), row) for row in shown)]
     told = [_tell(data, row, default) for row in shown if row["beside"] is None]
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
     what = "Time per operation, over all clients, by what the device does meanwhile."
@@ -83,21 +83,9 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     )
 
 
-def _parts(row: Row) -> list[float]:
-    return [row[part] for part in _PARTS]
-
-
-def _note(row: Row) -> str:
-    return "" if row["cpu_us"] is None else f"CPU {format_micros(row['cpu_us'])}"
-
-
-def _name(data: StudyData, row: Row) -> str:
-    value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
-    return f"{row['knob']} = {value}{name_beside(data, row)}"
-
-
-def _bar(data: StudyData, row: Row) -> TimeBar:
-    return TimeBar(_name(data, row), _note(row), _parts(row))
+def _bar(name: str, row: Row) -> TimeBar:
+    note = "" if row["cpu_us"] is None else f"CPU {format_micros(row['cpu_us'])}"
+    return TimeBar(name, note, [row[part] for part in _PARTS])
 
 
 def _tell(data: StudyData, row: Row, default: Row) -> str:
@@ -111,7 +99,9 @@ def _tell(data: StudyData, row: Row, default: Row) -> str:
     ]
     cpu = None if row["cpu_us"] is None or default["cpu_us"] is None else row["cpu_us"] - default["cpu_us"]
     computing = "" if cpu is None or not cpu else f"; the DBMS takes {_more(cpu)} of CPU time"
-    return f"With {_name(data, row)} an operation takes {_more(change)}: the device {join_words(told)}{computing}."
+    return (
+        f"With {name_setting(data, row)} an operation takes {_more(change)}: the device {join_words(told)}{computing}."
+    )
 
 
 def _more(micros: float) -> str:
