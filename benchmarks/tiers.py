@@ -126,7 +126,7 @@ def measure_again(file: Path, swept: list[dict[str, Any]], results: Path, repeat
     """Measure every swept value again in new pairs of runs, on each device."""
     specs = load_study(file, Path.cwd())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
-        questions = ask_questions(swept, specs, connection, most=len(swept))
+        questions = ask_questions(swept, specs, connection, most=len(swept), what_if=0)
     profiles = {name: results / "devices" / f"{name}.json" for name in specs.devices}
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
     by_device = {name: Again() for name in specs.study.devices}

@@ -5,9 +5,10 @@ empty folder, on an idle machine; `make verdicts` runs it for one study and devi
 folder: a second call measures what is missing. With `--cases FILE` the cases go into a file, a line each, in place of
 those of the same study and device, and the table is that of the whole file; `--studies` without a name prints it alone.
 
-For each device each study of `benchmarks/verdicts/studies` is run, with its rules. Then every swept value, mismatch or
-not, is measured again on the device and on what-if devices without the cost of flushes, without a write unit, and
-without any cost: that is the truth of a case. A rule is right to find something where the property that it blames
+For each device each study of `benchmarks/verdicts/studies` is run, with its rules, to its report: what its own new runs
+and fio withdraw counts as not found. Then every swept value, mismatch or not, is measured again, in other runs, on the
+device and on what-if devices without the cost of flushes, without a write unit, and without any cost: that is the truth
+of a case. A rule is right to find something where the property that it blames
 removes half of the effect or more. Where three pairs of runs leave the truth open, three times as many are made
 in their place, once. Beside it stand naive rules of fixed thresholds, on the same runs. Cases whose truth is not clear
 even then are counted apart, and every miss is printed. The time that a device took goes to stderr.
@@ -171,9 +172,10 @@ def judge(file: Path, repeats: int) -> list[Judged]:
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         cases = connection.execute(_CASES.format(contrary=CONTRARY, naive=naive)).df().to_dict("records")
         asked = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
-        questions = ask_questions(asked, specs, connection, most=len(asked))
+        questions = ask_questions(asked, specs, connection, len(asked), len(asked))
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
         of_default = read_default(connection)
+        of_study = {run for (run,) in connection.execute("SELECT run_id FROM what_if_runs").fetchall()}
 
     def judge_one(measured: Measured) -> Judged:
         answer, runs = measured
@@ -190,6 +192,8 @@ def judge(file: Path, repeats: int) -> list[Judged]:
         return Judged(answer, truth, said, {name: bool(swept[name]) for name in NAIVE})
 
     measured = ask(specs, results, questions, repeats, lambda one: judge_one(one).is_clear)
+    if shared := of_study & {run["run_id"] for _, runs in measured for run in runs}:
+        raise SystemExit(f"{file}: {len(shared)} runs stand both for what the study says and for the truth")
     return [judge_one(one) for one in measured]
 
 

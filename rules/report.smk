@@ -1,4 +1,4 @@
-# Stage 8: one page for people. `snakemake --report` shows in addition how the study was run.
+# Stage 9: one page for people. `snakemake --report` shows in addition how the study was run.
 
 
 rule report:

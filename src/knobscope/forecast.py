@@ -56,7 +56,7 @@ def describe_study(specs: StudySpecs) -> str:
     if study.tune is not None:
         tuning = _tuning_effort(specs)
         later += f", then {tuning.runs} runs of tuners ({_minutes(tuning)})"
-    if study.explain is not None:
+    if study.explain.findings:
         explaining = _explaining_effort(specs)
         later += f", then at most {explaining.runs} runs to measure mismatches again ({_minutes(explaining)})"
     sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_minutes(sweep_effort(specs))})", _whole(specs)
@@ -160,8 +160,5 @@ def _tuning_effort(specs: StudySpecs) -> Effort:
 
 def _explaining_effort(specs: StudySpecs) -> Effort:
     """Return the effort of measuring mismatches again, as if all were of the case whose runs take longest."""
-    explain = specs.study.explain
-    if explain is None:
-        return Effort(0, 0)
-    count = count_explaining_runs(specs, explain)
+    count = count_explaining_runs(specs)
     return max((effort_of(specs, [(case, count)]) for case in specs.cases), key=lambda effort: effort.seconds)

@@ -148,7 +148,7 @@ class Pipeline:
     @property
     def judged_database(self) -> str:
         """The database whose findings `confirm` puts to the test: that of `explain`, where a study asks for it."""
-        return f"{self.results}/{'detected' if self.specs.study.explain is None else 'explained'}.duckdb"
+        return f"{self.results}/{'explained' if self.specs.study.explain.findings else 'detected'}.duckdb"
 
     @property
     def explain_spec(self) -> Dump:

@@ -73,16 +73,6 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     assert not (tmp_path / "store").exists()
 
 
-def test_a_study_without_the_section_is_an_error(
-    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study = ROOT / "specs/studies/sqlite-tiers.yaml"
-    arguments = ["--database", str(database), "--device", "nvme-consumer", "--out", str(tmp_path / "out.json")]
-    assert main(["explain", "--study", str(study), *arguments]) == 2
-    assert "has no section `explain`" in capsys.readouterr().err
-    assert not (tmp_path / "out.json").exists()
-
-
 @pytest.mark.parametrize(
     ("device", "words"),
     [("nvme-consumer", "needs --store, and the profile"), ("floppy", "--device floppy: expected one of nvme-consumer")],

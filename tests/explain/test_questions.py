@@ -10,9 +10,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from knobscope.explain.questions import ask_questions
+from knobscope.explain.properties import what_if_devices
+from knobscope.explain.questions import ask_questions, count_explaining_runs
 from knobscope.explain.shares import Amount
 from knobscope.specs import StudySpecs, load_study
+from knobscope.specs.study import Explain
+from knobscope.statistics.looks import LOOKS
 
 ROOT = Path(__file__).parents[2]
 OFF, FULL = {"synchronous": "off"}, {"synchronous": "full"}
@@ -61,7 +64,7 @@ def finding(rule: str, knob: str | None = None, value: str | None = None, **evid
 def test_a_busy_device_asks_what_the_default_configuration_waits_for(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    (asked,) = ask_questions([finding("default_profile")], specs, connection, most=4)
+    (asked,) = ask_questions([finding("default_profile")], specs, connection, most=4, what_if=4)
     assert asked.is_level
     assert asked.is_default
     assert (asked.configuration, asked.other, asked.rest.mean) == (FULL, None, 0)
@@ -72,7 +75,7 @@ def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
 ) -> None:
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
     default, value = finding("slower_tier", **tiers), finding("slower_tier", "synchronous", "off", **tiers)
-    first, second = ask_questions([default, value], specs, connection, most=4)
+    first, second = ask_questions([default, value], specs, connection, most=4, what_if=4)
     assert (first.is_level, first.is_default, first.other) == (True, True, "hdd-7200")
     assert first.rest.mean == pytest.approx(1000, rel=0.01)
     assert (second.is_level, second.is_default, second.configuration) == (True, False, OFF)
@@ -84,28 +87,28 @@ def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
 ) -> None:
     slower = finding("slower_tier", "synchronous", "off", lower_device="hdd-7200", higher_device="nvme-consumer")
     effect = finding("flush", "synchronous", "off")
-    questions = ask_questions([effect, slower, effect], specs, connection, most=4)
+    questions = ask_questions([effect, slower, effect], specs, connection, most=4, what_if=4)
     assert [(one.is_level, one.findings) for one in questions] == [(False, (0, 2)), (True, (1,))]
 
 
 def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    assert ask_questions([finding("io_parallelism")], specs, connection, most=4) == []
+    assert ask_questions([finding("io_parallelism")], specs, connection, most=4, what_if=4) == []
 
 
 def test_an_effect_is_asked_for_with_what_the_sweep_saw(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
-    assert asked.modelled
+    (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
+    assert asked.followed
     assert asked.seen == Amount(pytest.approx(math.log(10)), pytest.approx(0.02), 4)
     connection.execute("UPDATE effects SET standard_error = 1 WHERE device = 'nvme-consumer'")
-    (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4)
+    (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
     assert unclear.seen is None
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
     connection.execute("UPDATE effects SET standard_error = .02, estimate = 3 WHERE device = 'nvme-consumer'")
-    (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4)
+    (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4, what_if=4)
     assert (gap.case.device, gap.other) == ("nvme-consumer", "hdd-7200")
     assert gap.seen is not None
     assert gap.seen.mean == pytest.approx(3 - math.log(10))
@@ -118,5 +121,35 @@ def test_on_a_device_without_a_model_only_effects_are_measured_again(
     with_real = replace(specs, devices={**specs.devices, "nvme-consumer": real})
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
     rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off")]
-    (asked,) = ask_questions(rows, with_real, connection, most=4)
-    assert (asked.findings, asked.modelled, asked.is_level) == ((2,), False, False)
+    (asked,) = ask_questions(rows, with_real, connection, most=4, what_if=4)
+    assert (asked.findings, asked.followed, asked.is_level) == ((2,), False, False)
+
+
+def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_measured_again(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    slower = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    cheap, dear = finding("flush", "synchronous", "off"), finding("slower_tier", "synchronous", "off", **slower)
+    rows = [{**cheap, "penalty": 0.1}, {**dear, "penalty": 0.9}, {**finding("default_profile"), "penalty": 0.05}]
+    questions = ask_questions(rows, specs, connection, most=4, what_if=1)
+    told = [(one.findings, one.is_level, one.followed) for one in questions]
+    assert told == [((1,), True, True), ((0,), False, False)]
+    (only,) = ask_questions(rows, specs, connection, most=1, what_if=4)
+    assert only.findings == (1,)
+    (again,) = ask_questions(rows, specs, connection, most=4, what_if=0)
+    assert (again.findings, again.followed) == ((0,), False)
+
+
+def test_no_more_runs_are_made_than_are_told_before(specs: StudySpecs) -> None:
+    """Three cases, so three references, and values of one share up to four runs of it."""
+    count = count_explaining_runs(changed(specs, findings=8, repeats=4))
+    assert count == 4 * LOOKS * (8 + 3 + 2)
+    assert count_explaining_runs(changed(specs, findings=1, repeats=3)) == 3 * LOOKS * 2
+    assert count_explaining_runs(changed(specs, findings=0, what_if=4)) == 0
+    followed = count_explaining_runs(changed(specs, findings=4, what_if=2, repeats=3))
+    most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
+    assert followed == 3 * (LOOKS * (4 + 4) + most * (2 + 2))
+
+
+def changed(specs: StudySpecs, **explain: int) -> StudySpecs:
+    return replace(specs, study=specs.study.model_copy(update={"explain": Explain(**explain)}))

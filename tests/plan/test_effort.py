@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from knobscope.explain import count_explaining_runs
 from knobscope.forecast import affordable_rounds, describe_study
-from knobscope.plan import effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
+from knobscope.plan import Effort, effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
 from knobscope.specs import StudySpecs, load_study
-from knobscope.specs.study import Budget
+from knobscope.specs.study import Budget, Explain
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +23,11 @@ def specs() -> StudySpecs:
 
 def with_budget(specs: StudySpecs, **limits: Any) -> StudySpecs:
     return replace(specs, study=specs.study.model_copy(update={"budget": Budget(**limits)}))
+
+
+def later_effort(specs: StudySpecs) -> Effort:
+    """Return what comes after screening at most: the sweep, and mismatches measured again."""
+    return sweep_effort(specs) + effort_of(specs, [(specs.cases[0], count_explaining_runs(specs))])
 
 
 def test_a_round_takes_as_many_runs_as_are_planned(specs: StudySpecs) -> None:
@@ -41,9 +47,9 @@ def test_no_sweep_takes_more_runs_than_are_foreseen(specs: StudySpecs) -> None:
 
 
 def test_hours_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
-    each, sweep = screening_effort(specs), sweep_effort(specs)
+    each, later = screening_effort(specs), later_effort(specs)
     for rounds in (1, 2, 3, 4):
-        hours = (rounds * each.seconds + sweep.seconds) / 3600
+        hours = (rounds * each.seconds + later.seconds) / 3600
         assert affordable_rounds(with_budget(specs, hours=hours * 1.001)) == rounds
         assert affordable_rounds(with_budget(specs, hours=hours * 0.999)) == max(1, rounds - 1)
     assert affordable_rounds(with_budget(specs, hours=1000)) == specs.study.sampling.max_rounds
@@ -51,15 +57,15 @@ def test_hours_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
 
 
 def test_runs_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
-    each, sweep = screening_effort(specs), sweep_effort(specs)
-    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs)) == 2
-    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs - 1)) == 1
-    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + sweep.runs, hours=0.1)) == 1
+    each, later = screening_effort(specs), later_effort(specs)
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + later.runs)) == 2
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + later.runs - 1)) == 1
+    assert affordable_rounds(with_budget(specs, runs=2 * each.runs + later.runs, hours=0.1)) == 1
 
 
 def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
-    each, sweep = screening_effort(specs), sweep_effort(specs)
-    runs, hours = 2 * each.runs + sweep.runs, (2 * each.seconds + sweep.seconds) / 3600
+    each, later = screening_effort(specs), later_effort(specs)
+    runs, hours = 2 * each.runs + later.runs, (2 * each.seconds + later.seconds) / 3600
     told = describe_study(with_budget(specs, hours=hours + 0.01)).splitlines()
     assert "at most 2 screening rounds" in told[0]
     assert told[1] == (
@@ -70,6 +76,13 @@ def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
     assert short[1].startswith("budget of 100 runs and 0.5 h: 1 of 4 screening rounds and what follows them take")
     assert short[1].endswith(", which is more: leave out knobs, values, repeats or cases")
     assert "budget" not in describe_study(specs)
+
+
+def test_what_is_measured_again_is_told_unless_nothing_is(specs: StudySpecs) -> None:
+    count = count_explaining_runs(specs)
+    assert f"then at most {count} runs to measure mismatches again" in describe_study(specs)
+    off = replace(specs, study=specs.study.model_copy(update={"explain": Explain(findings=0)}))
+    assert "again" not in describe_study(off)
 
 
 def test_effort_adds_up(specs: StudySpecs) -> None:

@@ -70,7 +70,7 @@ def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
     assert "✓ confirmed" in text
     assert "✗ withdrawn 1 that an experiment did not bear out" in text
     assert "the cause lies elsewhere" in text
-    assert "1 finding withdrawn, since an experiment refuted the cause" in page.text
+    assert "1 finding withdrawn, since an experiment refuted the effect or its cause" in page.text
     assert "does 1.9x as many bytes per second" in text
 
 

@@ -43,7 +43,7 @@ def answer_questions(
 def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -> list[WhatIfRunRow]:
     """Return the runs on the device itself.
 
-    A device without a model that cannot be used, since it is on another machine, say, leaves its questions unanswered.
+    A device that cannot be used leaves its questions unanswered, except those that its what-if devices need.
     """
     runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
     for look in range(LOOKS):
@@ -55,7 +55,7 @@ def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -
                 runs[question] += measured
                 asked[question].add(ITSELF, runs[question])
         except UserError as error:
-            if any(question.modelled for question in asked):
+            if any(question.followed for question in asked):
                 raise
             for answer in asked.values():
                 answer.failures[ITSELF] = str(error)

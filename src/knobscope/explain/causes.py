@@ -135,7 +135,7 @@ class Answer:
     @property
     def is_open(self) -> bool:
         """Whether single properties are worth a test: the effect is there, and the device has a part in it."""
-        return self.is_reproduced and not self.is_gone and not self._is_not_the_device
+        return self.question.followed and self.is_reproduced and not self.is_gone and not self._is_not_the_device
 
     @property
     def _is_not_the_device(self) -> bool:
@@ -190,7 +190,7 @@ class Answer:
             return f"{begin}: {self._describe_again(self.again)}"
         if not self.is_reproduced:
             return f"{begin}: the gap did not show again, so its cause cannot be tested."
-        if not question.modelled:
+        if not question.followed:
             return f"{begin}, and {self._effect()}: the effect shows again{self._describe_smaller()}."
         said = f"{begin} each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
@@ -249,13 +249,13 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
-    named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `confirm`, where there are
-    no what-if devices.
+    named and one was found, also `cause`. None of `confirmed` leaves the cause of an effect that was not followed to
+    the stage `confirm`.
     """
     said = answer.describe()
     if answer.is_gone:
         return {"confirmed": "no", "confirmation": said, "sentence": withdraw(sentence, _NOT_AGAIN)}
-    if not answer.question.modelled:
+    if not answer.question.followed:
         return {"confirmed": None, "confirmation": said}
     if cause is None:
         if answer.conclusion != "cause":

@@ -40,18 +40,17 @@ def _run(args: argparse.Namespace) -> int:
         if args.explained is not None:
             return _join(args, findings)
         explain = specs.study.explain
-        if explain is None:
-            raise UserError(f"{args.study} has no section `explain`, which says how many effects to explain")
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
-        questions = ask_questions(findings, specs, connection, explain.findings)
+        questions = ask_questions(findings, specs, connection, explain.findings, explain.what_if)
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
     if args.device not in profiles or args.store is None:
         raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
-    most = count_explaining_runs(specs, explain)
-    print(f"explain {args.device}: {len(of_device)} of {len(questions)} effects, at most {most} runs", file=sys.stderr)
+    if of_device:
+        count = f"{len(of_device)} of {len(questions)} effects, at most {count_explaining_runs(specs)} runs"
+        print(f"explain {args.device}: {count}", file=sys.stderr)
     answers, runs, rows = _answer(bench, specs.devices[args.device], of_device)
     told: dict[int, dict[str, Any]] = {}
     for answer in answers:
@@ -108,8 +107,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="measure mismatches again, and find their causes by changing a modelled device",
         description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
-        "property whose change removes it. Only for studies with a section `explain`. Each device is measured where it "
-        "is (--device), and --explained joins the answers.",
+        "property whose change removes it. How many effects is said in section `explain` of the study. Each device is "
+        "measured where it is (--device), and --explained joins the answers.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.devices import close_device
-from knobscope.explain.questions import Question
+from knobscope.explain.questions import TOGETHER, Question
 from knobscope.measure import BlockProgress, Measurer, open_measurer
 from knobscope.plan.blocks import config_id_of, load_id_of
 from knobscope.specs import Case, Device, StudySpecs
@@ -28,8 +28,6 @@ ITSELF = "none"
 Asked = tuple[str | None, str | None]
 #: Number of the device beside those of its hardware queues.
 _WHOLE_DEVICE = -1
-#: Values that share the runs of their reference: between more of them some would lie too far from it.
-_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
     groups: list[list[Question]] = []
     for asked in by_reference.values():
         values = [one for one in asked.values() if not one.is_default]
-        shared = [values[begin : begin + _TOGETHER] for begin in range(0, len(values), _TOGETHER)] or [[]]
+        shared = [values[begin : begin + TOGETHER] for begin in range(0, len(values), TOGETHER)] or [[]]
         shared[0] += [one for one in asked.values() if one.is_default]
         groups += shared
     return groups

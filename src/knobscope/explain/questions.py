@@ -7,18 +7,22 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.shares import NOTHING, Amount, amount_of
+from knobscope.plan import list_dependents
 from knobscope.specs import Case, Device, StudySpecs
-from knobscope.specs.study import Explain
 from knobscope.statistics.looks import LOOKS
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["Question", "ask_questions", "count_explaining_runs", "is_modelled"]
+
+#: Values that share the runs of their reference: between more of them some would lie too far from it.
+TOGETHER = 4
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -55,7 +59,7 @@ class Question:
     device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
     The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
     gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
-    `least` does not matter. Of a device that is not `modelled` there are no what-if devices.
+    `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device.
     """
 
     case: Case
@@ -69,7 +73,7 @@ class Question:
     is_level: bool = False
     seen: Amount | None = None
     least: float = 0.0
-    modelled: bool = True
+    followed: bool = True
 
     @property
     def is_default(self) -> bool:
@@ -83,9 +87,16 @@ def is_modelled(device: Device | None) -> bool:
 
 
 def ask_questions(
-    findings: Sequence[Mapping[str, Any]], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection", most: int
+    findings: Sequence[Mapping[str, Any]],
+    specs: StudySpecs,
+    connection: "duckdb.DuckDBPyConnection",
+    most: int,
+    what_if: int,
 ) -> list[Question]:
-    """Return at most so many effects, the costliest first; findings that share one are put to one test."""
+    """Return at most so many effects, the costliest first; findings that share one are put to one test.
+
+    The first `what_if` on modelled devices are followed to what-if devices; only there a level can be asked about.
+    """
     least = math.log1p(specs.study.thresholds.min_effect)
     order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
     found: dict[tuple[Any, ...], Question] = {}
@@ -99,14 +110,14 @@ def ask_questions(
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
-        modelled = is_modelled(specs.devices.get(device))
+        followed = is_modelled(specs.devices.get(device)) and sum(one.followed for one in found.values()) < what_if
         if key in found:
             known = found[key]
             found[key] = replace(known, findings=(*known.findings, index))
-        elif device in specs.devices and (modelled or not is_level) and len(found) < most:
+        elif device in specs.devices and (followed or not is_level) and len(found) < most:
             question = _pose(row, index, device, other, connection, is_level=is_level)
             if question is not None:
-                found[key] = replace(question, modelled=modelled, least=least)
+                found[key] = replace(question, followed=followed, least=least)
     return list(found.values())
 
 
@@ -174,7 +185,22 @@ def _pose(
     )
 
 
-def count_explaining_runs(specs: StudySpecs, explain: Explain) -> int:
+def count_explaining_runs(specs: StudySpecs) -> int:
     """Return how many runs the stage takes at most."""
-    counts = [len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
-    return explain.findings * 2 * explain.repeats * (LOOKS + max(counts, default=0))
+    explain = specs.study.explain
+    references = sum(map(_count_references, specs.cases, repeat(specs)))
+    devices = [len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
+    again = _count_round(explain.findings, references) * LOOKS
+    followed = _count_round(min(explain.what_if, explain.findings), references) * max(devices, default=0)
+    return explain.repeats * (again + followed)
+
+
+def _count_round(effects: int, references: int) -> int:
+    """Return how many runs a round of effects takes at most, each beside one of so many reference configurations."""
+    return effects + min(effects, references + effects // TOGETHER)
+
+
+def _count_references(case: Case, specs: StudySpecs) -> int:
+    """Return how many configurations values of a case are compared with: the default, and changes of it."""
+    changes = {json.dumps(one.change, sort_keys=True) for one in list_dependents(specs, case) if one.change}
+    return 1 + len(changes)

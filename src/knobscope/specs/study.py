@@ -129,13 +129,24 @@ class Tune(SpecModel):
 
 
 class Explain(SpecModel):
-    """Mismatches are measured again; those on modelled devices also on what-if devices, to find what causes them.
+    """Mismatches are measured again; where asked for, those on modelled devices also on what-if devices.
 
-    Off where the section is absent: every mismatch adds runs whose number nobody knows beforehand, so a study asks for
-    them and says how many.
+    Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect only the
+    what-if devices tell, at the cost of many runs each, so a study asks for them.
     """
 
-    findings: int = Field(default=4, ge=1, description="Effects to explain at most, the costliest first.")
+    findings: int = Field(
+        default=8,
+        ge=0,
+        description="Effects to measure again at most, the costliest first; 0: none, and no mismatch is ever withdrawn "
+        "because its effect was chance.",
+    )
+    what_if: int = Field(
+        default=0,
+        ge=0,
+        description="How many of these, on modelled devices, are measured on what-if devices, too, to find which "
+        "property of the device is the cause.",
+    )
     repeats: int = Field(
         default=4,
         ge=3,
@@ -233,9 +244,8 @@ class Study(SpecModel):
     screening: Screening = Field(default=Screening(), description="When screening stops.")
     sweep: Sweep = Field(default=Sweep(), description="One knob at a time.")
     tune: Tune | None = Field(default=None, description="Tuners at the end; absent: none.")
-    explain: Explain | None = Field(
-        default=None,
-        description="Measure mismatches again, on modelled devices on what-if devices, too; absent: no.",
+    explain: Explain = Field(
+        default=Explain(), description="Mismatches measured again, and on what-if devices, before they are believed."
     )
     characterise: Literal["quick", "full"] = Field(
         default="quick", description="How thoroughly fio measures each device first."

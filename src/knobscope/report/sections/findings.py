@@ -107,7 +107,7 @@ class FindingsSection:
     """All findings; `empty` says why there are none."""
 
     cards: list[Card]
-    withdrawn: JudgedTable  # an experiment refuted the cause that they name
+    withdrawn: JudgedTable  # an experiment refuted their effect, or the cause that they name
     sound: JudgedTable
     unjudged: JudgedTable
     rules: list[str]

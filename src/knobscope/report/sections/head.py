@@ -143,7 +143,8 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         words += f", seen in {plural(findings.symptoms, 'finding')},"
     words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
     if findings.withdrawn.count:
-        words += f"; {plural(findings.withdrawn.count, 'finding')} withdrawn, since an experiment refuted the cause"
+        count = findings.withdrawn.count
+        words += f"; {plural(count, 'finding')} withdrawn, since an experiment refuted the effect or its cause"
     if findings.unjudged.count:
         words += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
     yield f"{words}."
