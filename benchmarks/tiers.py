@@ -128,7 +128,7 @@ def measure_again(file: Path, swept: list[dict[str, Any]], results: Path, repeat
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         questions = ask_questions(swept, specs, connection, most=len(swept), what_if=0)
     profiles = {name: results / "devices" / f"{name}.json" for name in specs.devices}
-    bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats)
+    bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats, round=0)  # runs of its own
     by_device = {name: Again() for name in specs.study.devices}
     for name, again in by_device.items():
         asked = [one for one in questions if one.case.device == name]

@@ -1,5 +1,6 @@
 """SQLite on a device whose flush is slow, and on the same device without: the flush is found as the cause."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from emulated import require_models
 from knobscope.devices import take_down
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import judge_finding
-from knobscope.explain.experiment import Bench
+from knobscope.explain.experiment import Bench, measure_pairs
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question
 from knobscope.explain.shares import Amount
@@ -110,3 +111,8 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     assert sorted({row["pair"] for row in runs}) == list(range(answer.pairs["none"]))
     assert answer.conclusion == "gone", answer.describe()
     assert judge_finding(answer, None, "It is slow.")["confirmed"] == "no"
+    known = {row["run_id"] for row in runs}
+    repeated = [row for _, rows in measure_pairs(bench, specs.devices["plain"], "none", [question]) for row in rows]
+    assert {row["run_id"] for row in repeated} <= known
+    others = measure_pairs(replace(bench, round=2), specs.devices["plain"], "none", [question])
+    assert known.isdisjoint(row["run_id"] for _, rows in others for row in rows)

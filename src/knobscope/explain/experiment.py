@@ -32,13 +32,17 @@ _WHOLE_DEVICE = -1
 
 @dataclass(frozen=True)
 class Bench:
-    """What all runs of the stage share; `profiles` are those of the study's devices, by name."""
+    """What all runs of the stage share; `profiles` are those of the study's devices, by name.
+
+    Runs in the store that were made with the same `round` are taken as they are; another number asks for new ones.
+    """
 
     specs: StudySpecs
     root: Path
     store: Path
     profiles: Mapping[str, Path]
     repeats: int
+    round: int = 1
 
 
 def measure_pairs(
@@ -65,7 +69,7 @@ def measure_pairs(
         arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
         with open_measurer(*arguments) as measurer:
             for group in groups:
-                measured |= _measure(measurer, specs, case, group, property_name, pairs)
+                measured |= _measure(measurer, bench, case, group, property_name, pairs)
     for question in questions:
         rows = measured[question.knob, question.value]
         yield question, [{**row, "other_device": question.other, "is_level": question.is_level} for row in rows]
@@ -99,7 +103,7 @@ def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
 
 
 def _measure(
-    measurer: Measurer, specs: StudySpecs, case: Case, group: Sequence[Question], property_name: str, pairs: range
+    measurer: Measurer, bench: Bench, case: Case, group: Sequence[Question], property_name: str, pairs: range
 ) -> dict[Asked, list[WhatIfRunRow]]:
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
     rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
@@ -107,7 +111,7 @@ def _measure(
     position = pairs.start * len(order)
     for pair in pairs:
         for asked in order if pair % 2 == 0 else order[::-1]:
-            record = measurer.measure(_plan_row(specs, case, group, asked, pair, position))
+            record = measurer.measure(_plan_row(bench, case, group, asked, pair, position))
             run, position = record["run"], position + 1
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
             for one in group if asked is None else [asked]:
@@ -155,20 +159,20 @@ def _busy_us(record: RunRecord) -> float | None:
 
 
 def _plan_row(
-    specs: StudySpecs, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
+    bench: Bench, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
 ) -> PlanRow:
     configuration: dict[str, Any] = group[0].reference if asked is None else asked.configuration
     values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
     block = hashlib.sha256(values.encode()).hexdigest()[:8]
     return {
-        "block_id": f"{case}/explain-0-{block}",
+        "block_id": f"{case}/explain-{bench.round}-{block}",
         "phase": "explain",
-        "round": 0,
+        "round": bench.round,
         "position": position,
         "config_id": config_id_of(case.dbms, configuration),
         "is_sentinel": asked is None,
         "repeat": pair,
-        "load_id": load_id_of(specs.dbms[case.dbms], configuration),
+        "load_id": load_id_of(bench.specs.dbms[case.dbms], configuration),
         "configuration": json.dumps(configuration, sort_keys=True),
         "is_chosen": False,
     }
