@@ -191,7 +191,7 @@ class Answer:
         if not self.is_reproduced:
             return f"{begin}: the gap did not show again, so its cause cannot be tested."
         if not question.followed:
-            return f"{begin}, and {self._effect()}: the effect shows again{self._describe_smaller()}."
+            return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
         said = f"{begin} each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
@@ -207,16 +207,25 @@ class Answer:
             return f"{said}; with the runs of the sweep together it is {_words_of(again.together_with(seen))}."
         return f"{said}, and its cause cannot be tested."
 
+    def _describe_shown(self) -> str:
+        """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
+        if self.question.other is not None or self.again is None:
+            return f"{self._effect()}. So the gap shows again"
+        return f"{self._setting} is {_words_of(self.again)}. So the effect shows again"
+
     def _describe_smaller(self) -> str:
         """Say that an effect which is there is much smaller than it was."""
         if not self.is_smaller or self.again is None or self.question.seen is None:
             return ""
-        before, now = _words_of_ratio(self.question.seen.mean), _words_of_ratio(self.again.mean)
-        return f", {now}, and less than half of that in the sweep, {before}"
+        return f", and is surely less than half of that in the sweep, {_words_of_ratio(self.question.seen.mean)}"
+
+    @property
+    def _setting(self) -> str:
+        question = self.question
+        return "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
 
     def _effect(self) -> str:
-        known, question = self.amounts[ITSELF], self.question
-        setting = "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
+        known, question, setting = self.amounts[ITSELF], self.question, self._setting
         if question.is_level:
             time = loosen_units(format_micros(known.mean - question.rest.mean))
             return f"{setting} took {time} {f'more than on {question.other} ' if question.other else ''}per operation"
