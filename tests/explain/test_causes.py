@@ -245,11 +245,12 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     assert "4\N{NO-BREAK SPACE}pairs of runs: sync=full is 11x slower (95" in said
     assert said.endswith("). So the effect shows again.")
     assert "what-if" not in said
-    smaller = answer({ITSELF: 400}, swept(-math.log(11))).describe()
-    assert "sync=full is 2x slower" in smaller
-    assert smaller.endswith("So the effect shows again, and is surely less than half of that in the sweep, 11x slower.")
+    less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
+    assert "sync=full is 2x slower" in less
+    assert less.endswith("So the effect shows again, and is surely less than half of that in the sweep, 11x slower.")
     gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), seen=Amount(-math.log(5.5), 0.02, 6), followed=False)
-    assert answer({ITSELF: 2200}, gap).describe().endswith("times as much or little as on disk. So the gap shows again.")
+    told = answer({ITSELF: 2200}, gap).describe()
+    assert told.endswith("times as much or little as on disk. So the gap shows again.")
 
 
 @pytest.mark.parametrize(("error", "conclusion"), [(0.004, "undecided"), (0.03, "gone")])
