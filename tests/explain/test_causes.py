@@ -218,6 +218,10 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
     assert not (found.is_gone and found.is_open)
     assert followed or not found.is_open
     assert found.is_settled == (seen != -0.01)
+    (row,) = found.rows({})
+    assert row["is_gone"] == (conclusion == "gone")
+    assert row["again_low"] < row["again"] < row["again_high"]
+    assert row["again"] == pytest.approx(math.log(REFERENCE_US / value_us), abs=0.01)
     judged = judge_finding(found, cause("flush"), "It flushes.")
     if conclusion == "gone":
         withdrawn = "Withdrawn, since its effect did not show again in new runs. What the rule saw: It flushes."

@@ -22,6 +22,23 @@ def answer(page: Page) -> str:
     return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
 
 
+def test_an_effect_that_did_not_show_again_decides_nothing(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
+) -> None:
+    assert answer(page).startswith("synchronous decides: off is")
+    assert "is hollow" not in page.text
+    gone = (
+        "INSERT INTO what_ifs BY NAME SELECT DISTINCT dbms, device, workload, knob, value, NULL AS other_device, "
+        "false AS is_level, 'none' AS property, '{}' AS change, 8 AS pairs, {is_gone} AS is_gone "
+        "FROM effects WHERE knob = 'synchronous'"
+    )
+    again = render(changed_study(gone.replace("{is_gone}", "true")), specs, tmp_path)
+    assert "synchronous" not in answer(again).split(";")[0].split(" mismatch")[0]
+    assert "one that did not show again in new runs is hollow" in again.text
+    there = render(changed_study(gone.replace("{is_gone}", "false")), specs, tmp_path)
+    assert answer(there) == answer(page)
+
+
 @pytest.mark.slow
 def test_no_drift_is_no_good_news_where_noise_hides_it(
     changed_study: Change, specs: StudySpecs, tmp_path: Path

@@ -174,6 +174,9 @@ class Answer:
                 "is_level": self.question.is_level, "property": name, "change": changes.get(name, "{}"),
                 "pairs": self.pairs[name], "amount": amount.mean, "amount_error": amount.error,
             }  # fmt: skip
+            if name == ITSELF and self.again is not None:
+                low, high = self.again.interval(SIGNIFICANCE)
+                row |= {"again": self.again.mean, "again_low": low, "again_high": high, "is_gone": self.is_gone}
             if share is not None:
                 row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
             rows.append(row)

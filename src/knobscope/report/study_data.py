@@ -98,6 +98,14 @@ class StudyData:
         worst = sorted(self.measured_cases, key=lambda case: -cost.get(case, 0))[:MOST_CASES]
         return [case for case in self.measured_cases if case in worst]
 
+    @cached_property
+    def gone_effects(self) -> frozenset[tuple[str, ...]]:
+        """Effects on throughput that did not show again in new runs: DBMS, device, workload, knob and value of each."""
+        rows = self.rows(
+            "SELECT dbms, device, workload, knob, value FROM what_ifs WHERE is_gone AND other_device IS NULL"
+        )
+        return frozenset(tuple(row.values()) for row in rows)
+
     @property
     def is_imported(self) -> bool:
         """Whether others measured the runs: what a table of theirs does not tell, the specs do not know either."""

@@ -53,6 +53,16 @@ class WhatIfRow(_QuestionColumns, total=False):
     pairs: Annotated[Integer, "Pairs of successful runs."]
     amount: Annotated[Real | None, "The effect on this device."]
     amount_error: Annotated[Real | None, "Its standard error."]
+    again: Annotated[
+        Real | None,
+        "Natural-log ratio of throughput in the new pairs on the device itself, or, where `other_device` is named, the "
+        "gap to the effect there. NULL for other properties, and of a level.",
+    ]
+    again_low: Annotated[
+        Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
+    ]
+    again_high: Annotated[Real | None, "Upper end."]
+    is_gone: Annotated[Truth | None, "Whether the effect did not show again, so that findings of it are withdrawn."]
     share: Annotated[Real | None, "Share of the effect that is gone, against the device itself; 1: all of it."]
     share_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
     share_high: Annotated[Real | None, "Upper end; NULL: no end."]

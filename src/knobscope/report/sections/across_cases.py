@@ -39,8 +39,8 @@ def _effect_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure
     for dbms, fixed, _ in _groups(data, changed, same):
         rows = data.rows(
             f"""
-            SELECT {changed}, tier_rank, dbms, knob, value, baseline, beside, estimate, low, high, q_value,
-                durability
+            SELECT dbms, device, workload, tier_rank, metric, knob, value, baseline, beside, estimate, low, high,
+                q_value, durability
             FROM effects
             WHERE metric = 'throughput_ops' AND estimate IS NOT NULL AND dbms = ? AND {same} = ?
             ORDER BY knob, step NULLS FIRST, try_cast(value AS DOUBLE), value, tier_rank, {changed}

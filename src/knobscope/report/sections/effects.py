@@ -15,6 +15,7 @@ __all__ = [
     "EffectsSection",
     "build_effects",
     "forest_figure",
+    "is_gone",
     "load_effects",
     "name_beside",
     "name_reference",
@@ -40,9 +41,10 @@ class CaseEffects:
 
 @dataclass(frozen=True)
 class EffectsSection:
-    """Effects by case; `empty` says why there are none."""
+    """Effects by case, and how many did not show again in new runs; `empty` says why there are none."""
 
     cases: list[CaseEffects]
+    gone: int = 0
     empty: str = ""
 
 
@@ -54,14 +56,14 @@ def build_effects(data: StudyData) -> EffectsSection:
         if (rows := load_effects(data, case))
     ]
     if cases:
-        return EffectsSection(cases)
+        return EffectsSection(cases, len(data.gone_effects))
     sweeps = data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'")
     if not sweeps:
         return EffectsSection(
-            [], "No run of the one-at-a-time round succeeded, so no effect of a single knob is known."
+            [], empty="No run of the one-at-a-time round succeeded, so no effect of a single knob is known."
         )
     return EffectsSection(
-        [], "The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty."
+        [], empty="The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty."
     )
 
 
@@ -82,12 +84,21 @@ def load_effects(data: StudyData, case: Case) -> list[Row]:
 
 
 def read_effect(data: StudyData, row: Row) -> Effect:
-    """Return the effect of a row of table `effects`; it is clear when it passes the study's thresholds."""
+    """Return the effect of a row of table `effects`.
+
+    It is clear when it passes the study's thresholds and, where throughput was measured again, showed again.
+    """
     thresholds = data.specs.study.thresholds
-    q_value = row["q_value"]
-    large = abs(math.expm1(min(row["estimate"], 50))) >= thresholds.min_effect
+    is_sure = row["q_value"] is not None and row["q_value"] <= thresholds.fdr
+    is_large = abs(math.expm1(min(row["estimate"], 50))) >= thresholds.min_effect
     interval = None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
-    return Effect(row["estimate"], interval, q_value is not None and q_value <= thresholds.fdr and large)
+    return Effect(row["estimate"], interval, is_sure and is_large and not is_gone(data, row))
+
+
+def is_gone(data: StudyData, row: Row) -> bool:
+    """Whether a row of table `effects` is about throughput and its effect did not show again in new runs."""
+    key = tuple(row[name] for name in ("dbms", "device", "workload", "knob", "value"))
+    return row["metric"] == "throughput_ops" and key in data.gone_effects
 
 
 def forest_figure(

@@ -96,7 +96,7 @@ class JudgedTable:
 
 @dataclass(frozen=True)
 class Tally:
-    """How often each verdict was given to a case, by rule: rule -> verdict -> count."""
+    """How often each verdict was given to a case, by rule: rule -> verdict (or `withdrawn`) -> count."""
 
     case: str
     counts: dict[str, dict[str, int]]
@@ -140,9 +140,7 @@ def build_findings(data: StudyData) -> FindingsSection:
     order = list(data.specs.rules)
     return FindingsSection(
         cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
-        withdrawn=_judged_table(
-            data, [row for row in rows if row["verdict"] == "mismatch" and row["confirmed"] == "no"]
-        ),
+        withdrawn=_judged_table(data, [row for row in rows if _is_withdrawn(row)]),
         sound=_judged_table(data, [row for row in rows if row["verdict"] == "none"]),
         unjudged=_judged_table(data, [row for row in rows if row["verdict"] not in ("mismatch", "none")]),
         rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
@@ -159,6 +157,10 @@ def _why_empty(data: StudyData) -> str:
     return "The rules returned nothing; `knobscope detect` writes the findings."
 
 
+def _is_withdrawn(row: Row) -> bool:
+    return bool(row["verdict"] == "mismatch" and row["confirmed"] == "no")
+
+
 def _about(data: StudyData, rule: str) -> RuleSpec:
     """Return what a rule says of itself; of one that the study no longer asks for, its name."""
     known = data.specs.rules.get(rule)
@@ -172,8 +174,9 @@ def _tallies(rows: list[Row]) -> Iterator[Tally]:
     for case, members in groupby(sorted(rows, key=key), key=key):
         counts: dict[str, dict[str, int]] = {}
         for row in members:
+            verdict = "withdrawn" if _is_withdrawn(row) else row["verdict"]
             of_rule = counts.setdefault(row["rule"], {})
-            of_rule[row["verdict"]] = of_rule.get(row["verdict"], 0) + 1
+            of_rule[verdict] = of_rule.get(verdict, 0) + 1
         yield Tally(" · ".join(case), counts)
 
 

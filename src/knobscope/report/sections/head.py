@@ -18,6 +18,7 @@ from knobscope.formats import (
     plural,
 )
 from knobscope.report.sections.client import tell_client
+from knobscope.report.sections.effects import is_gone
 from knobscope.report.sections.findings import FindingsSection
 from knobscope.report.sections.guards import (
     Controls,
@@ -107,9 +108,9 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
-    """Return the effects on throughput that pass the study's thresholds, the largest first."""
+    """Return the effects on throughput that pass the study's thresholds and are not gone, the largest first."""
     thresholds = data.specs.study.thresholds
-    return data.rows(
+    rows = data.rows(
         """
         SELECT * FROM effects
         WHERE metric = 'throughput_ops' AND q_value <= ? AND abs(exp(least(estimate, 50)) - 1) >= ?
@@ -118,6 +119,7 @@ def _clear_effects(data: StudyData) -> list[Row]:
         thresholds.fdr,
         thresholds.min_effect,
     )
+    return [row for row in rows if not is_gone(data, row)]
 
 
 def _effect_words(data: StudyData, row: Row) -> str:

@@ -20,7 +20,8 @@ def _read_settings(data: StudyData, case: Case, op: str) -> Rows:
         """
         SELECT o.dbms, o.knob, o.value, o.baseline, o.beside, o.reference AS default_share,
             o.reference + o.estimate AS share, 1e6 * c.reference AS default_cpu_us,
-            1e6 * c.reference * exp(c.estimate) AS cpu_us, t.estimate, t.low, t.high, t.q_value
+            1e6 * c.reference * exp(c.estimate) AS cpu_us,
+            t.device, t.workload, t.metric, t.estimate, t.low, t.high, t.q_value
         FROM effects o
         JOIN effects c ON c.metric = 'cpu_s_per_op' AND (c.dbms, c.device, c.workload, c.knob, c.value)
             = (o.dbms, o.device, o.workload, o.knob, o.value) AND c.beside IS NOT DISTINCT FROM o.beside

@@ -47,7 +47,7 @@ def _read_times(data: StudyData, case: Case) -> Rows:
             FROM times GROUP BY ALL
         )
         SELECT m.* EXCLUDE (cpu_us), greatest(total_us - flush_us - transfer_us, 0) AS idle_us, cpu_us,
-            t.dbms, t.estimate, t.low, t.high, t.q_value
+            t.dbms, t.device, t.workload, t.metric, t.estimate, t.low, t.high, t.q_value
         FROM medians m
         LEFT JOIN (FROM effects JOIN asked USING (dbms, device, workload)) t
             ON t.metric = 'throughput_ops' AND (t.knob, t.value) = (m.knob, m.value)
