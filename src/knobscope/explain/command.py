@@ -16,7 +16,8 @@ from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import Answer, judge_finding
 from knobscope.explain.experiment import Bench
 from knobscope.explain.properties import what_if_devices
-from knobscope.explain.questions import Question, ask_questions, count_explaining_runs, is_modelled
+from knobscope.explain.questions import Question, ask_questions, is_modelled
+from knobscope.formats import plural
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.specs.arguments import add_study_arguments
@@ -49,8 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
     if of_device:
-        count = f"{len(of_device)} of {len(questions)} effects, at most {count_explaining_runs(specs)} runs"
-        print(f"explain {args.device}: {count}", file=sys.stderr)
+        print(f"explain {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
     answers, runs, rows = _answer(bench, specs.devices[args.device], of_device)
     told: dict[int, dict[str, Any]] = {}
     for answer in answers:
