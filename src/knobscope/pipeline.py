@@ -147,7 +147,7 @@ class Pipeline:
 
     @property
     def judged_database(self) -> str:
-        """The database whose findings `confirm` puts to the test: that of `explain`, where a study asks for it."""
+        """The database whose findings `confirm` puts to the test: that of `explain`, where it measures anything."""
         return f"{self.results}/{'explained' if self.specs.study.explain.findings else 'detected'}.duckdb"
 
     @property

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from knobscope.explain.properties import what_if_devices
@@ -19,7 +18,7 @@ from knobscope.statistics.looks import LOOKS
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Question", "ask_questions", "count_explaining_runs", "is_modelled"]
+__all__ = ["TOGETHER", "Question", "ask_questions", "count_explaining_runs", "is_modelled"]
 
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
@@ -188,7 +187,7 @@ def _pose(
 def count_explaining_runs(specs: StudySpecs) -> int:
     """Return how many runs the stage takes at most."""
     explain = specs.study.explain
-    references = sum(map(_count_references, specs.cases, repeat(specs)))
+    references = sum(_count_references(specs, case) for case in specs.cases)
     devices = [len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
     again = _count_round(explain.findings, references) * LOOKS
     followed = _count_round(min(explain.what_if, explain.findings), references) * max(devices, default=0)
@@ -200,7 +199,7 @@ def _count_round(effects: int, references: int) -> int:
     return effects + min(effects, references + effects // TOGETHER)
 
 
-def _count_references(case: Case, specs: StudySpecs) -> int:
+def _count_references(specs: StudySpecs, case: Case) -> int:
     """Return how many configurations values of a case are compared with: the default, and changes of it."""
     changes = {json.dumps(one.change, sort_keys=True) for one in list_dependents(specs, case) if one.change}
     return 1 + len(changes)
