@@ -54,7 +54,8 @@ def test_figures_of_the_profile_come_from_its_curves(found: dict[str, Any]) -> N
     assert found["fsync_rate"] == rows["commit", "randwrite", 4096, 1]["iops"]
     assert found["random_read_iops_qd1"] == rows["queue_depth", "randread", 4096, 1]["iops"]
     assert found["random_read_iops_best"] == max(reads)
-    assert 0 < found["flush_p50_us"] < 1e6 / rows["flush", "randwrite", 4096, 1]["iops"]
+    # At depth one a mean flush takes no longer than a whole cycle of write and flush; no median is above two means.
+    assert 0 < found["flush_p50_us"] <= 2e6 / rows["flush", "randwrite", 4096, 1]["iops"]
     for row in found["curves"]:
         assert row["bytes_per_s"] == pytest.approx(row["iops"] * row["block_bytes"], rel=0.05)
 
