@@ -8,10 +8,10 @@ those of the same study and device, and the table is that of the whole file; `--
 For each device each study of `benchmarks/verdicts/studies` is run, with its rules, to its report: what its own new runs
 and fio withdraw counts as not found. Then every swept value, mismatch or not, is measured again, in other runs, on the
 device and on what-if devices without the cost of flushes, without a write unit, and without any cost: that is the truth
-of a case. A rule is right to find something where the property that it blames
-removes half of the effect or more. Where three pairs of runs leave the truth open, three times as many are made
-in their place, once. Beside it stand naive rules of fixed thresholds, on the same runs. Cases whose truth is not clear
-even then are counted apart, and every miss is printed. The time that a device took goes to stderr.
+of a case. A rule is right to find something where the property that it blames removes half of the effect or more. Where
+three pairs of runs leave the truth open, three times as many are made in their place, once. Beside it stand naive rules
+of fixed thresholds, on the same runs. Cases whose truth is not clear even then are counted apart, and every miss is
+printed. The time that a device took goes to stderr.
 
 `intuition` says of no cause: it is right where an effect that is there goes against what the spec lets expect, by the
 sweep and the new pairs of runs together.

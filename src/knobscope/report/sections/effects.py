@@ -15,7 +15,6 @@ __all__ = [
     "EffectsSection",
     "build_effects",
     "forest_figure",
-    "is_gone",
     "load_effects",
     "name_beside",
     "name_reference",
@@ -92,10 +91,10 @@ def read_effect(data: StudyData, row: Row) -> Effect:
     is_sure = row["q_value"] is not None and row["q_value"] <= thresholds.fdr
     is_large = abs(math.expm1(min(row["estimate"], 50))) >= thresholds.min_effect
     interval = None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
-    return Effect(row["estimate"], interval, is_sure and is_large and not is_gone(data, row))
+    return Effect(row["estimate"], interval, is_sure and is_large and not _is_gone(data, row))
 
 
-def is_gone(data: StudyData, row: Row) -> bool:
+def _is_gone(data: StudyData, row: Row) -> bool:
     """Whether a row of table `effects` is about throughput and its effect did not show again in new runs."""
     key = tuple(row[name] for name in ("dbms", "device", "workload", "knob", "value"))
     return row["metric"] == "throughput_ops" and key in data.gone_effects

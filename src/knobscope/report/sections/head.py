@@ -18,7 +18,7 @@ from knobscope.formats import (
     plural,
 )
 from knobscope.report.sections.client import tell_client
-from knobscope.report.sections.effects import is_gone
+from knobscope.report.sections.effects import read_effect
 from knobscope.report.sections.findings import FindingsSection
 from knobscope.report.sections.guards import (
     Controls,
@@ -108,18 +108,11 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
-    """Return the effects on throughput that pass the study's thresholds and are not gone, the largest first."""
-    thresholds = data.specs.study.thresholds
+    """Return the clear effects on throughput, the largest first."""
     rows = data.rows(
-        """
-        SELECT * FROM effects
-        WHERE metric = 'throughput_ops' AND q_value <= ? AND abs(exp(least(estimate, 50)) - 1) >= ?
-        ORDER BY abs(estimate) DESC
-        """,
-        thresholds.fdr,
-        thresholds.min_effect,
+        "SELECT * FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL ORDER BY abs(estimate) DESC"
     )
-    return [row for row in rows if not is_gone(data, row)]
+    return [row for row in rows if read_effect(data, row).clear]
 
 
 def _effect_words(data: StudyData, row: Row) -> str:
