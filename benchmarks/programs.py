@@ -114,7 +114,7 @@ PROGRAMS: dict[str, dict[str, Program]] = {
 }
 DEVICES = {
     "io_parallelism": ["hdd-7200", "sata-ssd", "nvme-datacenter", "one-at-a-time"],
-    "access_pattern": ["nvme-consumer"],
+    "access_pattern": ["nvme-consumer", "sata-ssd"],
     "read_write_interference": ["hdd-7200", "sata-ssd", "nvme-consumer"],
 }
 #: How long a run is measured: what interferes comes and goes every .3 seconds.

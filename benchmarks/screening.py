@@ -7,6 +7,9 @@ drawn per system), three times as large in a tenth of the configurations, and 3 
 slower. Compared on the same systems:
 
 - knobscope as studies use it: Latin hypercube, model `auto`, knobs that stand out (`knobscope.select`);
+- the same with a warm start, from what `select` found on a relative of the system with 120 runs: one on which a fifth
+  of the active knobs are others, and all effects of other sizes (`warm`); or on a system that has nothing to do with
+  this one (`misled`);
 - the same with LightGBM, and plain random samples with an analysis of variance of all main effects (p < .05 as in
   SIGMOD 2024), which needs more runs than there are columns;
 - Morris screening with groups: elementary effects of groups of ten knobs, then of groups of five and single knobs where
@@ -17,6 +20,7 @@ the share of systems with more than one of those.
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -37,7 +41,15 @@ KNOBS = 200
 PAIRS = 3
 NAMES = [f"k{number}" for number in range(KNOBS)]
 STALLED = 0.03
-RUNS = {"knobscope": (60, 80, 120), "lightgbm": (160,), "anova": (320, 480)}
+RUNS = {
+    "knobscope": (40, 60, 80, 120),
+    "warm": (40, 60, 80, 120),
+    "misled": (40, 60, 80, 120),
+    "lightgbm": (160,),
+    "anova": (320, 480),
+}
+#: Runs from which a prior was learned, and the share of the active knobs that are others here.
+PRIOR_RUNS, OTHERS = 120, 0.2
 
 Generator = np.random.Generator
 
@@ -67,8 +79,19 @@ class System:
 
 def draw_system(rng: Generator) -> System:
     """Draw which knobs are active, and how much."""
+    return draw_effects(rng.permutation(KNOBS)[: rng.integers(5, 11)], rng)
+
+
+def draw_relative(system: System, rng: Generator) -> System:
+    """Draw a system on which most of the same knobs are active, each as much as chance has it."""
+    active, idle = list(system.curves), np.setdiff1d(np.arange(KNOBS), list(system.curves))
+    kept = rng.permutation(active)[: len(active) - max(1, round(OTHERS * len(active)))]
+    return draw_effects(np.concatenate([kept, rng.permutation(idle)[: len(active) - len(kept)]]), rng)
+
+
+def draw_effects(active: np.ndarray, rng: Generator) -> System:
+    """Draw how much some knobs change a system."""
     levels = np.where(np.arange(KNOBS) % 2, 2, 3)
-    active = rng.permutation(KNOBS)[: rng.integers(5, 11)]
     sizes = rng.uniform(np.log(1.2), np.log(3), len(active)) * rng.choice([-1, 1], len(active))
     between = rng.uniform(0, 1, len(active))
     curves = {
@@ -94,10 +117,13 @@ def draw_random(system: System, runs: int, rng: Generator) -> np.ndarray:
     return np.asarray(rng.integers(0, system.levels, (runs, KNOBS)))
 
 
-def find_by_selection(model: str, codes: np.ndarray, throughput: np.ndarray, seed: int) -> set[int]:
+def find_by_selection(
+    model: str, codes: np.ndarray, throughput: np.ndarray, seed: int, expected: Iterable[int] = ()
+) -> set[int]:
     """Return the knobs that the stage `select` hands on when it may take as many as stand out."""
     table = pd.DataFrame(codes, columns=NAMES).assign(throughput_ops=throughput)
-    selection = select_knobs(table, NAMES, "throughput_ops", model, seed=seed)
+    names = frozenset(NAMES[knob] for knob in expected)
+    selection = select_knobs(table, NAMES, "throughput_ops", model, seed=seed, expected=names)
     return {NAMES.index(str(one["knob"])) for one in mark_selected(selection, KNOBS) if one["stands_out"]}
 
 
@@ -134,22 +160,35 @@ def find_by_morris(system: System, rng: Generator) -> tuple[set[int], int]:
 
 
 def judge_system(ways: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Screen one system in some ways; a row per way and number of runs."""
+    """Screen one system in some ways; a row per way and number of runs. Ways that sample alike have the same runs."""
     rng = np.random.default_rng(seed)
     system, rows = draw_system(rng), []
     with one_thread():
         for way in ways:
+            expected = expect_knobs(way, system, seed)
             for runs in RUNS[way]:
+                chance = np.random.default_rng([seed, runs])
                 draw: Callable[[System, int, Generator], np.ndarray] = draw_random if way == "anova" else draw_lhs
-                codes = draw(system, runs, rng)
-                throughput = system.measure(codes, rng)
+                codes = draw(system, runs, chance)
+                throughput = system.measure(codes, chance)
                 if way == "anova":
                     found = find_by_anova(codes, throughput)
                 else:
-                    found = find_by_selection("auto" if way == "knobscope" else way, codes, throughput, seed)
+                    model = way if way == "lightgbm" else "auto"
+                    found = find_by_selection(model, codes, throughput, seed, expected)
                 rows.append(_score(system, way, runs, found, runs))
         found, runs = find_by_morris(system, rng)
     return [*rows, _score(system, "morris groups", 0, found, runs)]
+
+
+def expect_knobs(way: str, system: System, seed: int) -> set[int]:
+    """Return the knobs that a way expects to matter: those that stand out elsewhere; none in most ways."""
+    if way not in ("warm", "misled"):
+        return set()
+    rng = np.random.default_rng([seed, PRIOR_RUNS, way == "warm"])
+    other = draw_relative(system, rng) if way == "warm" else draw_system(rng)
+    codes = draw_lhs(other, PRIOR_RUNS, rng)
+    return find_by_selection("auto", codes, other.measure(codes, rng), seed)
 
 
 def _score(system: System, way: str, planned: int, found: Iterable[int], runs: int) -> dict[str, Any]:
@@ -174,7 +213,10 @@ def main() -> None:
     args = parser.parse_args()
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         seeds = range(1000 * args.seed, 1000 * args.seed + args.systems)
-        rows = [row for found in pool.map(partial(judge_system, args.ways), seeds) for row in found]
+        rows = []
+        for done, found in enumerate(pool.map(partial(judge_system, args.ways), seeds), start=1):
+            rows += found
+            print(f"\r{done} of {args.systems} systems", end="\n" if done == args.systems else "", file=sys.stderr)
     print(f"{args.systems} systems of {KNOBS} knobs, 5 to 10 of them active")
     print(f"{'':16}{'runs':>6}{'found':>9}{'false':>8}{'more than one false':>22}")
     for (way, _), part in pd.DataFrame(rows).groupby(["way", "planned"], sort=False):

@@ -322,7 +322,8 @@ def _write_fits(root: Path, case: Case) -> list[Path]:
         fit = {"model": "anova", "runs": 15 * (number + 1), "stopped": stopped, "reason": reason, "points": points,
                "r2_splits": [score(split) for split in range(10)], "importance": importance, "trustworthy": stopped,
                "worst_predicted": worst, "holdout_r2": 0.955, "tunability": tunability,
-               "reason_trust": "the same knobs lead on every split"}  # fmt: skip
+               "reason_trust": "the same knobs lead on every split",
+               "warm_start": ["sqlite-all"], "expected": ["synchronous", "page_size"]}  # fmt: skip
         write_sealed(paths[-1], fit)
     return paths
 

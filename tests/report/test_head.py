@@ -150,6 +150,14 @@ def test_a_ranking_that_predicts_no_configuration_promises_what_stands_out_only(
     assert "the size of their effects is less certain" in sureness(page, "Model")
 
 
+def test_a_ranking_names_the_knobs_that_it_expected(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    told = render(changed_study(), specs, tmp_path).section("ranking")
+    expected = "stood out in prior sqlite-all: synchronous and page_size had to show less here than other knobs"
+    assert expected in " ".join(told.split())
+    cold = render(changed_study("UPDATE fits SET warm_start = NULL, expected = NULL"), specs, tmp_path)
+    assert "had to show less" not in cold.section("ranking")
+
+
 def test_an_import_states_nothing_that_it_does_not_know(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 KEYS = {
     *("stopped", "reason", "runs", "model", "terms", "r2_splits", "importance", "points"),
     *("worst_predicted", "holdout_r2", "trustworthy", "reason_trust", "fitted", "stable_rounds", "tunability"),
+    "expected",
 }
 
 

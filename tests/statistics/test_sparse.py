@@ -133,3 +133,21 @@ def test_no_knob_is_above_noise_where_there_is_nothing_but_noise() -> None:
     table = draw(60, rng).assign(throughput_ops=np.exp(rng.normal(0, 0.1, 60)))
     importance = select_knobs(table, KNOBS, "throughput_ops", "auto").importance
     assert [one["knob"] for one in importance if one["above_noise"]] == []
+
+
+def test_what_mattered_elsewhere_is_found_with_fewer_runs_and_what_did_so_in_vain_stays_out() -> None:
+    found, found_cold, wrong = 0, 0, 0
+    for seed in range(12):
+        rng = np.random.default_rng([3, seed])
+        table = draw(40, rng)
+        response = respond(table, rng, noise=0.25)
+        in_vain = [f"k{number}" for number in range(50, 60)]
+        terms, _ = choose_sparse_terms(
+            Settings.from_frame(table, KNOBS), response, frozenset([*ACTIVE, *in_vain, "gone"])
+        )
+        named = {factor for term in terms for factor in term.factors}
+        found += len(named & set(ACTIVE))
+        found_cold += len(choose(table, response) & set(ACTIVE))
+        wrong += len(named & set(in_vain))
+    assert found >= 1.5 * found_cold
+    assert wrong <= 0.1 * 12 * 10

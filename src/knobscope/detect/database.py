@@ -213,6 +213,7 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         fit = read_sealed(path)
         tunable = fit.get("tunability") or {}  # a prior does not have it, nor do fits of earlier versions
         row = {**tunable, **fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
+        row |= {name: ", ".join(fit.get(name, [])) or None for name in ("warm_start", "expected")}
         fits.append(_of_case(case, row))
         last[case] = round_, fit
     for case, (round_, fit) in last.items():

@@ -63,8 +63,8 @@ def _add_save(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "save",
         help="write the last fits of a finished study as a prior, a YAML file",
         description="Write the last fits of a finished study, with DBMS version, device profile, workload class, date "
-        "and R2 on held-out runs, as a small YAML file. Another study starts from it with `screening: {prior: NAME}` "
-        "and then screens nothing.",
+        "and R2 on held-out runs, as a small YAML file. Screening of other studies starts from it where it fits; with "
+        "`screening: {prior: NAME}` one takes it instead of screening.",
     )
     add_study_name(parser)
     parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the study (default: results/STUDY)")

@@ -14,7 +14,7 @@ from knobscope.storage import read_sealed, write_text
 
 __all__ = ["make_prior", "write_prior"]
 
-_HEAD = "# Written by `knobscope models save`. A study starts from it with `screening: {prior: %s}`.\n"
+_HEAD = "# Written by `knobscope models save`. With `screening: {prior: %s}` a study takes it instead of screening.\n"
 _KNOB_KEYS = ("knob", "rank", "rank_low", "rank_high", "importance", "permutation", "above_noise", "stands_out")
 
 

@@ -12,6 +12,7 @@ from knobscope.errors import UserError
 from knobscope.plan import Space, case_space, draw_configurations, parse_case
 from knobscope.select.noise import measure_noise
 from knobscope.select.selection import mark_selected, select_knobs
+from knobscope.select.warm_start import find_warm_start
 from knobscope.specs import Dbms, Value, is_factor, load_study, value_text
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.storage import write_sealed
@@ -26,7 +27,9 @@ _CANDIDATES = 5000
 
 
 def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
-    """Return one row per ok run: a column per knob (as text), `throughput_ops`, `block`, `round` and `is_chosen`.
+    """Return one row per ok run.
+
+    It has a column per knob, `throughput_ops`, `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """
@@ -37,7 +40,7 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
     configurations = [json.loads(text) for text in planned["configuration"]]
     settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
-    columns = {"throughput_ops": "throughput_ops", "block": "block_id", "round": "round"}
+    columns = {"block": "block_id"} | {name: name for name in ("throughput_ops", "round", "started_at", "dbms_version")}
     told = {name: list(measured[column]) for name, column in columns.items()}
     return pd.DataFrame({**settings, **told, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
@@ -49,6 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     table = screening_table(args.runs, args.plans, knobs)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+    models, first = args.study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
+    start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
     selection = select_knobs(
         table,
         knobs,
@@ -64,9 +69,15 @@ def _run(args: argparse.Namespace) -> int:
         stable_rounds=screening.stable_rounds,
         default={knob: space.default[knob] for knob in knobs},
         tunable=tunable_values(space),
+        expected=start.knobs,
     )
-    importance = mark_selected(selection, screening.top)
-    write_sealed(args.out, {**selection.to_json(), "importance": importance, "noise": measure_noise(args.runs)})
+    fit = {
+        **selection.to_json(),
+        "importance": mark_selected(selection, screening.top),
+        "warm_start": start.priors if selection.expected else [],
+        "noise": measure_noise(args.runs),
+    }
+    write_sealed(args.out, fit)
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0

@@ -47,6 +47,7 @@ class Selection:
     holdout_r2: float | None
     trustworthy: bool
     reason_trust: str
+    expected: list[str]  # knobs that had to show less, as they mattered elsewhere; empty where all are asked alike
     fitted: str | None  # the model behind the terms: one of those that `model` stands for
     stable_rounds: int  # for how many rounds the conclusions have been the same; 0 where that was not asked
     tunability: Tunability | None  # None where it was not asked, or the runs are too few
@@ -80,6 +81,7 @@ class _Fitter:
     levels: Mapping[str, Sequence[Any]] | None
     candidates: "pd.DataFrame | None"
     axes: Mapping[str, Axis]
+    expected: frozenset[str]
 
     def fit(self, runs: "pd.DataFrame") -> _Fit:
         """Decide about these runs as if they were all there are."""
@@ -90,7 +92,7 @@ class _Fitter:
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
         averaged = Runs.of(settings, values, is_random)
         look = runs["round"].nunique() if "round" in runs.columns else 1
-        stop = decide_stop(averaged, self.model, possible, self.threshold, self.splits, self.seed, look)
+        stop = decide_stop(averaged, self.model, possible, self.threshold, self.splits, self.seed, look, self.expected)
         explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
         return _Fit(averaged, stop, explained, important_points(stop, averaged, explained, self.axes))
 
@@ -116,6 +118,7 @@ def select_knobs(
     stable_rounds: int = 3,
     default: Mapping[str, Any] | None = None,
     tunable: Mapping[str, Sequence[Any]] | None = None,
+    expected: Sequence[str] = (),
 ) -> Selection:
     """Fit the runs so far, decide whether to stop measuring, and rank the knobs.
 
@@ -125,12 +128,14 @@ def select_knobs(
     that the plan may still use; `candidates`, when given, all configurations that it may use (a row each): only their
     cells have to be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or
     log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model. What setting a
-    knob alone would gain is asked of the levels in `tunable`, beside a `default` level of every factor.
+    knob alone would gain is asked of the levels in `tunable`, beside a `default` level of every factor. Factors that
+    are `expected` to matter have to show less where there are more factors than runs.
     UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
     unknown model.
     """
     _require_comparable(runs, factors)
-    fitter = _Fitter(factors, response, model, threshold, splits, seed, log_response, levels, candidates, axes or {})
+    asked = (threshold, splits, seed, log_response, levels, candidates, axes or {}, frozenset(expected))
+    fitter = _Fitter(factors, response, model, *asked)
     with one_thread():
         last = fitter.fit(runs)
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
@@ -143,6 +148,7 @@ def select_knobs(
         reason=explain_stability(stop, last.stop.reason, stable, stable_rounds),
         runs=len(runs),
         model=model,
+        expected=list(expected) if getattr(last.stop.model, "is_sparse", False) else [],
         fitted=last.stop.model.name if last.stop.model is not None else None,
         terms=list_terms(last.explained),
         r2_splits=last.stop.r2_splits,

@@ -106,7 +106,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     # How one gets there changes nothing.
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
-    Screening: {"fit": "model threshold splits stop stable_rounds", "fit prior": "top", "prior": "prior"},
+    Screening: {"fit": "model threshold splits stop stable_rounds warm_start", "fit prior": "top", "prior": "prior"},
     Sweep: {"sweep": "always pairs", "sweep repeat": "repeats", "repeat": "most effect power"},
 }
 

@@ -65,6 +65,11 @@ class Screening(SpecModel):
     )
     stable_rounds: int = Field(default=3, ge=2, description="Rounds in which the conclusions have to be the same.")
     top: int = Field(default=5, ge=1, description="Knobs that go on to the one-at-a-time round.")
+    warm_start: bool = Field(
+        default=True,
+        description="Whether knobs that stood out in a fitting prior of models/ have to show less than others do, "
+        "where there are more knobs than runs (model auto).",
+    )
     prior: str | None = Field(
         default=None,
         min_length=1,

@@ -242,17 +242,24 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
 
 
 def decide_stop(
-    runs: Runs, name: str, possible: Space, threshold: float, splits: int, seed: int, look: int = 1
+    runs: Runs,
+    name: str,
+    possible: Space,
+    threshold: float,
+    splits: int,
+    seed: int,
+    look: int = 1,
+    expected: frozenset[str] = frozenset(),
 ) -> Stop:
     """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
 
     `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
-    that this was asked while runs were added, from 1.
+    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere.
     """
     best = Stop(False, "", None, [])
     insufficient: list[str] = []
     doubt: str | None = None
-    for position, model in enumerate(make_models(name, seed)):
+    for position, model in enumerate(make_models(name, seed, expected)):
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
             fitted = model.fit(runs.settings, runs.response)

@@ -133,6 +133,8 @@ class FitRow(CaseColumns, total=False):
     holdout_r2: Annotated[Real | None, "R2 on configurations that the fit did not see."]
     trustworthy: Annotated[Truth, "Whether the ranking can be trusted."]
     reason_trust: Annotated[Text | None, "Why, or why not."]
+    warm_start: Annotated[Text | None, "Priors that it started from, with commas; NULL where there was none."]
+    expected: Annotated[Text | None, "Knobs that stood out there, and had to show less here, with commas."]
     leaders: Annotated[Integer | None, "So many first knobs of two halves of the configurations were compared."]
     common_by_importance: Annotated[Real | None, "So many of them are in both halves, in the mean: by importance."]
     common_by_gain: Annotated[Real | None, "The same by what setting the knob gains (table `tunability`)."]

@@ -19,6 +19,8 @@ __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
 
 #: Points that depend on the value of another knob: so many of them are listed, the table has all.
 _MOST_BESIDE = 5
+#: Knobs that mattered in priors: so many are named.
+_MOST_EXPECTED = 8
 _POINT_WORDS = {
     "knee": "beyond it, more gains little",
     "turning": "the effect changes its direction here",
@@ -124,6 +126,8 @@ def _summarise(knobs: list[Row], fits: list[Row]) -> str:
             f"Screening {verb} after {plural(len(fits), 'round')} and {plural(last['runs'] or 0, 'run')} "
             f"({model}): {last['reason'] or 'no reason was recorded'}."
         )
+        if last["warm_start"]:
+            words.append(_tell_warm_start(last["warm_start"], last["expected"].split(", ")))
     above = [row["knob"] for row in knobs if row["above_noise"]]
     if knobs:
         explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
@@ -134,6 +138,14 @@ def _summarise(knobs: list[Row], fits: list[Row]) -> str:
             else f"None of {plural(len(knobs), 'knob')} stands out of the noise."
         )
     return " ".join(words)
+
+
+def _tell_warm_start(priors: str, knobs: list[str]) -> str:
+    more = [f"{len(knobs) - _MOST_EXPECTED} more"] if len(knobs) > _MOST_EXPECTED else []
+    return (
+        f"It started from what stood out in {'priors' if ', ' in priors else 'prior'} {priors}: "
+        f"{join_words([*knobs[:_MOST_EXPECTED], *more])} had to show less here than other knobs."
+    )
 
 
 def _trust(fit: Row | None) -> str:

@@ -41,20 +41,23 @@ class Model(Protocol):
         """Return the share of the response's variance that each term explains; arguments are the training rows."""
 
 
-#: Name -> models to try, simplest first; a function of the seed.
-MODELS: dict[str, Callable[[int], Sequence[Model]]] = {
-    "anova": lambda seed: [Anova(1), Anova(2)],
-    "lightgbm": lambda seed: [LightGbm(seed)],
-    "random_forest": lambda seed: [RandomForest(seed)],
-    "extra_trees": lambda seed: [ExtraTrees(seed)],
-    "auto": lambda seed: [Anova(1), StepwiseAnova(), LightGbm(seed)],
-    "gaussian_process": lambda seed: [GaussianProcess(seed)],
-    "mlp": lambda seed: [Mlp(seed)],
+#: Name -> models to try, simplest first; a function of the seed, and of the knobs that are expected to matter.
+MODELS: dict[str, Callable[[int, frozenset[str]], Sequence[Model]]] = {
+    "anova": lambda seed, expected: [Anova(1), Anova(2)],
+    "lightgbm": lambda seed, expected: [LightGbm(seed)],
+    "random_forest": lambda seed, expected: [RandomForest(seed)],
+    "extra_trees": lambda seed, expected: [ExtraTrees(seed)],
+    "auto": lambda seed, expected: [Anova(1), StepwiseAnova(expected), LightGbm(seed)],
+    "gaussian_process": lambda seed, expected: [GaussianProcess(seed)],
+    "mlp": lambda seed, expected: [Mlp(seed)],
 }
 
 
-def make_models(name: str, seed: int) -> Sequence[Model]:
-    """Return the models that a name stands for, simplest first. UserError: unknown name."""
+def make_models(name: str, seed: int, expected: frozenset[str] = frozenset()) -> Sequence[Model]:
+    """Return the models that a name stands for, simplest first. UserError: unknown name.
+
+    Knobs that are `expected` to matter need less evidence where few of many do, in model `auto`.
+    """
     if name not in MODELS:
         raise UserError(f"no model {name!r}; expected one of {', '.join(MODELS)}")
-    return MODELS[name](seed)
+    return MODELS[name](seed, expected)

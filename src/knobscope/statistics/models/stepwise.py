@@ -25,9 +25,10 @@ class StepwiseAnova(Anova):
     enter one by one as well (`knobscope.statistics.models.sparse`).
     """
 
-    def __init__(self) -> None:
-        """Interactions of two factors."""
+    def __init__(self, expected: frozenset[str] = frozenset()) -> None:
+        """Interactions of two factors; where few terms enter of many, some factors are expected to be among them."""
         super().__init__(2)
+        self._expected = expected
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Select terms and fit them."""
@@ -47,12 +48,12 @@ class StepwiseAnova(Anova):
         return self.fit_terms(settings, response, terms)
 
     def _fit_sparse(self, settings: Settings, response: Floats) -> Self:
-        terms, rows = choose_sparse_terms(settings, response)
+        terms, rows = choose_sparse_terms(settings, response, self._expected)
         return self.fit_terms(settings.take(rows), response[rows], terms)
 
     def fresh(self) -> Self:
         """Return a model without terms."""
-        return type(self)()
+        return type(self)(self._expected)
 
     def refit(self, settings: Settings, response: Floats) -> Self:
         """Return a model fitted on other rows: of the same terms, or of terms chosen anew where few are chosen of many.
