@@ -27,9 +27,11 @@ _POINT_WORDS = {
     "cliff": "performance breaks here",
 }
 _MODELS = {
+    "auto": "the simplest of several models that suffices",
     "anova": "analysis of variance",
     "lightgbm": "boosted trees (LightGBM)",
     "random_forest": "random forest",
+    "extra_trees": "extremely randomised trees",
     "gaussian_process": "Gaussian process",
     "mlp": "neural network",
 }

@@ -37,8 +37,10 @@ _MOST_COLUMNS = 1 / 3
 _MOST_FACTORS = 3
 #: A larger part of the runs is not off: it is what the DBMS does.
 _MOST_OFF = 0.1
-#: Paths at most, and the part of the differences that is explained from which on the first one will do.
-_PATHS = 21
+#: Paths at most and at least, the product with the runs that their number is chosen for (with many runs the first path
+#: is mostly right, and each takes longer), and the part of the differences that is explained from which on one will do.
+_MOST_PATHS, _LEAST_PATHS = 60, 20
+_PATHS_TIMES_RUNS = 5000
 _ENOUGH = 0.95
 #: On further paths one of so many strongest candidates enters, each half as likely as the one before.
 _STRONGEST = 4
@@ -70,7 +72,7 @@ def choose_sparse_terms(
     mains = _Columns.of(settings, single_terms(settings.factors))
     chance, total = np.random.default_rng(len(response)), float(centred @ centred)
     best = min(_Path(settings, mains, centred, None, known).walk(), key=lambda step: step.criterion)
-    for _ in range(_PATHS - 1):
+    for _ in range(min(_MOST_PATHS, max(_LEAST_PATHS, _PATHS_TIMES_RUNS // len(response)))):
         if best.left <= (1 - _ENOUGH) * total:
             break
         best = min(best, *_Path(settings, mains, centred, chance, known).walk(), key=lambda step: step.criterion)
