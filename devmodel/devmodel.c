@@ -20,6 +20,7 @@
 #include "feedback.h"
 #include "memory.h"
 #include "model.h"
+#include "process.h"
 #include "store.h"
 #include "way.h"
 
@@ -29,12 +30,10 @@
 #include <getopt.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -263,35 +262,10 @@ static void serve(void) {
     free(buffer.mem);
 }
 
-static void fail(const char *what, const char *why) {
-    fprintf(stderr, "devmodel: %s: %s\n", what, why);
-    exit(2);
-}
-
-static void end_with_parent(void) {
-    pid_t parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        exit(1);
-}
-
-/* The file system on top writes back when memory is short: this process must neither be paged out nor wait for that. */
+/* The file system on top writes back when memory is short: this process must not be paged out then. */
 static void stay_in_memory(void) {
-    prctl(PR_SET_TIMERSLACK, 1);
-    prctl(PR_SET_IO_FLUSHER, 1); /* needs a privilege; without it the risk is that of any FUSE server */
     if (geteuid() == 0)
         mlockall(MCL_CURRENT | MCL_FUTURE); /* others have a limit, beyond which they would get no memory at all */
-}
-
-/*
- * A processor that sleeps takes a time to wake that changes from minute to minute, several times what all else on the
- * way costs. As long as this descriptor is open, idle processors poll instead. Without the privilege they sleep.
- */
-static void keep_processors_awake(void) {
-    int32_t longest_us = 0;
-    int wish = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-    if (wish >= 0 && write(wish, &longest_us, sizeof longest_us) != sizeof longest_us)
-        close(wish);
 }
 
 static void open_backing(const char *path) {
@@ -359,6 +333,7 @@ int main(int count, char **arguments) {
     device.session = fuse_session_new(&fuse, &OPERATIONS, sizeof OPERATIONS, NULL);
     if (!device.session || fuse_set_signal_handlers(device.session) || fuse_session_mount(device.session, file))
         fail(file, "cannot be mounted over");
+    serve_promptly();
     stay_in_memory();
     keep_processors_awake();
     serve();

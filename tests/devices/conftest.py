@@ -30,11 +30,28 @@ def make_device(open_directory: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     made: list[Device] = []
 
     def make(name: str = "modelled", images: Path = open_directory, size: str = "128MiB", **change: Any) -> Device:
-        emulate = {"image_directory": str(images), "size": size, "model": {**SLOW, **change}}
-        content = {"name": name, "description": "x", "tier": "auto", "emulate": emulate}
-        made.append(Device.model_validate(content))
+        made.append(_make_spec(name, images, size, {**SLOW, **change}))
         return made[-1]
 
     yield make
     for device in made:
         take_down(device, Path("/"))
+
+
+@pytest.fixture
+def make_delayed(open_directory: Path) -> Iterator[MakeDevice]:
+    require_models()
+    made: list[Device] = []
+
+    def make(name: str = "delayed", images: Path = open_directory, size: str = "64MiB", **delays: Any) -> Device:
+        made.append(_make_spec(name, images, size, {"kind": "delay", **delays}))
+        return made[-1]
+
+    yield make
+    for device in made:
+        take_down(device, Path("/"))
+
+
+def _make_spec(name: str, images: Path, size: str, model: dict[str, Any]) -> Device:
+    emulate = {"image_directory": str(images), "size": size, "model": model}
+    return Device.model_validate({"name": name, "description": "x", "tier": "auto", "emulate": emulate})

@@ -132,7 +132,7 @@ def test_what_holds_a_configuration_back_is_the_share_of_its_own_time(
         assert ("more than on disk" in found.describe()) == (other is not None)
         judged = judge_finding(found, None, "It is slow.")
         assert (judged["confirmed"], judged["cause"]) == ("found", "flush")
-        (row,) = [row for row in found.rows({}) if row["property"] == "flush"]
+        (row,) = [row for row in found.rows() if row["property"] == "flush"]
         assert (row["knob"], row["is_level"], row["other_device"]) == (None, True, other)
 
 
@@ -218,7 +218,7 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
     assert not (found.is_gone and found.is_open)
     assert followed or not found.is_open
     assert found.is_settled == (seen != -0.01)
-    (row,) = found.rows({})
+    (row,) = found.rows()
     assert row["is_gone"] == (conclusion == "gone")
     assert row["again_low"] < row["again"] < row["again_high"]
     assert row["again"] == pytest.approx(math.log(REFERENCE_US / value_us), abs=0.01)

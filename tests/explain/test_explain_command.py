@@ -33,8 +33,11 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
     withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Withdrawn, since it is gone."}
     again = {"confirmed": None, "confirmation": "It shows again."}
     run = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "property": "none", "run_id": "r", "pair": 0}
-    write_sealed(tmp_path / "a.json", {"findings": {0: withdrawn}, "what_if_runs": [run], "what_ifs": []})
-    write_sealed(tmp_path / "b.json", {"findings": {1: again}, "what_if_runs": [], "what_ifs": [{**run, "pairs": 4}]})
+    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": []}
+    write_sealed(tmp_path / "a.json", {"findings": {0: withdrawn}, **nothing, "what_if_runs": [run]})
+    sensitivity = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "op": "flush", "sensitivity": -0.6}
+    shares = {"what_ifs": [{**run, "pairs": 4}], "sensitivities": [sensitivity]}
+    write_sealed(tmp_path / "b.json", {"findings": {1: again}, **nothing, **shares})
     out = tmp_path / "explained.duckdb"
     answers = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
     before = database.read_bytes()
@@ -44,6 +47,7 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
         rows = connection.execute("SELECT value, confirmed, confirmation, sentence, cause FROM findings").fetchall()
         assert connection.execute("SELECT run_id, pair FROM what_if_runs").fetchall() == [("r", 0)]
         assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
+        assert connection.execute("SELECT op, sensitivity FROM sensitivities").fetchall() == [("flush", -0.6)]
     assert rows == [
         ("off", "no", "It ran again.", "Withdrawn, since it is gone.", "flush"),
         ("normal", None, "It shows again.", "It flushes.", "flush"),
@@ -69,7 +73,7 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     arguments = ["--database", str(tmp_path / "copy.duckdb"), "--device", "nvme-consumer", "--out", str(out)]
     profile = ["--devices", str(tmp_path / "profiles/nvme-consumer.json")]
     assert main(["explain", "--study", str(STUDY), "--store", str(tmp_path / "store"), *profile, *arguments]) == 0
-    assert read_sealed(out) == {"findings": {}, "what_if_runs": [], "what_ifs": []}
+    assert read_sealed(out) == {"findings": {}, "what_if_runs": [], "what_ifs": [], "sensitivities": []}
     assert not (tmp_path / "store").exists()
 
 

@@ -1,4 +1,4 @@
-"""SQLite on a device whose flush is slow, and on the same device without: the flush is found as the cause."""
+"""SQLite on a device whose flush is slow, without it, and with an even slower one: the flush is found as the cause."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from emulated import require_models
 
-from knobscope.devices import take_down
+from knobscope.devices import bring_up, load_device, take_down
+from knobscope.explain import answering
 from knobscope.explain.answering import answer_questions
 from knobscope.explain.causes import judge_finding
 from knobscope.explain.experiment import Bench, measure_pairs
@@ -116,3 +117,39 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     assert {row["run_id"] for row in repeated} <= known
     others = measure_pairs(replace(bench, round=2), specs.devices["plain"], "none", [question])
     assert known.isdisjoint(row["run_id"] for _, rows in others for row in rows)
+
+
+def test_on_a_device_that_can_only_be_made_slower_waiting_for_flushes_is_found(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drive is a modelled one, of which nobody knows that here: what its flush costs is known."""
+    monkeypatch.setattr(answering, "_LEAST_ROOM", 64 << 20)
+    file = project / "specs/devices/slow-flush.yaml"
+    file.write_text(file.read_text().replace("64MiB", "320MiB").replace("20ms", "5ms"))
+    drive = load_device("slow-flush", project)
+    try:
+        study = project / "specs/studies/drive.yaml"
+        (project / "specs/devices/drive.yaml").write_text(
+            f"name: drive\ndescription: a drive\ntier: nvme_ssd\ndedicated: true\npath: {bring_up(drive, project)}\n"
+        )
+        study.write_text(STUDY.replace("tiny", "drive").replace("slow-flush", "drive").replace("procfs", "bpf"))
+        write_sealed(project / "drive.json", {"preferred_write_bytes": 4096, "tier": "nvme_ssd"})
+        specs = load_study(study, project)
+        bench = Bench(specs, project, project / "store", {"drive": project / "drive.json"}, repeats=4)
+        case, full = Case("sqlite", "drive", "ycsb-a"), {"synchronous": "full"}
+        question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,))
+        (answer,), runs = answering.answer_with_delays(bench, specs.devices["drive"], [question])
+        left = Path(str(specs.devices["drive"].path)) / ".knobscope-devices"
+        assert not left.exists()  # the files that were put on the drive are gone
+    finally:
+        take_down(drive, project)
+    if not answer.is_watched:
+        pytest.skip("BPF cannot be used here")
+    assert {row["status"] for row in runs} == {"ok"}
+    assert {row["property"] for row in runs} >= {"none", "no_delay", "write_delay", "flush_delay"}
+    assert answer.conclusion == "cause", answer.describe()
+    assert answer.causes[0][0] == "flush_delay"
+    assert 0.5 < answer.shares["flush_delay"].estimate < 1.5
+    (of_flushes,) = [row for row in answer.list_sensitivities() if row["op"] == "flush" and row["is_reference"]]
+    assert of_flushes["request_us"] > 4000
+    assert -1.5 < of_flushes["sensitivity"] < -0.5

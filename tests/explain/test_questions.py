@@ -114,15 +114,23 @@ def test_an_effect_is_asked_for_with_what_the_sweep_saw(
     assert gap.seen.mean == pytest.approx(3 - math.log(10))
 
 
-def test_on_a_device_without_a_model_only_effects_are_measured_again(
+def test_on_a_device_without_a_model_all_but_gaps_between_tiers_are_followed(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    real = specs.devices["nvme-consumer"].model_copy(update={"emulate": None, "path": Path("/srv")})
-    with_real = replace(specs, devices={**specs.devices, "nvme-consumer": real})
+    without = {"emulate": None, "path": "/srv"}
+    real = {name: specs.devices[name].model_copy(update=without) for name in ("hdd-7200", "nvme-consumer")}
+    with_real = replace(specs, devices={**specs.devices, **real})
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
-    rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off")]
-    (asked,) = ask_questions(rows, with_real, connection, most=4, what_if=4)
-    assert (asked.findings, asked.followed, asked.is_level) == ((2,), False, False)
+    gap = finding("tier", "synchronous", "off", **tiers)
+    rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off"), gap]
+    asked = ask_questions(rows, with_real, connection, most=4, what_if=4)
+    told = [(one.findings, one.is_level, one.other, one.followed) for one in asked]
+    assert told == [
+        ((0,), True, None, True),
+        ((1,), True, "hdd-7200", True),
+        ((2,), False, None, True),
+        ((3,), False, "nvme-consumer", False),
+    ]
 
 
 def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_measured_again(

@@ -8,7 +8,7 @@ from knobscope.devices.mount_options import changed_mounts
 from knobscope.devices.precondition import precondition
 from knobscope.devices.queue import SettingRefusedError, changed_queue
 from knobscope.devices.scattering import make_scattering_directory
-from knobscope.devices.scratch import OpenDevice, close_device, open_device, require_free
+from knobscope.devices.scratch import OpenDevice, close_device, count_scratch_bytes, open_device, require_free
 from knobscope.devices.spec import load_device
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "changed_mounts",
     "changed_queue",
     "close_device",
+    "count_scratch_bytes",
     "device_lock",
     "find_block_device",
     "load_device",

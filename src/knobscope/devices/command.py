@@ -21,7 +21,7 @@ __all__ = ["add_parser"]
 
 def _up(args: argparse.Namespace) -> int:
     device = load_device(args.device, args.root)
-    if device.emulate is not None and device.emulate.model is not None:
+    if device.model is not None:
         ensure_calibrated()
     for text in describe_limits(device):
         print(text, file=sys.stderr)

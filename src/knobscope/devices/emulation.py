@@ -1,7 +1,8 @@
 """Emulated devices: a file system of its own in an image file behind a loop device.
 
-With a model, a file that answers as the modelled device would stands between the two. An image without a model stays
-until it is taken down; a modelled device goes, with its data, when nobody is left whom it was brought up for.
+With a model, a file that answers as the modelled device would, or with a delay, stands between the two. An image
+without a model stays until it is taken down; another one goes, with its data, when nobody is left whom it was brought
+up for.
 """
 
 import os
@@ -9,13 +10,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from knobscope.devices.disks import is_loop_direct
+from knobscope.devices.block import find_block_device
+from knobscope.devices.disks import find_tier, is_loop_direct
 from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
 from knobscope.devices.owners import add_owner, find_owner
 from knobscope.devices.privileged import make_filesystem, run_privileged, set_queue
 from knobscope.devices.warden import start_warden
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Emulation
+from knobscope.specs.device_model import Delay
 from knobscope.storage import read_sealed, write_sealed
 
 __all__ = ["bring_up", "take_down"]
@@ -94,7 +97,7 @@ def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) ->
 
 
 def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
-    """Make the sparse image with its file system, as ourselves: only attaching it needs root."""
+    """Make the image with its file system, as ourselves: only attaching it needs root."""
     if (free := shutil.disk_usage(folder.images).free) < emulation.size_bytes:
         raise UserError(
             f"device {device.name}: {folder.images} has {free >> 20} MiB free, and the image may grow to "
@@ -107,7 +110,22 @@ def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> N
         image.truncate(emulation.size_bytes)
     folder.image.chmod(0o600)
     make_filesystem(emulation.filesystem, [*_MKFS_OPTIONS[emulation.filesystem], str(folder.image)])
+    if isinstance(emulation.model, Delay):
+        _write_whole(folder.image)
     write_sealed(folder.state, _describe(device, emulation))
+
+
+def _write_whole(image: Path) -> None:
+    """Write every block of an image: the file system below takes a commit of its own for one that is written first.
+
+    Blocks that mkfs wrote keep what is in them; those of which it only said that they are zero are written, too.
+    """
+    with image.open("r+b") as file:
+        while part := file.read(1 << 20):
+            file.seek(-len(part), os.SEEK_CUR)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _attach(folder: DeviceFolder, emulation: Emulation) -> str:
@@ -120,5 +138,12 @@ def _attach(folder: DeviceFolder, emulation: Emulation) -> str:
             f"{folder.images} stands between the emulated device and its storage",
             file=sys.stderr,
         )
-    set_queue(loop, rotational=None if emulation.model is None else emulation.model.kind == "disk")
+    set_queue(loop, rotational=_is_rotational(folder, emulation))
     return loop
+
+
+def _is_rotational(folder: DeviceFolder, emulation: Emulation) -> bool | None:
+    """Whether the device is a disk; None where the kernel knows, since nothing stands between image and loop device."""
+    if isinstance(emulation.model, Delay):
+        return find_tier(find_block_device(folder.images)) == "hdd"
+    return None if emulation.model is None else emulation.model.kind == "disk"

@@ -1,4 +1,4 @@
-"""The program that answers as a modelled device would (devmodel/), and a device model in its words."""
+"""The programs that answer as a modelled or delayed device would (devmodel/), and a device model in their words."""
 
 import math
 import os
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.specs.device_figures import PAGE, SEQUENTIAL, latencies_alone
-from knobscope.specs.device_model import DeviceModel
+from knobscope.specs.device_model import Delay, DeviceModel
 from knobscope.specs.quantity import read_duration_ns, read_percentage, read_rate, read_size
 from knobscope.specs.transport import Transport, read_transport
 
-__all__ = ["early_arguments", "find_program", "model_arguments"]
+__all__ = ["answering_command", "early_arguments", "find_program", "model_arguments"]
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 #: How a parameter is read, by its name; the program takes nanoseconds, bytes and bytes per second.
@@ -33,6 +33,17 @@ def find_program(name: str = "devmodel") -> Path:
         origin = " (from KNOBSCOPE_DEVMODEL)" if named else ""
         raise UserError(f"the program for modelled devices is not built: no {program}{origin}; run `make setup`")
     return program
+
+
+def answering_command(model: DeviceModel | Delay, file: Path, image: Path) -> list[str]:
+    """Return the command that answers on `file` with the bytes of an image; raises UserError when it is not built."""
+    if isinstance(model, Delay):
+        return [str(find_program("delayed")), str(file), str(image), *_delay_arguments(model)]
+    return [str(find_program()), str(file), str(image), *early_arguments(model), *model_arguments(model)]
+
+
+def _delay_arguments(delay: Delay) -> list[str]:
+    return [f"{name}={round(read_duration_ns(getattr(delay, name)))}" for name in ("read", "write", "flush")]
 
 
 def model_arguments(model: DeviceModel) -> list[str]:

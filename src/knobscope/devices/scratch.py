@@ -20,7 +20,7 @@ from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Tier
 
-__all__ = ["OpenDevice", "close_device", "open_device", "require_free"]
+__all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"]
 
 _FOLDER = ".knobscope"
 #: What a file system answers to writes after an error of its device: it has shut down, or turned read-only.
@@ -70,7 +70,7 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
     spec start from `root`. An emulated device whose file system has failed is made anew. Raises UserError when the
     directory cannot be used.
     """
-    if device.emulate is not None and device.emulate.model is not None:
+    if device.model is not None:
         ensure_calibrated()
     path = _bring_up_sound(device, root) if device.emulate is not None else _require_directory(device, root)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -86,6 +86,12 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
             _remove_if_empty(descriptor, directory)
     finally:
         os.close(descriptor)
+
+
+def count_scratch_bytes(opened: OpenDevice) -> int:
+    """Return how many bytes the files in the scratch directory take on the device."""
+    files = (Path(folder, name) for folder, _, names in os.walk(opened.directory) for name in names)
+    return sum(file.lstat().st_blocks * 512 for file in files)
 
 
 def close_device(device: Device, root: Path) -> bool:

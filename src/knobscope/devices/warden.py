@@ -1,4 +1,4 @@
-"""Runs the program of one modelled device, and removes the device when nobody is left whom it was brought up for.
+"""Runs the program of one modelled or delayed device, and removes the device when nobody needs it any more.
 
 A process of its own, so that a study that is killed with -9 leaves neither a loop device nor a mount, nor memory in
 use. The program ends with the warden; what a killed warden leaves is mended when the device is brought up again, or
@@ -13,20 +13,19 @@ from pathlib import Path
 
 from knobscope.devices.folder import DeviceFolder, claim_folder
 from knobscope.devices.owners import FOREVER, living_owners
-from knobscope.devices.program import early_arguments, find_program, model_arguments
+from knobscope.devices.program import answering_command
 from knobscope.errors import UserError
-from knobscope.specs.device_model import DeviceModel
+from knobscope.specs.device_model import Delay, DeviceModel
 
 __all__ = ["start_warden"]
 
 _READY = b"ready\n"
 
 
-def start_warden(folder: DeviceFolder, model: DeviceModel) -> None:
-    """Start the program of a modelled device, with its warden, and wait until it answers; raises UserError."""
-    program = find_program()
+def start_warden(folder: DeviceFolder, model: DeviceModel | Delay) -> None:
+    """Start the program of a device, with its warden, and wait until it answers; raises UserError."""
+    command = answering_command(model, folder.answering, folder.image)
     folder.answering.touch(0o600)
-    command = [str(program), str(folder.answering), str(folder.image), *early_arguments(model), *model_arguments(model)]
     read_end, write_end = os.pipe()
     with folder.log.open("wb") as log, os.fdopen(read_end, "rb") as answer:
         warden = subprocess.Popen(

@@ -1,19 +1,26 @@
-"""Puts the questions of a case to its device and what-if devices, as far as each is still open."""
+"""Puts the questions of a case to its device and what-if devices, or slower ones, as far as each is still open."""
 
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from knobscope.devices import close_device, count_scratch_bytes, open_device
 from knobscope.errors import UserError
 from knobscope.explain.causes import Answer
+from knobscope.explain.delays import DELAYED, NO_DELAY, DelayedAnswer
 from knobscope.explain.experiment import ITSELF, Bench, measure_pairs
-from knobscope.explain.properties import EVERYTHING
+from knobscope.explain.properties import EVERYTHING, delayed_device
 from knobscope.explain.questions import Question
 from knobscope.specs import Device
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables import WhatIfRunRow
 
-__all__ = ["answer_questions"]
+__all__ = ["answer_questions", "answer_with_delays"]
+
+#: A delay is as long as the requests themselves, so that it shows and changes no more than it has to, but no shorter.
+_SHORTEST_US = 100.0
+#: Room for data that are loaded anew, a copy of them and what runs add to it, over what lies on the device already.
+_ROOM, _LEAST_ROOM = 3, 1 << 30
 
 
 def answer_questions(
@@ -33,11 +40,74 @@ def answer_questions(
             break
         try:
             for question, measured in measure_pairs(bench, what_ifs[name], name, list(still_open)):
-                still_open[question].add(name, measured)
+                still_open[question].add(name, measured, what_ifs[name].change)
                 runs += measured
         except UserError as error:
             print(f"knobscope: explain: {what_ifs[name].name} is left out: {error}", file=sys.stderr)
     return answers, runs
+
+
+def answer_with_delays(
+    bench: Bench, device: Device, questions: Sequence[Question]
+) -> tuple[list[DelayedAnswer], list[WhatIfRunRow]]:
+    """Measure all questions of a case on a device without a model: there, and behind a program that delays requests.
+
+    Behind it rounds without a delay run before those with one and after them, so that a steady drift of the machine
+    does not count as waiting. What is not asked for on the device (reads of data that lie in memory) is not delayed.
+    """
+    answers = [DelayedAnswer(question) for question in questions]
+    runs = _repeat_on_itself(bench, device, answers)
+    still_open = {answer.question: answer for answer in answers if answer.is_open}
+    if still_open:
+        try:
+            runs += _delay(bench, device, still_open)
+        except UserError as error:
+            print(f"knobscope: explain: {device.name} cannot be made slower: {error}", file=sys.stderr)
+    return answers, runs
+
+
+def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer]) -> list[WhatIfRunRow]:
+    """Return the runs behind the program."""
+    with open_device(device, bench.root, bench.specs.study.name) as opened:
+        room = _LEAST_ROOM + _ROOM * count_scratch_bytes(opened)
+        base = delayed_device(device, NO_DELAY, {}, opened.filesystem, room)
+    runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
+    found: list[WhatIfRunRow] = []
+    try:
+        _add_runs(bench, base, answers, runs)
+        if not all(answer.is_watched for answer in answers.values()):
+            raise UserError("how long requests take is not known, since BPF did not watch them")
+        for name, op in DELAYED.items():
+            still_open = {question: answer for question, answer in answers.items() if answer.is_open}
+            longest_us = max((answer.longest_us(op) for answer in still_open.values()), default=0.0)
+            if longest_us == 0:
+                for answer in still_open.values():
+                    answer.note_unused(name)
+                continue
+            change = {op: f"{max(_SHORTEST_US, longest_us):.0f}us"}
+            slower = delayed_device(device, name, change, opened.filesystem, room)
+            for question, measured in measure_pairs(bench, slower, name, list(still_open)):
+                answers[question].add(name, measured, change)
+                found += measured
+        still_open = {question: answer for question, answer in answers.items() if answer.is_open}
+        if still_open:
+            _add_runs(bench, base, still_open, runs, look=1)
+    finally:
+        close_device(base, bench.root)
+    return found + [run for of_question in runs.values() for run in of_question]
+
+
+def _add_runs(
+    bench: Bench,
+    device: Device,
+    answers: Mapping[Question, DelayedAnswer],
+    runs: dict[Question, list[WhatIfRunRow]],
+    look: int = 0,
+) -> None:
+    """Measure pairs without a delay, keep the device for another look, and let the answers take in all there are."""
+    for question, measured in measure_pairs(bench, device, NO_DELAY, list(answers), look, keep=True):
+        runs[question] += measured
+        answers[question].add(NO_DELAY, runs[question])
 
 
 def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -> list[WhatIfRunRow]:

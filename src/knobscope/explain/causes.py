@@ -1,9 +1,10 @@
 """What the runs on what-if devices say: the cause of an effect, and whether it is the one that a rule names."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from knobscope.detect import withdraw
 from knobscope.explain.experiment import ITSELF
@@ -23,7 +24,7 @@ from knobscope.specs import RuleCause
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.tables import WhatIfRow, WhatIfRunRow
 
-__all__ = ["Answer", "judge_finding"]
+__all__ = ["Answer", "judge_finding", "list_differences", "list_usable", "share_words", "time_of"]
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
@@ -34,12 +35,15 @@ _FREE_FLUSHES = ("flush", EVERYTHING)
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
 _PROPERTIES = {
     "write_size": ("write_unit",),
-    "flush": ("flush",),
+    "flush": ("flush", "flush_delay"),
     "parallelism": ("channels", "one_channel"),
     "sequentiality": (),
 }
 
-_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names}
+_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names} | {
+    "read_delay": "reads",
+    "write_delay": "writes",
+}
 
 Conclusion = Literal["cause", "several", "not_the_device", "undecided", "gone"]
 
@@ -49,18 +53,21 @@ class Answer:
     """What is known of a question so far: property -> amount of the effect, and its share."""
 
     question: Question
+    untold: ClassVar[str | None] = "not_tested"  # `confirmed` of a finding of which the runs do not tell the cause
     amounts: dict[str, Amount] = field(default_factory=dict)
     pairs: dict[str, int] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
     #: What `everything` would come to if all that still takes time at that device were the way to it.
     most_of_everything: Share | None = None
     failures: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str] = field(default_factory=dict)  # parameters of the device that differ, as JSON
     #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
     again: Amount | None = None
 
-    def add(self, name: str, runs: Sequence[WhatIfRunRow]) -> None:
-        """Take in all pairs of runs on a device: the one itself first."""
-        values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else _micros))
+    def add(self, name: str, runs: Sequence[WhatIfRunRow], change: Mapping[str, Any] | None = None) -> None:
+        """Take in all pairs of runs on a device, of which some parameters differ: the one itself first."""
+        self.changes[name] = json.dumps(change or {}, sort_keys=True)
+        values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else time_of))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:
             reasons = [row["reason"] for row in runs if row["status"] != "ok"]
@@ -69,21 +76,25 @@ class Answer:
         self.failures.pop(name, None)
         self.amounts[name] = amount_of(values)
         if name == ITSELF and not self.question.is_level:
-            ratio = amount_of(list(_differences(_usable(runs), _log_throughput)))
+            ratio = amount_of(list(list_differences(list_usable(runs), _log_throughput)))
             self.again = ratio.minus(self.question.rest)
         if name != ITSELF and ITSELF in self.amounts:
-            self.shares[name] = self._share(self.amounts[name])
+            self._find_share(name)
         if name == EVERYTHING and ITSELF in self.amounts:
             self.most_of_everything = self._share(amount_of(list(self._amounts(runs, _micros_off_device))))
+
+    def _find_share(self, name: str) -> None:
+        """Note which share of the effect is gone on a what-if device."""
+        self.shares[name] = self._share(self.amounts[name])
 
     def _share(self, changed: Amount) -> Share:
         return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
 
     def _amounts(self, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
-        ok = _usable(runs)
+        ok = list_usable(runs)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
-        return _differences(ok, time_of_run if self.question.other is None else _log_throughput)
+        return list_differences(ok, time_of_run if self.question.other is None else _log_throughput)
 
     @property
     def is_reproduced(self) -> bool:
@@ -138,10 +149,20 @@ class Answer:
         return self.question.followed and self.is_reproduced and not self.is_gone and not self._is_not_the_device
 
     @property
+    def whole(self) -> Share | None:
+        """The share of all costs of the device together; None where it is not known."""
+        return self.shares.get(EVERYTHING)
+
+    @property
     def _is_not_the_device(self) -> bool:
         """Whether less than half goes with all costs of the device, also if the way to it counts as one of them."""
-        both = (self.shares.get(EVERYTHING), self.most_of_everything)
+        both = (self.whole, self.most_of_everything)
         return all(share is not None and share.is_less_than_half for share in both)
+
+    def can_judge(self, cause: RuleCause) -> bool:
+        """Whether the experiment can bear out what a rule names; that the device is no cause it always can."""
+        del cause
+        return True
 
     @property
     def causes(self) -> list[tuple[str, Share]]:
@@ -160,18 +181,17 @@ class Answer:
             return "cause"
         if self._is_not_the_device:
             return "not_the_device"
-        everything = self.shares.get(EVERYTHING)
-        return "several" if everything is not None and everything.is_most else "undecided"
+        return "several" if self.whole is not None and self.whole.is_most else "undecided"
 
-    def rows(self, changes: Mapping[str, str]) -> list[WhatIfRow]:
-        """Return its rows of table `what_ifs`; `changes` has the changed parameters as JSON, by property."""
+    def rows(self) -> list[WhatIfRow]:
+        """Return its rows of table `what_ifs`."""
         case, rows = self.question.case, []
         for name, amount in self.amounts.items():
             share = self.shares.get(name)
             row: WhatIfRow = {
                 "dbms": case.dbms, "device": case.device, "workload": case.workload,
                 "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other,
-                "is_level": self.question.is_level, "property": name, "change": changes.get(name, "{}"),
+                "is_level": self.question.is_level, "property": name, "change": self.changes[name],
                 "pairs": self.pairs[name], "amount": amount.mean, "amount_error": amount.error,
             }  # fmt: skip
             if name == ITSELF and self.again is not None:
@@ -195,8 +215,12 @@ class Answer:
             return f"{begin}: the gap did not show again, so its cause cannot be tested."
         if not question.followed:
             return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
-        said = f"{begin} each there and on what-if devices, and {self._effect()}. "
-        told = [f"{PROPERTY_WORDS[name]} {_share_words(share)}" for name, share in self.causes]
+        return f"{begin} each there and {self._describe_followed()}"
+
+    def _describe_followed(self) -> str:
+        """Say what the what-if devices showed."""
+        said = f"on what-if devices, and {self._effect()}. "
+        told = [f"{PROPERTY_WORDS[name]} {share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
         return said + self._conclude()
 
@@ -244,14 +268,14 @@ class Answer:
             name, _ = self.causes[0]
             return f"The cause is what goes away with {PROPERTY_WORDS[name]}."
         if self.conclusion == "not_the_device":
-            words = _share_words(everything) if everything else ""
+            words = share_words(everything) if everything else ""
             return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
         if self.conclusion == "several":
             return "No single property explains it, all of them together do."
         if everything and everything.is_less_than_half and self.most_of_everything:
             return (
-                f"Without all costs of the device {_share_words(everything)} of it is gone, and "
-                f"{_share_words(self.most_of_everything)} if the way to the modelled device counts as one of them: "
+                f"Without all costs of the device {share_words(everything)} of it is gone, and "
+                f"{share_words(self.most_of_everything)} if the way to the modelled device counts as one of them: "
                 "whether the device is the cause cannot be told."
             )
         return "What the cause is cannot be told from these runs."
@@ -261,8 +285,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
-    named and one was found, also `cause`. None of `confirmed` leaves the cause of an effect that was not followed to
-    the stage `confirm`.
+    named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `confirm`.
     """
     said = answer.describe()
     if answer.is_gone:
@@ -276,7 +299,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
         return {"confirmed": "found", "cause": _BLAMED.get(found, found), "confirmation": said}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
-        return {"confirmed": "not_tested", "confirmation": said}
+        return {"confirmed": answer.untold, "confirmation": said}
     judged = {
         "confirmed": "yes" if confirmed else "no",
         "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
@@ -286,7 +309,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
 
 def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     """Whether the named cause is the one that was found; None where that cannot be told."""
-    if answer.conclusion == "undecided":
+    if answer.conclusion == "undecided" or not (answer.can_judge(cause) or answer.conclusion == "not_the_device"):
         return None
     if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
         return answer.conclusion == "not_the_device"
@@ -302,11 +325,12 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     return False if all(share.is_less_than_half and not share.is_part for share in named) else None
 
 
-def _usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
+def list_usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
+    """Return the runs that have a throughput."""
     return [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
 
 
-def _differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
+def list_differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
     """Yield by how much the run with the value exceeds the one with the reference value, in each whole pair."""
     pairs: dict[int, dict[bool, float]] = {}
     for row in runs:
@@ -318,18 +342,18 @@ def _log_throughput(row: WhatIfRunRow) -> float:
     return math.log(row["throughput_ops"] or math.nan)
 
 
-def _micros(row: WhatIfRunRow) -> float:
+def time_of(row: WhatIfRunRow) -> float:
     """Return the time per operation, microseconds."""
     return 1e6 / (row["throughput_ops"] or math.nan)
 
 
 def _micros_without_way(row: WhatIfRunRow) -> float:
-    return _micros(row) - (row.get("flush_way_us") or 0)
+    return time_of(row) - (row.get("flush_way_us") or 0)
 
 
 def _micros_off_device(row: WhatIfRunRow) -> float:
     """Return the time per operation in which the device had no request."""
-    return _micros(row) - max(row.get("flush_way_us") or 0, row.get("busy_us") or 0)
+    return time_of(row) - max(row.get("flush_way_us") or 0, row.get("busy_us") or 0)
 
 
 def _end(value: float) -> float | None:
@@ -344,6 +368,7 @@ def _words_of_ratio(log_ratio: float) -> str:
     return loosen_units(describe_change(log_ratio))
 
 
-def _share_words(share: Share) -> str:
+def share_words(share: Share) -> str:
+    """Return a share with its interval."""
     ends = f"{format_share(share.low)} to {format_share(share.high)}"
     return loosen_units(f"{format_share(share.estimate)} (95 % interval {ends})")

@@ -1,7 +1,6 @@
 """`knobscope explain`: measures mismatches again, and finds their causes on modelled devices by changing the device."""
 
 import argparse
-import json
 import shutil
 import sys
 from collections import Counter
@@ -12,8 +11,9 @@ from typing import Any
 
 from knobscope.detect import read_findings, write_findings, write_rows
 from knobscope.errors import UserError
-from knobscope.explain.answering import answer_questions
+from knobscope.explain.answering import answer_questions, answer_with_delays
 from knobscope.explain.causes import Answer, judge_finding
+from knobscope.explain.delays import DelayedAnswer
 from knobscope.explain.experiment import Bench
 from knobscope.explain.properties import what_if_devices
 from knobscope.explain.questions import Question, ask_questions, is_modelled
@@ -22,7 +22,7 @@ from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.specs.arguments import add_study_arguments
 from knobscope.storage import read_sealed, write_sealed
-from knobscope.tables import WhatIfRow, WhatIfRunRow
+from knobscope.tables import EXPLAINING_TABLES, WhatIfRunRow
 
 __all__ = ["add_parser"]
 
@@ -51,30 +51,35 @@ def _run(args: argparse.Namespace) -> int:
     bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
     if of_device:
         print(f"explain {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
-    answers, runs, rows = _answer(bench, specs.devices[args.device], of_device)
+    answers, runs = _answer(bench, specs.devices[args.device], of_device)
     told: dict[int, dict[str, Any]] = {}
     for answer in answers:
         for index in answer.question.findings:
             finding = findings[index]
             rule = specs.rules.get(finding["rule"])
             told[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
-    write_sealed(args.out, {"findings": told, "what_if_runs": runs, "what_ifs": rows})
+    shares = [row for answer in answers for row in answer.rows()]
+    delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
+    sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
+    tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities}
+    write_sealed(args.out, {"findings": told, **tables})
     _tell(answers)
     return 0
 
 
-def _answer(
-    bench: Bench, device: Device, questions: Sequence[Question]
-) -> tuple[list[Answer], list[WhatIfRunRow], list[WhatIfRow]]:
-    """Return the answers to questions of a device, case by case, with the rows of the tables."""
-    what_ifs = what_if_devices(device) if is_modelled(device) else {}
-    changes = {name: json.dumps(one.change, sort_keys=True) for name, one in what_ifs.items()}
+def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tuple[list[Answer], list[WhatIfRunRow]]:
+    """Return the answers to questions of a device, case by case, with all runs."""
     answers: list[Answer] = []
     runs: list[WhatIfRunRow] = []
     for _, of_case in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
-        found, measured = answer_questions(bench, device, what_ifs, list(of_case))
-        answers, runs = [*answers, *found], [*runs, *measured]
-    return answers, runs, [row for answer in answers for row in answer.rows(changes)]
+        if is_modelled(device):
+            found, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            answers += found
+        else:
+            delayed, measured = answer_with_delays(bench, device, list(of_case))
+            answers += delayed
+        runs += measured
+    return answers, runs
 
 
 def _join(args: argparse.Namespace, findings: list[dict[str, Any]]) -> int:
@@ -83,7 +88,7 @@ def _join(args: argparse.Namespace, findings: list[dict[str, Any]]) -> int:
     for of_device in explained:
         for index, told in of_device["findings"].items():
             findings[int(index)] |= {name: told[name] for name in _TOLD if name in told}
-    tables = {name: [row for one in explained for row in one[name]] for name in ("what_if_runs", "what_ifs")}
+    tables = {name: [row for one in explained for row in one[name]] for name in EXPLAINING_TABLES}
     part = args.out.with_name(args.out.name + ".part")
     shutil.copyfile(args.database, part)
     write_findings(part, findings)

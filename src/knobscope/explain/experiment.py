@@ -20,12 +20,14 @@ from knobscope.specs import Case, Device, StudySpecs
 from knobscope.specs.transport import read_transport
 from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
 
-__all__ = ["ITSELF", "Bench", "measure_pairs"]
+__all__ = ["ITSELF", "OPERATIONS", "Bench", "measure_pairs"]
 
 #: Name of the device itself beside those of properties.
 ITSELF = "none"
 #: Knob and value of a question; without a name it is the default configuration that is asked about.
 Asked = tuple[str | None, str | None]
+#: What a device is asked for.
+OPERATIONS = ("read", "write", "flush")
 #: Number of the device beside those of its hardware queues.
 _WHOLE_DEVICE = -1
 
@@ -46,13 +48,19 @@ class Bench:
 
 
 def measure_pairs(
-    bench: Bench, device: Device, property_name: str, questions: Sequence[Question], look: int = 0
+    bench: Bench,
+    device: Device,
+    property_name: str,
+    questions: Sequence[Question],
+    look: int = 0,
+    *,
+    keep: bool = False,
 ) -> Iterator[tuple[Question, list[WhatIfRunRow]]]:
     """Yield each question, all of one case, with its pairs of runs on a device; earlier `look`s had as many.
 
-    A what-if device is brought up before and taken down after; its runs count as those of the device that it is like,
-    in whose profile the preferred write size stands. Raises UserError when the device cannot be brought up or the
-    reference configuration does not run on it.
+    A what-if device is brought up before and, unless it is to be kept for the next look, taken down after; its runs
+    count as those of the device that it is like, in whose profile the preferred write size stands. Raises UserError
+    when the device cannot be brought up or the reference configuration does not run on it.
     """
     original = questions[0].case.device
     specs = replace(bench.specs, devices={**bench.specs.devices, device.name: device})
@@ -65,7 +73,7 @@ def measure_pairs(
         questions[0].reference,
     )
     measured: dict[Asked, list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
-    with _taken_down(device, bench.root, is_own=device.name != original):
+    with _taken_down(device, bench.root, is_own=device.name != original and not keep):
         arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
         with open_measurer(*arguments) as measurer:
             for group in groups:
@@ -114,6 +122,7 @@ def _measure(
             record = measurer.measure(_plan_row(bench, case, group, asked, pair, position))
             run, position = record["run"], position + 1
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
+            read_us, write_us, flush_us = (_request_us(record, op) for op in OPERATIONS)
             for one in group if asked is None else [asked]:
                 rows[one.knob, one.value].append(
                     {
@@ -131,6 +140,9 @@ def _measure(
                         "throughput_ops": run.get("throughput_ops"),
                         "flush_way_us": flush_way_us,
                         "busy_us": busy_us,
+                        "read_us": read_us,
+                        "write_us": write_us,
+                        "flush_us": flush_us,
                     }
                 )
     return rows
@@ -156,6 +168,15 @@ def _busy_us(record: RunRecord) -> float | None:
     if not depths or not operations:
         return None
     return sum(row["time_ns"] for row in depths if row["depth"] > 0) / 1e3 / operations
+
+
+def _request_us(record: RunRecord, op: str) -> float | None:
+    """Return the mean time of a kind of request, microseconds, 0 where there was none; None where nobody watched."""
+    if record["run"].get("monitor") != "bpf":
+        return None
+    buckets = [row for row in record["io_latency"] if row["op"] == op]
+    requests = sum(row["requests"] for row in buckets)
+    return sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in buckets) / max(requests, 1)
 
 
 def _plan_row(

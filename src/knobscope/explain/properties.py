@@ -3,6 +3,8 @@
 Every change takes a cost away, but for `one_channel`, which takes an ability away: an effect that the device's
 parallelism brings about is gone without it. `everything` takes all costs away at once: what remains of an effect there
 is none of the device's doing.
+
+Of a real device nothing can be taken away. There a file on it stands behind a program that delays one kind of request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from knobscope.specs import Device, DiskModel, FlashModel
 from knobscope.specs.quantity import read_duration_ns, read_size
 
-__all__ = ["EVERYTHING", "PROPERTY_WORDS", "what_if_devices"]
+__all__ = ["EVERYTHING", "PROPERTY_WORDS", "delayed_device", "what_if_devices"]
 
 EVERYTHING = "everything"
 #: Property -> the changed device in words.
@@ -30,6 +32,8 @@ _NO_TIME = "0us"
 _NO_LIMIT = "1000GB/s"
 _SMALLEST_UNIT = "4KiB"
 _MANY = 4096
+_FILESYSTEMS = ("ext4", "xfs")
+_MEBIBYTE = 1 << 20
 Change = dict[str, str | int]
 
 
@@ -38,14 +42,30 @@ def what_if_devices(device: Device) -> dict[str, Device]:
 
     Raises ValueError for a device without a model.
     """
-    if device.emulate is None or device.emulate.model is None:
+    model = device.model
+    if model is None:
         raise ValueError(f"device {device.name} is not modelled")
-    model = device.emulate.model
     changes = dict(_flash_changes(model) if isinstance(model, FlashModel) else _disk_changes(model))
     together = {
         key: value for name, change in changes.items() if name != "one_channel" for key, value in change.items()
     }
     return {name: _change(device, name, change) for name, change in {**changes, EVERYTHING: together}.items()}
+
+
+def delayed_device(device: Device, name: str, change: Mapping[str, str], filesystem: str, size: int) -> Device:
+    """Return a device in a file of some bytes on another one, on which requests are delayed as `change` says.
+
+    It has the file system of the other one where that is one of those that an emulated device may have.
+    """
+    emulation = {
+        "image_directory": device.path if device.emulate is None else device.emulate.image_directory,
+        "size": f"{-(-size // _MEBIBYTE)}MiB",
+        "filesystem": filesystem if filesystem in _FILESYSTEMS else "ext4",
+        "model": {"kind": "delay", **change},
+    }
+    content = {"description": f"a file on {device.name}, behind a program that delays requests", "tier": device.tier}
+    named = {"name": f"{device.name}-if-{name.replace('_', '-')}", "emulate": emulation}
+    return Device.model_validate({**content, **named})
 
 
 def _change(device: Device, name: str, change: Mapping[str, str | int]) -> Device:

@@ -1,4 +1,4 @@
-"""What is measured again: effects of a knob's value, and the time that a configuration takes on a modelled device.
+"""What is measured again: effects of a knob's value, and the time that a configuration takes.
 
 Each once, however many findings ask for it.
 """
@@ -22,6 +22,9 @@ __all__ = ["TOGETHER", "Question", "ask_questions", "count_explaining_runs", "is
 
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
+
+#: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
+_SLOWER = 5
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -82,7 +85,7 @@ class Question:
 
 def is_modelled(device: Device | None) -> bool:
     """Whether what-if devices of a device can be made."""
-    return device is not None and device.emulate is not None and device.emulate.model is not None
+    return device is not None and device.model is not None
 
 
 def ask_questions(
@@ -94,7 +97,8 @@ def ask_questions(
 ) -> list[Question]:
     """Return at most so many effects, the costliest first; findings that share one are put to one test.
 
-    The first `what_if` on modelled devices are followed to what-if devices; only there a level can be asked about.
+    The first `what_if` are followed to what-if devices, or slower ones; only there a level can be asked about. A gap
+    between tiers is not followed to slower devices: ratios do not add up over what is waited for.
     """
     least = math.log1p(specs.study.thresholds.min_effect)
     order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
@@ -109,7 +113,8 @@ def ask_questions(
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
-        followed = is_modelled(specs.devices.get(device)) and sum(one.followed for one in found.values()) < what_if
+        can_follow = is_modelled(specs.devices.get(device)) or other is None or is_level
+        followed = can_follow and sum(one.followed for one in found.values()) < what_if
         if key in found:
             known = found[key]
             found[key] = replace(known, findings=(*known.findings, index))
@@ -188,7 +193,7 @@ def count_explaining_runs(specs: StudySpecs) -> int:
     """Return how many runs the stage takes at most."""
     explain = specs.study.explain
     references = sum(_count_references(specs, case) for case in specs.cases)
-    devices = [len(what_if_devices(device)) for device in specs.devices.values() if is_modelled(device)]
+    devices = [len(what_if_devices(device)) if is_modelled(device) else _SLOWER for device in specs.devices.values()]
     again = _count_round(explain.findings, references) * LOOKS
     followed = _count_round(min(explain.what_if, explain.findings), references) * max(devices, default=0)
     return explain.repeats * (again + followed)

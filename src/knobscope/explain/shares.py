@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["NOTHING", "Amount", "Share", "amount_of", "remaining_share"]
+__all__ = ["NOTHING", "Amount", "Share", "amount_of", "ratio_share", "remaining_share"]
 
 
 @dataclass(frozen=True)
@@ -85,19 +85,29 @@ def amount_of(values: Sequence[float]) -> Amount:
 
 def remaining_share(changed: Amount, original: Amount, rest: Amount) -> Share:
     """Return the share of `original` that is gone in `changed`; `rest` is what stays when all is explained."""
+    stays = ratio_share(
+        (changed.mean - rest.mean, original.mean - rest.mean),
+        (changed.error**2 + rest.error**2, original.error**2 + rest.error**2, rest.error**2),
+        min(changed.degrees, original.degrees),
+    )
+    return Share(1 - stays.estimate, 1 - stays.high, 1 - stays.low)
+
+
+def ratio_share(means: tuple[float, float], variances: tuple[float, float, float], degrees: float) -> Share:
+    """Return the ratio of two means, with Fieller's interval.
+
+    `variances` are those of the means above and below the line, and their covariance.
+    """
     from scipy.special import stdtrit
 
-    above, below = changed.mean - rest.mean, original.mean - rest.mean
-    v_above, v_below = changed.error**2 + rest.error**2, original.error**2 + rest.error**2
-    v_both = rest.error**2
-    margin = float(stdtrit(min(changed.degrees, original.degrees), 0.975))
+    (above, below), (v_above, v_below, v_both) = means, variances
+    margin = float(stdtrit(degrees, 0.975))
     if below == 0:
         return Share(math.nan, -math.inf, math.inf)
-    ratio = above / below
     square = below**2 - margin**2 * v_below
     middle = above * below - margin**2 * v_both
     root = middle**2 - square * (above**2 - margin**2 * v_above)
     if square <= 0 or root < 0:
-        return Share(1 - ratio, -math.inf, math.inf)
+        return Share(above / below, -math.inf, math.inf)
     ends = [(middle + sign * math.sqrt(root)) / square for sign in (-1, 1)]
-    return Share(1 - ratio, 1 - max(ends), 1 - min(ends))
+    return Share(above / below, min(ends), max(ends))

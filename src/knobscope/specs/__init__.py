@@ -6,7 +6,7 @@ from knobscope.specs.choice import KnobChoice
 from knobscope.specs.client_host import ClientHost
 from knobscope.specs.dbms import Clash, Dbms, is_factor
 from knobscope.specs.device import Device, Emulation
-from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
+from knobscope.specs.device_model import Delay, DeviceModel, DiskModel, FlashModel
 from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
 from knobscope.specs.expression import Expression
 from knobscope.specs.factors import shapes_data, split_configuration
@@ -79,6 +79,7 @@ __all__ = [
     "Clash",
     "ClientHost",
     "Dbms",
+    "Delay",
     "Device",
     "DeviceModel",
     "DiskModel",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.base import Misfit, Name, SpecModel, Value
-from knobscope.specs.device_model import DeviceModel
+from knobscope.specs.device_model import Delay, DeviceModel, DiskModel, FlashModel
 from knobscope.specs.quantity import Size, read_size
 
 __all__ = ["Device", "Emulation", "Precondition", "Tier"]
@@ -27,16 +27,16 @@ class Emulation(SpecModel):
     image_directory: str = Field(
         default="/dev/shm",  # noqa: S108 - main memory, where no other directory is named
         min_length=1,
-        description="Directory of the image file. Without a `model` its speed is the device's speed; with one it has "
-        "to be faster than the modelled device, as main memory is.",
+        description="Directory of the image file. Without a `model`, or with a delay, its speed is the device's own; "
+        "else it has to be faster than the modelled device, as main memory is.",
     )
     size: Annotated[Size, AfterValidator(_check_image_size)] = Field(
-        description="Size of the image, e.g. 2GiB (it is sparse)."
+        description="Size of the image, e.g. 2GiB (it is sparse, but for one with a delay)."
     )
     filesystem: Literal["ext4", "xfs"] = Field(
         default="ext4", description="File system in the image; xfs takes images from 300MiB on."
     )
-    model: DeviceModel | None = Field(
+    model: Annotated[FlashModel | DiskModel | Delay, Field(discriminator="kind")] | None = Field(
         default=None,
         description="How long requests take: parameters, or the name of a device spec that has them; absent: as long "
         "as the image directory's own disk takes.",
@@ -126,6 +126,12 @@ class Device(SpecModel):
             yield Misfit(("emulate",), "both `path` and `emulate`", "one of them")
         if self.change and self.like is None:
             yield Misfit(("change",), "this key without `like`", "both or neither")
+
+    @property
+    def model(self) -> DeviceModel | None:
+        """What says how long requests take; None of real devices, and of those that are only delayed."""
+        model = None if self.emulate is None else self.emulate.model
+        return None if isinstance(model, Delay) else model
 
     @property
     def is_dedicated(self) -> bool:

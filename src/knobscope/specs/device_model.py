@@ -1,13 +1,16 @@
-"""Device models: what an emulated device does with a request, and how long it takes. Every parameter has a unit."""
+"""Device models: what an emulated device does with a request, and how long it takes. Every parameter has a unit.
 
-from typing import Annotated, Literal
+A delay is none: there the storage below the image takes as long as it takes, and requests are answered later.
+"""
+
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from knobscope.specs.base import Misfit, SpecModel
 from knobscope.specs.quantity import Duration, Percentage, Rate, Size, read_duration_ns, read_size
 
-__all__ = ["DeviceModel", "DiskModel", "FlashModel"]
+__all__ = ["Delay", "DeviceModel", "DiskModel", "FlashModel"]
 
 
 class _Common(SpecModel):
@@ -89,4 +92,13 @@ class DiskModel(_Common):
         return self
 
 
-DeviceModel = Annotated[FlashModel | DiskModel, Field(discriminator="kind")]
+class Delay(SpecModel):
+    """Storage as it is, only later: requests take as long as on the image directory's own disk, and so much more."""
+
+    kind: Literal["delay"] = Field(description="delay.")
+    read: Duration = Field(default="0us", description="By how much reads take longer.")
+    write: Duration = Field(default="0us", description="By how much writes take longer.")
+    flush: Duration = Field(default="0us", description="By how much flushes take longer.")
+
+
+DeviceModel = FlashModel | DiskModel

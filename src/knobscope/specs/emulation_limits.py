@@ -18,7 +18,7 @@ _TOLERANCE = 1.05
 
 def describe_limits(device: Device) -> list[str]:
     """Return, in sentences, what of a modelled device cannot be emulated here; nothing for other devices."""
-    if device.emulate is None or device.emulate.model is None:
+    if device.model is None:
         return []
     transport = read_transport()
     if transport is None:
@@ -26,8 +26,9 @@ def describe_limits(device: Device) -> list[str]:
             f"{device.name}: what this machine can emulate was not measured yet; `knobscope devices calibrate` does, "
             "or the first study"
         ]
-    model = device.emulate.model
-    return [f"{device.name}: {text}" for text in [*_rates(model, transport), *_latencies(model, transport)]]
+    return [
+        f"{device.name}: {text}" for text in [*_rates(device.model, transport), *_latencies(device.model, transport)]
+    ]
 
 
 def _rates(model: DeviceModel, transport: Transport) -> list[str]:

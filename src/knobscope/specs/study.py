@@ -134,10 +134,10 @@ class Tune(SpecModel):
 
 
 class Explain(SpecModel):
-    """Mismatches are measured again; where asked for, those on modelled devices also on what-if devices.
+    """Mismatches are measured again; where asked for, also on devices that differ, or are slower, in one property.
 
-    Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect only the
-    what-if devices tell, at the cost of many runs each, so a study asks for them.
+    Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect only other
+    devices tell, at the cost of many runs each, so a study asks for them.
     """
 
     findings: int = Field(
@@ -149,8 +149,9 @@ class Explain(SpecModel):
     what_if: int = Field(
         default=0,
         ge=0,
-        description="How many of these, on modelled devices, are measured on what-if devices, too, to find which "
-        "property of the device is the cause.",
+        description="How many of these are measured on other devices, too, to find what of the device is the cause: "
+        "those on modelled devices on what-if devices, which differ in one property; those on real devices behind a "
+        "program that makes reads, writes or flushes slower (needs root or the helper, and /dev/fuse).",
     )
     repeats: int = Field(
         default=4,

@@ -6,7 +6,7 @@ Each stage's tables are a module of their own; a table is declared there and now
 from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow, LayoutIoRow
 from knobscope.tables.calls import FaultRow, FileAccessRow
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
-from knobscope.tables.explaining import WhatIfRow, WhatIfRunRow
+from knobscope.tables.explaining import EXPLAINING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
 from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
@@ -16,6 +16,7 @@ from knobscope.tables.writing import finite, insert_rows, read_table, require_re
 __all__ = [
     "BLOCK_TABLES",
     "COLUMNS",
+    "EXPLAINING_TABLES",
     "NO_BLOCK",
     "ROWS",
     "TABLES",
@@ -34,6 +35,7 @@ __all__ = [
     "PlanRow",
     "RunRecord",
     "RunRow",
+    "SensitivityRow",
     "TrialRow",
     "WhatIfRow",
     "WhatIfRunRow",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
-__all__ = ["EXPLAINING_TABLES", "WhatIfRow", "WhatIfRunRow"]
+__all__ = ["EXPLAINING_TABLES", "SensitivityRow", "WhatIfRow", "WhatIfRunRow"]
 
 
 class _QuestionColumns(CaseColumns, total=False):
@@ -17,7 +17,9 @@ class _QuestionColumns(CaseColumns, total=False):
         Truth, "Whether the time of the configuration itself is explained, and not its effect against the reference."
     ]
     property: Annotated[
-        Text, "What differs on the what-if device; `none` is the device itself, `everything` all costs at once."
+        Text,
+        "What differs on the what-if device; `none` is the device itself, `everything` all costs at once. "
+        "`no_delay`: a file on a real device behind a program that delays requests; `flush_delay`: with slow flushes.",
     ]
 
 
@@ -39,17 +41,22 @@ class WhatIfRunRow(_QuestionColumns, total=False):
     busy_us: Annotated[
         Real | None, "How long the device had any request, including the way to a modelled one, per operation."
     ]
+    read_us: Annotated[
+        Real | None, "Mean time of a read, from issue to completion; 0: there was none; NULL: nobody watched."
+    ]
+    write_us: Annotated[Real | None, "The same of a write."]
+    flush_us: Annotated[Real | None, "The same of a flush."]
 
 
 class WhatIfRow(_QuestionColumns, total=False):
-    """Which share of an effect is gone on a device that differs in one property.
+    """Which share of an effect is gone on a device that differs in one property, or is waiting for delayed requests.
 
     `amount` is the time per operation that the value takes more than its reference value, in microseconds (over all
     threads); where `other_device` is named, the natural-log ratio of throughput; of a level, the time per operation.
     On devices whose flushes take no time, times are without what the way to the device still costs them.
     """
 
-    change: Annotated[Text, "JSON: parameters of the device model that differ."]
+    change: Annotated[Text, "JSON: parameters of the device model, or delays, that differ."]
     pairs: Annotated[Integer, "Pairs of successful runs."]
     amount: Annotated[Real | None, "The effect on this device."]
     amount_error: Annotated[Real | None, "Its standard error."]
@@ -63,9 +70,36 @@ class WhatIfRow(_QuestionColumns, total=False):
     ]
     again_high: Annotated[Real | None, "Upper end."]
     is_gone: Annotated[Truth | None, "Whether the effect did not show again, so that findings of it are withdrawn."]
-    share: Annotated[Real | None, "Share of the effect that is gone, against the device itself; 1: all of it."]
+    share: Annotated[
+        Real | None,
+        "Share of the effect that is gone, against the device itself; 1: all of it. Of "
+        "`flush_delay` and the like, that of the waiting for such requests.",
+    ]
     share_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
     share_high: Annotated[Real | None, "Upper end; NULL: no end."]
 
 
-EXPLAINING_TABLES: dict[str, type] = {"what_if_runs": WhatIfRunRow, "what_ifs": WhatIfRow}
+class SensitivityRow(CaseColumns, total=False):
+    """How sensitive the throughput of a configuration is to the time that requests take, on devices without a model."""
+
+    knob: Annotated[Text | None, "Knob of the question for which it was measured; NULL: the default configuration."]
+    value: Annotated[Text | None, "Its value."]
+    is_reference: Annotated[Truth, "Whether it is of the reference configuration, and not of that with the value."]
+    op: Annotated[Text, "`read`, `write` or `flush`."]
+    request_us: Annotated[Real, "Mean time of such a request without a delay."]
+    delay_us: Annotated[Real, "By how much it was delayed."]
+    runs: Annotated[Integer, "Runs with the delay."]
+    sensitivity: Annotated[
+        Real,
+        "d ln(throughput) / d ln(time of such a request): -0.6 is 0.6 % less throughput where it takes 1 % longer, so "
+        "60 % of the time per operation are waiting for them.",
+    ]
+    sensitivity_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
+    sensitivity_high: Annotated[Real | None, "Upper end; NULL: no end."]
+
+
+EXPLAINING_TABLES: dict[str, type] = {
+    "what_if_runs": WhatIfRunRow,
+    "what_ifs": WhatIfRow,
+    "sensitivities": SensitivityRow,
+}

@@ -1,0 +1,161 @@
+"""Do delays tell what a DBMS waits for? Shares by making requests slower, against those by taking their cost away.
+
+Run `python benchmarks/slower.py [--studies redis ...] [--devices nvme-consumer ...]` as root, in an empty folder, on an
+idle machine; what was measured stays there, and a second call measures what is missing.
+
+On modelled devices both experiments can be done. Each effect is measured there and without the cost of flushes (units
+that these fill included), without the latency of reads and writes, and without any cost: the shares that are gone are
+the truth. Then the same device counts as a real one, of which nothing can be taken away: a file on it stands behind the
+program that delays requests, and what is waited for is reckoned from that (`explain/delays.py`). Printed are both, of
+effects and of the time that the reference configuration takes.
+"""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verdicts import link_specs
+
+from knobscope.devices import bring_up, load_device, take_down
+from knobscope.explain.answering import answer_questions, answer_with_delays
+from knobscope.explain.causes import Answer
+from knobscope.explain.delays import DelayedAnswer
+from knobscope.explain.experiment import Bench
+from knobscope.explain.properties import EVERYTHING, what_if_devices
+from knobscope.explain.questions import Question
+from knobscope.explain.shares import Share
+from knobscope.specs import Case, Device, StudySpecs, load_study
+from knobscope.storage import write_sealed
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Values of a DBMS against a reference configuration."""
+
+    dbms: str
+    reference: dict[str, Any]
+    values: dict[str, Any]
+    workload: str = "ycsb-a"
+    records: int = 2000
+    threads: int = 4
+
+
+STUDIES = {
+    "sqlite": Tried("sqlite", {}, {"synchronous": "off", "journal_mode": "wal"}, threads=1),
+    "redis": Tried("redis", {"appendfsync": "always"}, {"appendfsync": "everysec", "io-threads": 2}),
+    "postgresql": Tried("postgresql", {}, {"synchronous_commit": "off", "commit_delay": 2000}),
+    "mariadb": Tried("mariadb", {}, {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": False}),
+    "mariadb-reads": Tried(
+        "mariadb",
+        {"innodb_buffer_pool_size": 8 << 20},
+        {"innodb_buffer_pool_size": 128 << 20},
+        workload="ycsb-c",
+        records=40000,
+    ),
+}
+DEVICES = ("nvme-consumer", "sata-ssd")
+
+
+def main() -> None:
+    """Print a row for each effect and each kind of request."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", nargs="+", default=list(STUDIES), choices=list(STUDIES))
+    parser.add_argument("--devices", nargs="+", default=DEVICES)
+    parser.add_argument("--repeats", type=int, default=4)
+    options = parser.parse_args()
+    link_specs()
+    print(f"{'study':14} {'device':14} {'setting':38} {'waiting':8} {'taken away':>24} {'delayed':>24}")
+    for device in options.devices:
+        for study in options.studies:
+            compare(study, device, options.repeats)
+
+
+def compare(study: str, name: str, repeats: int) -> None:
+    """Measure the questions of a study in both ways, and print the shares."""
+    device = load_device(name, Path())
+    with counted_as_real(device) as real:
+        specs = write_study(study, name, real)
+        for one in (name, real.name):
+            write_sealed(Path(f"{one}.json"), {"preferred_write_bytes": 4096, "tier": device.tier})
+        profiles = {one: Path(f"{one}.json") for one in (name, real.name)}
+        bench = Bench(specs, Path(), Path("store"), profiles, repeats)
+        delayed, _ = answer_with_delays(bench, real, ask(study, real.name))
+        known, _ = answer_questions(bench, device, without_costs(device), ask(study, name))
+    for told, true in zip(delayed, known, strict=True):
+        print_shares(study, name, true, told)
+
+
+def without_costs(device: Device) -> dict[str, Device]:
+    """Return the device without the cost of flushes and of the units that these fill, and without any."""
+    what_ifs = what_if_devices(device)
+    change = {**what_ifs["flush"].change, **(what_ifs["write_unit"].change if "write_unit" in what_ifs else {})}
+    content = what_ifs["flush"].model_dump(mode="json")
+    content["emulate"]["model"] |= change
+    return {"flush": Device.model_validate({**content, "change": change}), EVERYTHING: what_ifs[EVERYTHING]}
+
+
+@contextmanager
+def counted_as_real(device: Device) -> Iterator[Device]:
+    """Yield a device that is a directory on the modelled one, and nothing else as far as anybody knows."""
+    mount = bring_up(device, Path())
+    name = f"{device.name}-as-real"
+    content = f"name: {name}\ndescription: {device.name}\ntier: {device.tier}\ndedicated: true\npath: {mount}\n"
+    file = Path("specs/devices") / f"{name}.yaml"
+    file.write_text(content)
+    try:
+        yield load_device(name, Path())
+    finally:
+        take_down(device, Path())
+
+
+def write_study(study: str, name: str, real: Device) -> StudySpecs:
+    """Return the study of both devices."""
+    case = STUDIES[study]
+    file = Path(f"specs/studies/slower-{study}-{name}.yaml")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(
+        f"name: slower-{study}-{name}\ndescription: shares in two ways\ndbms: [{case.dbms}]\n"
+        f"devices: [{name}, {real.name}]\nworkloads:\n  {case.workload}: "
+        f"{{records: {case.records}, threads: {case.threads}, warmup_s: 0.5, measure_s: 2}}\n"
+        f"knobs:\n  {case.dbms}:\n" + "".join(f"    {knob}:\n" for knob in case.values)
+    )
+    return load_study(file, Path())
+
+
+def ask(study: str, device: str) -> list[Question]:
+    """Return the questions of a study: what makes up each effect, and the time of the reference configuration."""
+    tried = STUDIES[study]
+    case = Case(tried.dbms, device, tried.workload)
+    effects = [
+        Question(case, knob, str(value), {**tried.reference, knob: value}, tried.reference, (number,))
+        for number, (knob, value) in enumerate(tried.values.items())
+    ]
+    whole = Question(case, None, None, tried.reference, tried.reference, (len(effects),), is_level=True)
+    return [*effects, whole]
+
+
+def print_shares(study: str, device: str, true: Answer, told: DelayedAnswer) -> None:
+    """Print a row for waiting for flushes, and one for all."""
+    asked = true.question
+    setting = "reference" if asked.knob is None else f"{asked.knob}={asked.value}"
+    rows = {
+        "flushes": (true.shares.get("flush"), told.shares.get("flush_delay")),
+        "all": (true.shares.get(EVERYTHING), told.whole),
+    }
+    if not true.is_reproduced:
+        print(f"{study:14} {device:14} {setting:38} no effect")
+        return
+    for waited, (taken, delayed) in rows.items():
+        print(f"{study:14} {device:14} {setting:38} {waited:8} {show(taken):>24} {show(delayed):>24}", flush=True)
+
+
+def show(share: Share | None) -> str:
+    """Return a share with its interval."""
+    return "-" if share is None else f"{share.estimate:.2f} ({share.low:.2f} to {share.high:.2f})"
+
+
+if __name__ == "__main__":
+    main()
