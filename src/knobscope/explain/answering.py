@@ -20,7 +20,7 @@ __all__ = ["answer_questions", "answer_with_delays"]
 #: A delay is as long as the requests themselves, so that it shows and changes no more than it has to, but no shorter.
 _SHORTEST_US = 100.0
 #: Room for data that are loaded anew, a copy of them and what runs add to it, over what lies on the device already.
-_ROOM, _LEAST_ROOM = 3, 1 << 30
+_ROOM, _LEAST_ROOM = 3, 512 << 20
 
 
 def answer_questions(
