@@ -41,10 +41,11 @@ class Tried:
     workload: str = "ycsb-a"
     records: int = 2000
     threads: int = 4
+    measure_s: int = 2  # long enough for some hundred operations: fewer are no fair sample of reads and updates
 
 
 STUDIES = {
-    "sqlite": Tried("sqlite", {}, {"synchronous": "off", "journal_mode": "wal"}, threads=1),
+    "sqlite": Tried("sqlite", {}, {"synchronous": "off", "journal_mode": "wal"}, threads=1, measure_s=5),
     "redis": Tried("redis", {"appendfsync": "always"}, {"appendfsync": "everysec", "io-threads": 2}),
     "postgresql": Tried("postgresql", {}, {"synchronous_commit": "off", "commit_delay": 2000}),
     "mariadb": Tried("mariadb", {}, {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": False}),
@@ -119,7 +120,7 @@ def write_study(study: str, name: str, real: Device) -> StudySpecs:
     file.write_text(
         f"name: slower-{study}-{name}\ndescription: shares in two ways\ndbms: [{case.dbms}]\n"
         f"devices: [{name}, {real.name}]\nworkloads:\n  {case.workload}: "
-        f"{{records: {case.records}, threads: {case.threads}, warmup_s: 0.5, measure_s: 2}}\n"
+        f"{{records: {case.records}, threads: {case.threads}, warmup_s: 0.5, measure_s: {case.measure_s}}}\n"
         f"knobs:\n  {case.dbms}:\n" + "".join(f"    {knob}:\n" for knob in case.values)
     )
     return load_study(file, Path())
