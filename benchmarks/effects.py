@@ -5,8 +5,9 @@ not begin like that. A study has three devices of rising tiers and one knob with
 once and the default configuration three times, in random order, with log-normal noise. Nothing has an effect, so that
 every finding is a false alarm, counted per 200 comparisons at a false discovery rate of 5 % and a least effect of 5 %
 (as the rules `tier` and `intuition` ask for): `tier` compares a value's effects on two devices, `intuition` a value
-with the default. Coverage is the share of 95 % intervals that hold the truth, power the share of studies in which a
-value that is 1.3 times as fast on the highest tier alone is found.
+with the default. `kept` are those that stay when the largest eight are measured again, as every study does
+(docs/causes.md), in new pairs of runs with the same noise. Coverage is the share of 95 % intervals that hold the truth,
+power the share of studies in which a value that is 1.3 times as fast on the highest tier alone is found.
 
 With `--most`, values are measured in further blocks as `knobscope repeat` asks for them, until effects of 1.3x would be
 found with a power of 90 %, or in so many blocks. Then the table tells how many blocks a value took in the mean, and the
@@ -19,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,10 +28,18 @@ import pandas as pd
 from knobscope.detect.contrasts import contrast_tiers
 from knobscope.detect.effects import effects_of_case
 from knobscope.detect.metrics import METRICS
+from knobscope.explain.causes import Answer
+from knobscope.explain.experiment import ITSELF
+from knobscope.explain.questions import Question
+from knobscope.explain.shares import NOTHING, Amount
 from knobscope.plan import sentinel_positions
 from knobscope.repeat import SweepRuns, count_more, measure_precision
+from knobscope.specs import Case
+from knobscope.specs.study import Explain
+from knobscope.statistics.looks import LOOKS
 from knobscope.statistics.power import Aim
 from knobscope.statistics.regression import adjust_for_fdr
+from knobscope.tables import WhatIfRunRow
 
 VALUES = 20
 FDR = 0.05
@@ -146,8 +156,16 @@ def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
             rows["power"] = float(is_found(contrasts[contrasts["value"] == TRUE_VALUE]).any())
         else:
             known = effects["low"].notna()
-            rows["tier"] = 200 * float(is_found(contrasts).mean())
-            rows["intuition"] = 200 * float(is_found(effects).mean())
+            alarms = pd.concat(
+                [
+                    contrasts[is_found(contrasts)].assign(rule="tier"),
+                    effects[is_found(effects)].assign(rule="intuition"),
+                ]
+            )
+            kept = measure_again(alarms, noise, rng)
+            for rule, compared in (("tier", len(contrasts)), ("intuition", len(effects))):
+                rows[rule] = 200 * float((alarms["rule"] == rule).sum()) / compared
+                rows[f"{rule}_kept"] = 200 * float((kept["rule"] == rule).sum()) / compared
             rows["judged"] = float(known.mean())
             rows["coverage"] = float(((effects["low"] <= 0) & (effects["high"] >= 0))[known].mean())
             if design.most is not None:
@@ -155,6 +173,55 @@ def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
                 rows["blocks"] = float((runs["setting"] > 0).sum() / (VALUES * len(DEVICES)))
                 rows["sufficed"] = float(np.mean([suffices for _, suffices in drawn]))
     return rows
+
+
+def measure_again(alarms: pd.DataFrame, noise: Noise, rng: Generator) -> pd.DataFrame:
+    """Return the findings that stay when the largest of them are measured again, as many as a study does."""
+    order = alarms.sort_values("estimate", key=np.abs, ascending=False)
+    measured = order.iloc[: Explain().findings]
+    stays = [not is_gone(row, noise, rng) for _, row in measured.iterrows()]
+    return pd.concat([measured[stays], order.iloc[Explain().findings :]])
+
+
+def is_gone(row: "pd.Series[Any]", noise: Noise, rng: Generator) -> bool:
+    """Measure a value and the default configuration again, in pairs, until stage `explain` would have its answer."""
+    rest = NOTHING
+    seen = Amount(row["estimate"], row.get("standard_error"), row.get("degrees"))
+    if row["rule"] == "tier":  # on the device where the effect is larger, against that on the other one
+        sides = [
+            Amount(*(row[f"{column}_{side}"] for column in ("estimate", "standard_error", "degrees")))
+            for side in ("lower", "higher")
+        ]
+        seen, rest = sorted(sides, key=lambda one: -abs(one.mean))
+    known = seen.minus(rest) if seen.is_clear() else None
+    other = None if row["rule"] == "intuition" else "other"
+    least = float(np.log1p(MIN_EFFECT))
+    asked = Question(
+        Case("d", "x", "w"), "k", row["value"], {"k": 1}, {}, (0,), other, rest, False, known, least, False
+    )
+    answer, pairs = Answer(asked), list[WhatIfRunRow]()
+    for _ in range(LOOKS):
+        pairs += draw_pairs(int(row["value"]), len(pairs) // 2, noise, rng)
+        answer.add(ITSELF, pairs)
+        if answer.is_settled:
+            break
+    return answer.is_gone
+
+
+def draw_pairs(value: int, first: int, noise: Noise, rng: Generator) -> list[WhatIfRunRow]:
+    """Draw runs of a value and of the default configuration, a server instance each."""
+    count = 2 * Explain().repeats
+    runs = pd.DataFrame({"setting": [0, value] * Explain().repeats, "instance": np.arange(count)})
+    throughput = np.exp(noise(runs, rng))
+    return [
+        {
+            "pair": first + index // 2,
+            "is_reference": index % 2 == 0,
+            "status": "ok",
+            "throughput_ops": 1000 * float(one),
+        }
+        for index, one in enumerate(throughput)
+    ]
 
 
 def is_found(rows: pd.DataFrame) -> "pd.Series[bool]":
@@ -191,6 +258,7 @@ def main() -> None:
     shares = [name for name in ("judged", "coverage", "power", "sufficed") if name in rows]
     rows[shares] *= 100
     heads = {"tier": "tier alarms / 200", "intuition": "intuition alarms / 200", "blocks": "blocks of a value"}
+    heads |= {f"{rule}_kept": "kept" for rule in ("tier", "intuition")}
     heads |= {name: f"{name} [%]" for name in shares}
     print(f"{args.studies} studies of {args.blocks} blocks" + (f", {args.most} at most" if args.most else ""))
     print(rows.rename(columns=heads).round(1).to_string())

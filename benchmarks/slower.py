@@ -1,11 +1,10 @@
 """Do delays tell what a DBMS waits for? Shares by making requests slower, against those by taking their cost away.
 
-Run `python benchmarks/slower.py [--studies redis ...] [--devices nvme-consumer ...]` as root, in an empty folder, on an
-idle machine; what was measured stays there, and a second call measures what is missing.
+Run `python benchmarks/slower.py [--studies redis ...] [--repeats 3]` as root, in an empty folder, on an idle machine;
+what was measured stays there, and a second call measures what is missing.
 
 On modelled devices both experiments can be done. Each effect is measured there and without the cost of flushes (units
-that these fill included), without the latency of reads and writes, and without any cost: the shares that are gone are
-the truth. Then the same device counts as a real one, of which nothing can be taken away: a file on it stands behind the
+that these fill included) or of reads and writes, and without any cost: the shares that are gone are the truth. Then the same device counts as a real one, of which nothing can be taken away: a file on it stands behind the
 program that delays requests, and what is waited for is reckoned from that (`explain/delays.py`). Printed are both, of
 effects and of the time that the reference configuration takes.
 """
@@ -38,6 +37,8 @@ class Tried:
     dbms: str
     reference: dict[str, Any]
     values: dict[str, Any]
+    waited: str = "flush"
+    device: str = "nvme-consumer"
     workload: str = "ycsb-a"
     records: int = 2000
     threads: int = 4
@@ -53,25 +54,24 @@ STUDIES = {
         "mariadb",
         {"innodb_buffer_pool_size": 8 << 20},
         {"innodb_buffer_pool_size": 128 << 20},
+        waited="read",
+        device="slow-reads",
         workload="ycsb-c",
         records=40000,
     ),
 }
-DEVICES = ("nvme-consumer", "sata-ssd")
 
 
 def main() -> None:
     """Print a row for each effect and each kind of request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", nargs="+", default=list(STUDIES), choices=list(STUDIES))
-    parser.add_argument("--devices", nargs="+", default=DEVICES)
-    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     link_specs()
     print(f"{'study':14} {'device':14} {'setting':38} {'waiting':8} {'taken away':>24} {'delayed':>24}")
-    for device in options.devices:
-        for study in options.studies:
-            compare(study, device, options.repeats)
+    for study in options.studies:
+        compare(study, STUDIES[study].device, options.repeats)
 
 
 def compare(study: str, name: str, repeats: int) -> None:
@@ -84,18 +84,21 @@ def compare(study: str, name: str, repeats: int) -> None:
         profiles = {one: Path(f"{one}.json") for one in (name, real.name)}
         bench = Bench(specs, Path(), Path("store"), profiles, repeats)
         delayed, _ = answer_with_delays(bench, real, ask(study, real.name))
-        known, _ = answer_questions(bench, device, without_costs(device), ask(study, name))
+        known, _ = answer_questions(bench, device, without_costs(device, STUDIES[study].waited), ask(study, name))
     for told, true in zip(delayed, known, strict=True):
         print_shares(study, name, true, told)
 
 
-def without_costs(device: Device) -> dict[str, Device]:
-    """Return the device without the cost of flushes and of the units that these fill, and without any."""
+def without_costs(device: Device, waited: str) -> dict[str, Device]:
+    """Return the device without the cost of what is waited for, and without any."""
     what_ifs = what_if_devices(device)
-    change = {**what_ifs["flush"].change, **(what_ifs["write_unit"].change if "write_unit" in what_ifs else {})}
-    content = what_ifs["flush"].model_dump(mode="json")
-    content["emulate"]["model"] |= change
-    return {"flush": Device.model_validate({**content, "change": change}), EVERYTHING: what_ifs[EVERYTHING]}
+    taken = what_ifs["latency" if waited == "read" else "flush"]
+    if waited == "flush" and "write_unit" in what_ifs:  # a flush also fills units
+        change = {**taken.change, **what_ifs["write_unit"].change}
+        content = taken.model_dump(mode="json")
+        content["emulate"]["model"] |= change
+        taken = Device.model_validate({**content, "change": change})
+    return {waited: taken, EVERYTHING: what_ifs[EVERYTHING]}
 
 
 @contextmanager
@@ -139,11 +142,12 @@ def ask(study: str, device: str) -> list[Question]:
 
 
 def print_shares(study: str, device: str, true: Answer, told: DelayedAnswer) -> None:
-    """Print a row for waiting for flushes, and one for all."""
+    """Print a row for what the study is about, and one for all waiting."""
     asked = true.question
     setting = "reference" if asked.knob is None else f"{asked.knob}={asked.value}"
+    waited = STUDIES[study].waited
     rows = {
-        "flushes": (true.shares.get("flush"), told.shares.get("flush_delay")),
+        waited: (true.shares.get(waited), told.shares.get(f"{waited}_delay")),
         "all": (true.shares.get(EVERYTHING), told.whole),
     }
     if not true.is_reproduced:

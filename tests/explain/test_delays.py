@@ -18,6 +18,7 @@ CASE = Case("toy", "drive", "w")
 REQUEST_US = {"read": 90.0, "write": 30.0, "flush": 1000.0}
 SLOW_FLUSH_US = 1500.0
 DELAY_US = {"read": 100.0, "write": 100.0, "flush": 1000.0}
+PER_OP = {"read": "reads_per_op", "write": "writes_per_op", "flush": "flushes_per_op"}
 Waits = dict[str, float]  # of an operation, for requests of each kind
 
 
@@ -26,17 +27,25 @@ def ask(*, is_level: bool = False, rest: Amount = NOTHING) -> Question:
     return Question(CASE, "sync", "full", value, {}, (0,), None, rest, is_level)
 
 
-def measure(name: str, cpu: tuple[float, float], waits: tuple[Waits, Waits], seed: int) -> list[WhatIfRunRow]:
-    """Return pairs of runs of the reference and the value: their CPU time, and what they wait for on this device."""
+def measure(
+    name: str, cpu: tuple[float, float], waits: tuple[Waits, Waits], seed: int, more: float = 1.0, waited: float = 1.0
+) -> list[WhatIfRunRow]:
+    """Return pairs of runs of the reference and the value: their CPU time, and what they ask for on this device.
+
+    On a delayed device there are `more` times as many requests; a part `waited` of their time is waited for.
+    """
     rng = np.random.default_rng(seed)
     rows: list[WhatIfRunRow] = []
     for pair in range(4):
         for side, is_reference in enumerate((True, False)):
             times = {**REQUEST_US, "flush": REQUEST_US["flush"] if is_reference else SLOW_FLUSH_US}
             delayed = {op: us + DELAY_US[op] * (DELAYED.get(name) == op) for op, us in times.items()}
-            micros = cpu[side] + sum(count * delayed[op] for op, count in waits[side].items())
-            seen = {f"{op}_us": us if op in waits[side] else 0.0 for op, us in delayed.items()}
-            throughput = 1e6 / micros * math.exp(rng.normal(0, 0.01))
+            mix = math.exp(rng.normal(0, 0.05))  # of operations that ask for something, and others
+            asked = {op: count * mix * (more if name in DELAYED else 1.0) for op, count in waits[side].items()}
+            micros = cpu[side] + waited * sum(count * delayed[op] for op, count in asked.items())
+            seen = {f"{op}_us": us if op in asked else 0.0 for op, us in delayed.items()}
+            seen |= {name: asked.get(op, 0.0) for op, name in PER_OP.items()}
+            throughput = 1e6 / micros * math.exp(rng.normal(0, 0.005))
             row = {"pair": pair, "is_reference": is_reference, "status": "ok", "reason": None, "property": name, **seen}
             rows.append(WhatIfRunRow(**row, throughput_ops=throughput))  # type: ignore[typeddict-item]
     return rows
@@ -95,6 +104,23 @@ def test_the_flush_that_a_rule_names_is_borne_out_or_refuted_and_sizes_are_left_
     assert judge_finding(answer(*CPU), cause("io_sequentiality"), "It sorts.")["confirmed"] == "yes"
 
 
+@pytest.mark.parametrize(("more", "waited"), [(1.3, 1.0), (0.7, 1.0), (1.0, 0.5), (1.3, 0.6)])
+def test_what_is_asked_for_more_or_less_often_when_it_is_slower_does_not_count_as_waiting(
+    more: float, waited: float
+) -> None:
+    """3 flushes of 1 ms, of whose time a part is waited for, beside 200 us of CPU."""
+    cpu, waits = (200.0, 200.0), ({"flush": 3.0}, {"flush": 3.0})
+    found = DelayedAnswer(ask(is_level=True))
+    for number, (name, change) in enumerate({ITSELF: None, NO_DELAY: None, "flush_delay": {"flush": "1ms"}}.items()):
+        found.add(name, measure(name, cpu, waits, number, more, waited), change)
+    share = found.shares["flush_delay"]
+    true = 3000 * waited / (200 + 3000 * waited)
+    assert share.low <= true <= share.high
+    assert share.estimate == pytest.approx(true, abs=0.06)
+    (row,) = found.list_sensitivities()
+    assert row["waited_share"] == pytest.approx(waited, abs=0.06)
+
+
 def test_what_a_configuration_waits_for_is_a_share_of_its_time() -> None:
     """1,000 of 1,200 us; of what it takes more than on a lower tier, where it takes 400 us, 1,000 of 800 us."""
     cpu, waits = (200.0, 200.0), ({"flush": 1.0}, {"flush": 1.0})
@@ -111,7 +137,7 @@ def test_what_a_configuration_waits_for_is_a_share_of_its_time() -> None:
 
 def test_sensitivities_are_elasticities_of_both_settings() -> None:
     rows = {(row["op"], row["is_reference"]): row for row in answer(*FLUSH).list_sensitivities()}
-    assert set(rows) == {("write", True), ("write", False), ("flush", False)}  # the reference has no flushes
+    assert set(rows) == {("write", True), ("flush", False)}  # the value's writes are a hundredth of its time
     assert rows["flush", False]["sensitivity"] == pytest.approx(-1500 / 1765, abs=0.04)
     assert rows["write", True]["sensitivity"] == pytest.approx(-15 / 215, abs=0.02)
     for row in rows.values():

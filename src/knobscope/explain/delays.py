@@ -1,20 +1,22 @@
 """Devices of which nothing can be taken away: what a DBMS waits for is told by making their requests slower.
 
 A program stands between the DBMS and a file on the same device, and answers reads, writes or flushes later. What a
-configuration waits for grows by the delay each time. So the time per operation that it takes more, times the ratio of a
-request's own time to the delay, is its time of waiting for such requests: an extrapolation along a line, as causal
-profiling does it with code (Curtsinger and Berger, Coz, SOSP 2015).
+configuration waits for grows by the delay each time. With T the time per operation, and B that of all requests of a
+kind per operation, it waits for the share (T' - T) / (B' - B) of their time, where ' marks the delayed device; so it
+waits for them B times as long as that. This is an extrapolation along a line, as causal profiling makes it with code
+(Curtsinger and Berger, Coz, SOSP 2015). B' is measured and not reckoned from the delay, since a DBMS or its file system
+may ask for more or less when requests are slower, and since the mix of operations differs from run to run.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ClassVar
 
-from knobscope.explain.causes import Answer, list_differences, list_usable, share_words, time_of
+from knobscope.explain.causes import Answer, list_usable, share_words, time_of
 from knobscope.explain.experiment import OPERATIONS
-from knobscope.explain.shares import Share, amount_of, ratio_share
+from knobscope.explain.shares import Share
 from knobscope.formats import join_words
 from knobscope.specs import RuleCause
 from knobscope.specs.quantity import read_duration_ns
@@ -27,8 +29,11 @@ NO_DELAY = "no_delay"
 #: Property -> the requests that are delayed.
 DELAYED = {f"{op}_delay": op for op in OPERATIONS}
 _WORDS = {"read": "reads", "write": "writes", "flush": "flushes"}
-#: A kind of request that does not occur is not waited for.
+#: Requests that take less than this part of the time in question are not what makes it up.
+_NEGLIGIBLE = 0.01
 _NO_PART = Share(0.0, 0.0, 0.0)
+#: Run with the value (False) or of the reference (True) -> time per operation, and that of its requests of a kind.
+_Pair = Mapping[bool, tuple[float, float]]
 
 
 @dataclass
@@ -56,42 +61,45 @@ class DelayedAnswer(Answer):
         return all(row["flush_us"] is not None for row in self.runs.get(NO_DELAY, []))
 
     def longest_us(self, op: str) -> float:
-        """Return the longer of the times that a kind of request takes with the two settings; 0 where there is none."""
-        return max(request_us(self.runs[NO_DELAY], op, side) for side in (True, False))
+        """Return the longer of the times that a kind of request takes with the two settings; 0 where it is negligible.
+
+        What takes a hundredth of the time in question cannot make up half of it.
+        """
+        least = _NEGLIGIBLE * abs(self._whole_us(self._sides, self.question.rest.mean))
+        asked = [side for side in (True, False) if self._mean(NO_DELAY, op, side, _asked_us) > least]
+        return max((self._mean(NO_DELAY, op, side, _time_of_request) for side in asked), default=0.0)
 
     def note_unused(self, name: str) -> None:
-        """Take in that a kind of request does not occur."""
+        """Take in that a kind of request does not occur, or as good as not."""
         self.shares[name] = _NO_PART
+
+    @property
+    def _sides(self) -> dict[bool, int]:
+        """Return how runs of the reference (True) and of the value count in the time in question."""
+        return {self.question.is_default: 1} if self.question.is_level else {False: 1, True: -1}
+
+    def _mean(self, name: str, op: str, side: bool, of: Callable[[WhatIfRunRow, str], float]) -> float:
+        found = [of(row, op) for row in self.runs[name] if row["is_reference"] == side]
+        return fmean([one for one in found if one > 0] or [0.0])
+
+    def _whole_us(self, sides: Mapping[bool, int], rest: float) -> float:
+        return _whole(_pairs(self.runs[NO_DELAY], "flush", sides), sides) - rest
 
     def _find_share(self, name: str) -> None:
         for delayed in DELAYED if name == NO_DELAY else (name,):
             if delayed in self.amounts and NO_DELAY in self.amounts:
-                self.shares[delayed] = self._waiting_share(delayed)
+                self.shares[delayed] = self._waiting_share(delayed, self._sides, self.question.rest.mean)
 
-    def _waiting_share(self, name: str) -> Share:
-        """Return the share of waiting in the effect; where settings differ in a request's time, each has its own."""
-        if self.question.is_level:
-            return self._share_of_time(name, self.question.is_default, self.question.rest.mean)
-        op, delay = DELAYED[name], self.delays_us[name]
-        own = {side: request_us(self.runs[NO_DELAY], op, side) for side in (True, False)}
+    def _waiting_share(self, name: str, sides: Mapping[bool, int], rest: float = 0.0) -> Share:
+        """Return which share of a time, or of a difference of times, is waiting; of what exceeds `rest`."""
+        base, delayed = (_pairs(self.runs[one], DELAYED[name], sides) for one in (NO_DELAY, name))
+        least = _NEGLIGIBLE * abs(_whole(base, sides) - rest)
 
-        def weighted(row: WhatIfRunRow) -> float:
-            return time_of(row) * own[row["is_reference"]] / delay
+        def estimate(base: Sequence[_Pair], delayed: Sequence[_Pair]) -> float:
+            waits = sum(sign * _waited_us(base, delayed, side, least) for side, sign in sides.items())
+            return waits / (_whole(base, sides) - rest)
 
-        delayed = list(list_differences(self.runs[name], weighted))
-        base = list(list_differences(self.runs[NO_DELAY], weighted))
-        return _growth_share(delayed, base, list(list_differences(self.runs[NO_DELAY], time_of)))
-
-    def _share_of_time(self, name: str, is_reference: bool, rest: float = 0.0) -> Share:
-        """Return which share of the time per operation of a configuration is waiting; of what exceeds `rest`."""
-        own = request_us(self.runs[NO_DELAY], DELAYED[name], is_reference)
-        times = {
-            one: [time_of(row) for row in self.runs[one] if row["is_reference"] == is_reference]
-            for one in (name, NO_DELAY)
-        }
-        factor = own / self.delays_us[name]
-        delayed, base = ([time * factor for time in times[one]] for one in (name, NO_DELAY))
-        return _growth_share(delayed, base, [time - rest for time in times[NO_DELAY]])
+        return _jackknife(estimate, base, delayed)
 
     @property
     def whole(self) -> Share | None:
@@ -123,13 +131,13 @@ class DelayedAnswer(Answer):
             return said + (
                 f"Behind the program there is no result: {why}." if why else "Behind the program it did not."
             )
-        parts = [f"{_waiting(name)} makes up {share_words(share)}" for name, share in self.causes]
+        parts = [f"{_waiting_for(name)} makes up {share_words(share)}" for name, share in self.causes]
         said += f"Of that, {join_words(parts)}. " if parts else ""
         return f"{said}{self._conclude()}{self._describe_sensitivity()}"
 
     def _conclude(self) -> str:
         if self.conclusion == "cause":
-            return f"The cause is {_waiting(self.causes[0][0])}."
+            return f"The cause is {_waiting_for(self.causes[0][0])}."
         if self.conclusion == "not_the_device" and self.whole:
             return f"Waiting for the device is not the cause: all of it makes up {share_words(self.whole)}."
         if self.conclusion == "several":
@@ -140,24 +148,25 @@ class DelayedAnswer(Answer):
         """Say what the reference configuration waits for, whatever the effect comes from."""
         if self.question.is_level:
             return ""
-        shares = {name: self._share_of_time(name, is_reference=True) for name in DELAYED if name in self.amounts}
+        shares = {name: self._waiting_share(name, {True: 1}) for name in DELAYED if name in self.amounts}
         parts = [f"for {_WORDS[DELAYED[name]]} {share_words(one)}" for name, one in shares.items() if one.low > 0]
         return f" Of its time, the reference configuration waits {join_words(parts)}." if parts else ""
 
     def list_sensitivities(self) -> Iterator[SensitivityRow]:
         """Yield the rows of table `sensitivities`: of both settings, or of the configuration that is asked about."""
         case = self.question.case
-        sides = [self.question.is_default] if self.question.is_level else [True, False]
         for name, op in DELAYED.items():
-            for side in sides if name in self.amounts and NO_DELAY in self.amounts else []:
-                own = request_us(self.runs[NO_DELAY], op, side)
-                if own == 0:
+            for side in sorted(self._sides) if name in self.amounts and NO_DELAY in self.amounts else []:
+                own, asked = (self._mean(NO_DELAY, op, side, of) for of in (_time_of_request, _asked_us))
+                whole = self._whole_us({side: 1}, 0.0)
+                if asked <= _NEGLIGIBLE * whole:
                     continue
-                share = self._share_of_time(name, side)
+                share = self._waiting_share(name, {side: 1})
                 yield {
                     "dbms": case.dbms, "device": case.device, "workload": case.workload,
                     "knob": self.question.knob, "value": self.question.value, "is_reference": side,
                     "op": op, "request_us": own, "delay_us": self.delays_us[name],
+                    "waited_share": share.estimate * whole / asked,
                     "runs": sum(row["is_reference"] == side for row in self.runs[name]),
                     "sensitivity": -share.estimate,
                     "sensitivity_low": -share.high if math.isfinite(share.high) else None,
@@ -165,29 +174,62 @@ class DelayedAnswer(Answer):
                 }  # fmt: skip
 
 
-def request_us(runs: Sequence[WhatIfRunRow], op: str, is_reference: bool) -> float:
-    """Return the mean time of a kind of request over watched runs of one side, microseconds; 0 where there is none."""
-    times = [_time_of_request(row, op) for row in runs if row["is_reference"] == is_reference]
-    return fmean([time for time in times if time > 0] or [0.0])
-
-
 def _time_of_request(row: WhatIfRunRow, op: str) -> float:
     return {"read": row["read_us"], "write": row["write_us"], "flush": row["flush_us"]}[op] or 0.0
 
 
-def _growth_share(delayed: Sequence[float], base: Sequence[float], whole: Sequence[float]) -> Share:
-    """Return by how much `delayed` exceeds `base`, as a share of `whole`; the last two are of the same runs."""
-    first, second, below = amount_of(delayed), amount_of(base), amount_of(whole)
-    count = len(base)
-    both = (
-        math.fsum((b - second.mean) * (w - below.mean) for b, w in zip(base, whole, strict=True)) / (count - 1) / count
-    )
-    return ratio_share(
-        (first.mean - second.mean, below.mean),
-        (first.error**2 + second.error**2, below.error**2, -both),
-        min(first.degrees, second.degrees),
-    )
+def _asked_us(row: WhatIfRunRow, op: str) -> float:
+    """Return the time of all requests of a kind, per operation of the DBMS."""
+    count = {"read": row["reads_per_op"], "write": row["writes_per_op"], "flush": row["flushes_per_op"]}[op] or 0.0
+    return count * _time_of_request(row, op)
 
 
-def _waiting(name: str) -> str:
+def _pairs(runs: Sequence[WhatIfRunRow], op: str, sides: Mapping[bool, int]) -> list[_Pair]:
+    """Return pairs of which all sides are there."""
+    found: dict[int, dict[bool, tuple[float, float]]] = {}
+    for row in runs:
+        found.setdefault(row["pair"], {})[row["is_reference"]] = (time_of(row), _asked_us(row, op))
+    return [pair for pair in found.values() if set(sides) <= set(pair)]
+
+
+def _whole(base: Sequence[_Pair], sides: Mapping[bool, int]) -> float:
+    """Return the time per operation in question: of a side, or the difference of two."""
+    return sum(sign * fmean(pair[side][0] for pair in base) for side, sign in sides.items())
+
+
+def _waited_us(base: Sequence[_Pair], delayed: Sequence[_Pair], side: bool, least: float) -> float:
+    """Return how long an operation of a side waits for requests on the device without a delay."""
+    (time, asked), (later, more) = (
+        (fmean(pair[side][0] for pair in pairs), fmean(pair[side][1] for pair in pairs)) for pairs in (base, delayed)
+    )
+    if asked <= least:
+        return 0.0
+    return (later - time) / (more - asked) * asked if more > asked else math.nan
+
+
+def _jackknife(
+    estimate: Callable[[Sequence[_Pair], Sequence[_Pair]], float], base: Sequence[_Pair], delayed: Sequence[_Pair]
+) -> Share:
+    """Return an estimate from two samples with a 95 % interval, from how it moves without each pair (Efron 1982)."""
+    from scipy.special import stdtrit
+
+    variance = 0.0
+    for count, values in (
+        (len(base), [estimate(_without(base, number), delayed) for number in range(len(base))]),
+        (len(delayed), [estimate(base, _without(delayed, number)) for number in range(len(delayed))]),
+    ):
+        mean = fmean(values)
+        variance += (count - 1) / count * math.fsum((value - mean) ** 2 for value in values)
+    share = estimate(base, delayed)
+    if not math.isfinite(share) or not math.isfinite(variance):
+        return Share(share, -math.inf, math.inf)
+    margin = float(stdtrit(min(len(base), len(delayed)) - 1, 0.975)) * math.sqrt(variance)
+    return Share(share, share - margin, share + margin)
+
+
+def _without(pairs: Sequence[_Pair], number: int) -> list[_Pair]:
+    return [*pairs[:number], *pairs[number + 1 :]]
+
+
+def _waiting_for(name: str) -> str:
     return f"waiting for {_WORDS[DELAYED[name]]}"

@@ -122,7 +122,7 @@ def _measure(
             record = measurer.measure(_plan_row(bench, case, group, asked, pair, position))
             run, position = record["run"], position + 1
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
-            read_us, write_us, flush_us = (_request_us(record, op) for op in OPERATIONS)
+            requests = {op: _request_times(record, op) for op in OPERATIONS}
             for one in group if asked is None else [asked]:
                 rows[one.knob, one.value].append(
                     {
@@ -140,9 +140,12 @@ def _measure(
                         "throughput_ops": run.get("throughput_ops"),
                         "flush_way_us": flush_way_us,
                         "busy_us": busy_us,
-                        "read_us": read_us,
-                        "write_us": write_us,
-                        "flush_us": flush_us,
+                        "reads_per_op": requests["read"][0],
+                        "writes_per_op": requests["write"][0],
+                        "flushes_per_op": requests["flush"][0],
+                        "read_us": requests["read"][1],
+                        "write_us": requests["write"][1],
+                        "flush_us": requests["flush"][1],
                     }
                 )
     return rows
@@ -170,13 +173,15 @@ def _busy_us(record: RunRecord) -> float | None:
     return sum(row["time_ns"] for row in depths if row["depth"] > 0) / 1e3 / operations
 
 
-def _request_us(record: RunRecord, op: str) -> float | None:
-    """Return the mean time of a kind of request, microseconds, 0 where there was none; None where nobody watched."""
-    if record["run"].get("monitor") != "bpf":
-        return None
+def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | None]:
+    """Return requests per operation of the DBMS, and the mean microseconds of one; None where nobody watched."""
+    operations = record["run"].get("operations")
+    if record["run"].get("monitor") != "bpf" or not operations:
+        return None, None
     buckets = [row for row in record["io_latency"] if row["op"] == op]
     requests = sum(row["requests"] for row in buckets)
-    return sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in buckets) / max(requests, 1)
+    total_us = sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in buckets)
+    return requests / operations, total_us / max(requests, 1)
 
 
 def _plan_row(

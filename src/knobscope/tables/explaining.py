@@ -41,6 +41,9 @@ class WhatIfRunRow(_QuestionColumns, total=False):
     busy_us: Annotated[
         Real | None, "How long the device had any request, including the way to a modelled one, per operation."
     ]
+    reads_per_op: Annotated[Real | None, "Reads of the device per operation of the DBMS; NULL: nobody watched."]
+    writes_per_op: Annotated[Real | None, "The same of writes."]
+    flushes_per_op: Annotated[Real | None, "The same of flushes."]
     read_us: Annotated[
         Real | None, "Mean time of a read, from issue to completion; 0: there was none; NULL: nobody watched."
     ]
@@ -88,13 +91,14 @@ class SensitivityRow(CaseColumns, total=False):
     op: Annotated[Text, "`read`, `write` or `flush`."]
     request_us: Annotated[Real, "Mean time of such a request without a delay."]
     delay_us: Annotated[Real, "By how much it was delayed."]
+    waited_share: Annotated[Real, "Share of the time of such requests that the DBMS waits for; 1: each one, all of it."]
     runs: Annotated[Integer, "Runs with the delay."]
     sensitivity: Annotated[
         Real,
         "d ln(throughput) / d ln(time of such a request): -0.6 is 0.6 % less throughput where it takes 1 % longer, so "
         "60 % of the time per operation are waiting for them.",
     ]
-    sensitivity_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
+    sensitivity_low: Annotated[Real | None, "Lower end of its 95 % interval (jackknife); NULL: no end."]
     sensitivity_high: Annotated[Real | None, "Upper end; NULL: no end."]
 
 

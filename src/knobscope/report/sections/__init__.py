@@ -13,6 +13,7 @@ from knobscope.report.sections.recovery import build_recoveries
 from knobscope.report.sections.runs import RunsSection, build_runs
 from knobscope.report.sections.times import time_figures
 from knobscope.report.sections.tuning import TuningSection, build_tuning
+from knobscope.report.sections.waiting import build_waiting
 
 __all__ = [
     "DevicesSection",
@@ -34,6 +35,7 @@ __all__ = [
     "build_recoveries",
     "build_runs",
     "build_tuning",
+    "build_waiting",
     "draw_pictures",
     "effects_by_case",
     "order_figures",
