@@ -4,9 +4,10 @@ Run `python benchmarks/slower.py [--studies redis ...] [--repeats 3]` as root, i
 what was measured stays there, and a second call measures what is missing.
 
 On modelled devices both experiments can be done. Each effect is measured there and without the cost of flushes (units
-that these fill included) or of reads and writes, and without any cost: the shares that are gone are the truth. Then the same device counts as a real one, of which nothing can be taken away: a file on it stands behind the
-program that delays requests, and what is waited for is reckoned from that (`explain/delays.py`). Printed are both, of
-effects and of the time that the reference configuration takes.
+that these fill included) or of reads and writes, and without any cost: the shares that are gone are the truth. Then the
+same device counts as a real one, of which nothing can be taken away: a file on it stands behind the program that delays
+requests, and what is waited for is reckoned from that (`explain/delays.py`). Printed are both, of effects and of the
+time that the reference configuration takes.
 """
 
 import argparse
