@@ -10,14 +10,12 @@ __all__ = ["CaseWaiting", "Waiting", "build_waiting"]
 
 # Effects that share a reference configuration have a row of it each, of the same runs.
 _SENSITIVITIES = """
-    SELECT CASE WHEN is_reference THEN NULL ELSE knob END AS knob,
-        CASE WHEN is_reference THEN NULL ELSE value END AS value,
-        op, request_us, delay_us, max(runs) AS runs, any_value(sensitivity) AS sensitivity,
-        any_value(sensitivity_low) AS low, any_value(sensitivity_high) AS high
+    SELECT DISTINCT CASE WHEN NOT is_reference THEN knob END AS changed,
+        CASE WHEN NOT is_reference THEN value END AS new_value, op, request_us, delay_us, runs,
+        sensitivity, sensitivity_low AS low, sensitivity_high AS high
     FROM sensitivities
     WHERE (dbms, device, workload) = (?, ?, ?)
-    GROUP BY ALL
-    ORDER BY knob NULLS FIRST, try_cast(value AS DOUBLE), value, op
+    ORDER BY changed NULLS FIRST, try_cast(new_value AS DOUBLE), new_value, op
 """
 _WORDS = {"read": "reads", "write": "writes", "flush": "flushes"}
 
@@ -56,11 +54,11 @@ def build_waiting(data: StudyData) -> list[CaseWaiting]:
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> Waiting:
-    value = format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"])
+    value = format_value(data.specs.dbms.get(case.dbms), row["changed"], row["new_value"])
     low, high = (None if row[end] is None else format_number(row[end]) for end in ("low", "high"))
     interval = "no interval" if low is None or high is None else f"{low} to {high}"
     return Waiting(
-        setting="reference" if row["knob"] is None else f"{row['knob']} = {value}",
+        setting="reference" if row["changed"] is None else f"{row['changed']} = {value}",
         requests=_WORDS[row["op"]],
         time=format_micros(row["request_us"]),
         delay=format_micros(row["delay_us"]),
