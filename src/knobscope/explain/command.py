@@ -1,4 +1,4 @@
-"""`knobscope explain`: measures mismatches again, and finds their causes on modelled devices by changing the device."""
+"""`knobscope explain`: measures mismatches again, and finds their causes by changing the device."""
 
 import argparse
 import shutil
@@ -109,11 +109,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "explain",
-        help="measure mismatches again, and find their causes by changing a modelled device",
+        help="measure mismatches again, and find their causes by changing the device",
         description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
-        "property whose change removes it. How many effects is said in section `explain` of the study. Each device is "
-        "measured where it is (--device), and --explained joins the answers.",
+        "property whose change removes it. On another device requests are made slower: that tells what a setting waits "
+        "for. How many effects is said in section `explain` of the study. Each device is measured where it is "
+        "(--device), and --explained joins the answers.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
