@@ -99,7 +99,7 @@ def point(studies: dict[tuple[str, str], Path], dbms: str, device: str) -> set[s
     return {
         row["evidence"]["mechanism"]
         for row in rows.to_dict("records")
-        if row["dbms"] == dbms and row["verdict"] == "mismatch"
+        if row["dbms"] == dbms and row["evidence"]["state"] == "not_tested"
     }
 
 

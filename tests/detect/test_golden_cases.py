@@ -24,6 +24,8 @@ from knobscope.specs import VERDICTS, Rule, read_shipped_rule, shipped_rules
 
 GOLDEN = Path(__file__).parent / "golden"
 RULES = shipped_rules()
+#: Rules that say where to look, and never that something is at fault.
+ONLY_POINTING = {"cross_check"}
 CASE = {"dbms": "d", "device": "v", "workload": "w"}
 STUDY = {"fdr": 0.05, "min_effect": 0.05}
 
@@ -134,7 +136,7 @@ def test_every_rule_has_ten_cases_that_differ_from_their_copies_in_one_value(rul
         assert after != {**golden.get("common", {}), **before[table][row]}.get(column)
         assert case["then"] != case["verdict"]
     shown = {case[key] for case in golden["cases"] for key in ("verdict", "then")}
-    assert shown == set(VERDICTS), "each verdict is shown"
+    assert shown == set(VERDICTS) - ({"mismatch"} if rule in ONLY_POINTING else set()), "each verdict is shown"
 
 
 @pytest.mark.parametrize(("rule", "golden", "case"), list_cases())

@@ -1,15 +1,17 @@
--- cross_check: a mechanism that another rule found guilty in one DBMS exists in another DBMS of the study, and was not
---        tested or not flagged there.
+-- cross_check: a mechanism that another rule found guilty in one DBMS exists in another DBMS of the study: was it tested
+--        there?
 -- Source: the mechanisms of the specs; He et al. (PVLDB 16(7), 2023) found the same mechanism
 --        (double writes, page sizes, flushing) at fault in several DBMSs.
 -- Needs: earlier_findings (what the other rules of the study returned), knobs (all that the specs name), effects,
 --        importance (what screening varied), cases.
--- Mismatch: on the same device and workload, none of its knobs here was varied (not tested), or screening varied some and
---        selected none for the sweep (screened), or some were swept, and none was flagged by a rule that blames the
---        mechanism elsewhere (not flagged). It says where to look: it is no proof.
--- None: no mechanism was found guilty elsewhere, or it was flagged here as well, whether or not an experiment withdrew that.
--- Insufficient: the study has one DBMS only; or the mechanism was tested, and no rule that blames it elsewhere could judge
---        any of its knobs here.
+-- Mismatch: never: it says where to look, and what was not measured here is no mismatch. Of the mechanisms that it points
+--        to, about three in four turn out to be at fault (docs/verdicts.md).
+-- None: on the same device and workload no mechanism was found guilty elsewhere; or it was flagged here as well, whether
+--        or not an experiment withdrew that; or knobs of it were swept here, and a rule that blames it elsewhere judged
+--        none of them to be at fault (not flagged).
+-- Insufficient: the study has one DBMS only; or a mechanism is guilty elsewhere, and here none of its knobs was varied
+--        (not tested), or screening varied some and selected none for the sweep (screened), or no rule that blames it
+--        elsewhere could judge any of its knobs (not judged).
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
 --        What an experiment withdrew counts as guilty nowhere: the rule is asked again after `confirm` and `explain`.
 -- Cannot see: mechanisms that no spec names (`mechanism: other`).
@@ -97,8 +99,7 @@ verdicts AS (
 SELECT
     dbms, device, workload,
     CASE
-        WHEN state IN ('alone', 'not_judged') THEN 'insufficient'
-        WHEN state IN ('not_tested', 'screened', 'not_flagged') THEN 'mismatch'
+        WHEN state IN ('alone', 'not_tested', 'screened', 'not_judged') THEN 'insufficient'
         ELSE 'none'
     END AS verdict,
     {

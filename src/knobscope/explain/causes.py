@@ -215,11 +215,11 @@ class Answer:
             return f"{begin}: the gap did not show again, so its cause cannot be tested."
         if not question.followed:
             return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
-        return f"{begin} each there and {self._describe_followed()}"
+        return f"{begin}{self._describe_followed()}"
 
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
-        said = f"on what-if devices, and {self._effect()}. "
+        said = f" each there and on what-if devices, and {self._effect()}. "
         told = [f"{PROPERTY_WORDS[name]} {share_words(share)}" for name, share in self.causes]
         said += f"Of that goes with {join_words(told)}. " if told else ""
         return said + self._conclude()

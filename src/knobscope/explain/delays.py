@@ -125,7 +125,9 @@ class DelayedAnswer(Answer):
         return cause.factor == "flush" or cause.expected == "no_loss"
 
     def _describe_followed(self) -> str:
-        said = f"behind a program that delays requests, and {self._effect()}. "
+        count = max((self.pairs[name] for name in DELAYED if name in self.pairs), default=0)
+        slower = f", and {count} behind a program that delays requests, of each kind" if count else ""
+        said = f"{slower}: {self._effect()}. "
         if not self.is_open:
             why = self.failures.get(NO_DELAY)
             return said + (
