@@ -4,9 +4,9 @@
  *   delayed FILE BACKING [read=NS] [write=NS] [flush=NS]
  *
  * FILE is an empty regular file, over which the device is mounted; BACKING has the device's size. A loop device with
- * direct I/O on FILE makes it a block device. A request is done on BACKING, past the page cache, and its answer waits so
- * many nanoseconds more. The program prints "ready" when FILE can be opened, and ends with its parent process, or when
- * it is told to (SIGTERM, SIGINT), or when FILE is unmounted, which it leaves to others.
+ * direct I/O on FILE makes it a block device. A request is done on BACKING, past the page cache, and its answer waits
+ * so many nanoseconds more. The program prints "ready" when FILE can be opened, and ends with its parent process, or
+ * when it is told to (SIGTERM, SIGINT), or when FILE is unmounted, which it leaves to others.
  *
  * A thread does one request at a time and sleeps until its answer is due, so the delays of requests that are under way
  * together overlap, as on a drive that serves them together.

@@ -95,7 +95,7 @@ class SensitivityRow(CaseColumns, total=False):
     runs: Annotated[Integer, "Runs with the delay."]
     sensitivity: Annotated[
         Real,
-        "d ln(throughput) / d ln(time of such a request): -0.6 is 0.6 % less throughput where it takes 1 % longer, so "
+        "The elasticity d ln(throughput) / d ln(time of a request): -0.6 is 0.6 % less throughput for 1 % more, so "
         "60 % of the time per operation are waiting for them.",
     ]
     sensitivity_low: Annotated[Real | None, "Lower end of its 95 % interval (jackknife); NULL: no end."]
