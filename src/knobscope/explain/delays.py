@@ -2,10 +2,11 @@
 
 A program stands between the DBMS and a file on the same device, and answers reads, writes or flushes later. What a
 configuration waits for grows by the delay each time. With T the time per operation, and B that of all requests of a
-kind per operation, it waits for the share (T' - T) / (B' - B) of their time, where ' marks the delayed device; so it
-waits for them B times as long as that. This is an extrapolation along a line, as causal profiling makes it with code
-(Curtsinger and Berger, Coz, SOSP 2015). B' is measured and not reckoned from the delay, since a DBMS or its file system
-may ask for more or less when requests are slower, and since the mix of operations differs from run to run.
+kind per operation, it waits for the share (T' - T) / (B' - B) of their time, where ' marks the delayed device. On the
+device itself, where the program does not take time of its own, it waits for that share of B there. This is an
+extrapolation along a line, as causal profiling makes it with code (Curtsinger and Berger, Coz, SOSP 2015). B' is
+measured and not reckoned from the delay, since a DBMS or its file system may ask for more or less when requests are
+slower, and since the mix of operations differs from run to run.
 """
 
 import math
@@ -15,7 +16,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from knobscope.explain.causes import Answer, list_usable, share_words, time_of
-from knobscope.explain.experiment import OPERATIONS
+from knobscope.explain.experiment import ITSELF, OPERATIONS
 from knobscope.explain.shares import Share
 from knobscope.formats import join_words
 from knobscope.specs import RuleCause
@@ -40,8 +41,7 @@ _Pair = Mapping[bool, tuple[float, float]]
 class DelayedAnswer(Answer):
     """What is known of a question on a device that can only be made slower.
 
-    Its shares are of the effect behind the program without a delay, which is what differs in the delay alone. What it
-    cannot tell is left to fio.
+    Its shares are of the effect on the device itself. What it cannot tell is left to fio.
     """
 
     untold: ClassVar[str | None] = None
@@ -57,8 +57,8 @@ class DelayedAnswer(Answer):
 
     @property
     def is_watched(self) -> bool:
-        """Whether it is known how long requests take without a delay."""
-        return all(row["flush_us"] is not None for row in self.runs.get(NO_DELAY, []))
+        """Whether it is known how long requests take, on the device itself and behind the program."""
+        return all(row["flush_us"] is not None for name in (ITSELF, NO_DELAY) for row in self.runs.get(name, []))
 
     def longest_us(self, op: str) -> float:
         """Return the longer of the times that a kind of request takes with the two settings; 0 where it is negligible.
@@ -83,7 +83,7 @@ class DelayedAnswer(Answer):
         return fmean([one for one in found if one > 0] or [0.0])
 
     def _whole_us(self, sides: Mapping[bool, int], rest: float) -> float:
-        return _whole(_pairs(self.runs[NO_DELAY], "flush", sides), sides) - rest
+        return _whole(_pairs(self.runs[ITSELF], "flush", sides), sides) - rest
 
     def _find_share(self, name: str) -> None:
         for delayed in DELAYED if name == NO_DELAY else (name,):
@@ -92,14 +92,17 @@ class DelayedAnswer(Answer):
 
     def _waiting_share(self, name: str, sides: Mapping[bool, int], rest: float = 0.0) -> Share:
         """Return which share of a time, or of a difference of times, is waiting; of what exceeds `rest`."""
-        base, delayed = (_pairs(self.runs[one], DELAYED[name], sides) for one in (NO_DELAY, name))
-        least = _NEGLIGIBLE * abs(_whole(base, sides) - rest)
+        samples = [_pairs(self.runs[one], DELAYED[name], sides) for one in (ITSELF, NO_DELAY, name)]
+        least = _NEGLIGIBLE * abs(_whole(samples[0], sides) - rest)
 
-        def estimate(base: Sequence[_Pair], delayed: Sequence[_Pair]) -> float:
-            waits = sum(sign * _waited_us(base, delayed, side, least) for side, sign in sides.items())
-            return waits / (_whole(base, sides) - rest)
+        def estimate(own: Sequence[_Pair], base: Sequence[_Pair], delayed: Sequence[_Pair]) -> float:
+            waits = 0.0
+            for side, sign in sides.items():
+                asked = _asked(own, side)
+                waits += sign * asked * _waited_share(base, delayed, side) if asked > least else 0.0
+            return waits / (_whole(own, sides) - rest)
 
-        return _jackknife(estimate, base, delayed)
+        return _jackknife(estimate, samples)
 
     @property
     def whole(self) -> Share | None:
@@ -159,7 +162,7 @@ class DelayedAnswer(Answer):
         case = self.question.case
         for name, op in DELAYED.items():
             for side in sorted(self._sides) if name in self.amounts and NO_DELAY in self.amounts else []:
-                own, asked = (self._mean(NO_DELAY, op, side, of) for of in (_time_of_request, _asked_us))
+                own, asked = (self._mean(ITSELF, op, side, of) for of in (_time_of_request, _asked_us))
                 whole = self._whole_us({side: 1}, 0.0)
                 if asked <= _NEGLIGIBLE * whole:
                     continue
@@ -194,38 +197,37 @@ def _pairs(runs: Sequence[WhatIfRunRow], op: str, sides: Mapping[bool, int]) -> 
     return [pair for pair in found.values() if set(sides) <= set(pair)]
 
 
-def _whole(base: Sequence[_Pair], sides: Mapping[bool, int]) -> float:
+def _whole(pairs: Sequence[_Pair], sides: Mapping[bool, int]) -> float:
     """Return the time per operation in question: of a side, or the difference of two."""
-    return sum(sign * fmean(pair[side][0] for pair in base) for side, sign in sides.items())
+    return sum(sign * fmean(pair[side][0] for pair in pairs) for side, sign in sides.items())
 
 
-def _waited_us(base: Sequence[_Pair], delayed: Sequence[_Pair], side: bool, least: float) -> float:
-    """Return how long an operation of a side waits for requests on the device without a delay."""
-    (time, asked), (later, more) = (
-        (fmean(pair[side][0] for pair in pairs), fmean(pair[side][1] for pair in pairs)) for pairs in (base, delayed)
-    )
-    if asked <= least:
-        return 0.0
-    return (later - time) / (more - asked) * asked if more > asked else math.nan
+def _asked(pairs: Sequence[_Pair], side: bool) -> float:
+    """Return the time of all requests of the kind in question, per operation."""
+    return fmean(pair[side][1] for pair in pairs)
 
 
-def _jackknife(
-    estimate: Callable[[Sequence[_Pair], Sequence[_Pair]], float], base: Sequence[_Pair], delayed: Sequence[_Pair]
-) -> Share:
-    """Return an estimate from two samples with a 95 % interval, from how it moves without each pair (Efron 1982)."""
+def _waited_share(base: Sequence[_Pair], delayed: Sequence[_Pair], side: bool) -> float:
+    """Return which share of the time of requests a side waits for; not a number where they did not take longer."""
+    longer = _asked(delayed, side) - _asked(base, side)
+    return (_whole(delayed, {side: 1}) - _whole(base, {side: 1})) / longer if longer > 0 else math.nan
+
+
+def _jackknife(estimate: Callable[..., float], samples: Sequence[Sequence[_Pair]]) -> Share:
+    """Return an estimate from some samples with a 95 % interval, from how it moves without each pair (Efron 1982)."""
     from scipy.special import stdtrit
 
     variance = 0.0
-    for count, values in (
-        (len(base), [estimate(_without(base, number), delayed) for number in range(len(base))]),
-        (len(delayed), [estimate(base, _without(delayed, number)) for number in range(len(delayed))]),
-    ):
+    for which, pairs in enumerate(samples):
+        values = [
+            estimate(*samples[:which], _without(pairs, number), *samples[which + 1 :]) for number in range(len(pairs))
+        ]
         mean = fmean(values)
-        variance += (count - 1) / count * math.fsum((value - mean) ** 2 for value in values)
-    share = estimate(base, delayed)
+        variance += (len(pairs) - 1) / len(pairs) * math.fsum((value - mean) ** 2 for value in values)
+    share = estimate(*samples)
     if not math.isfinite(share) or not math.isfinite(variance):
         return Share(share, -math.inf, math.inf)
-    margin = float(stdtrit(min(len(base), len(delayed)) - 1, 0.975)) * math.sqrt(variance)
+    margin = float(stdtrit(min(map(len, samples)) - 1, 0.975)) * math.sqrt(variance)
     return Share(share, share - margin, share + margin)
 
 

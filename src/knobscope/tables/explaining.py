@@ -89,7 +89,7 @@ class SensitivityRow(CaseColumns, total=False):
     value: Annotated[Text | None, "Its value."]
     is_reference: Annotated[Truth, "Whether it is of the reference configuration, and not of that with the value."]
     op: Annotated[Text, "`read`, `write` or `flush`."]
-    request_us: Annotated[Real, "Mean time of such a request without a delay."]
+    request_us: Annotated[Real, "Mean time of such a request on the device itself."]
     delay_us: Annotated[Real, "By how much it was delayed."]
     waited_share: Annotated[Real, "Share of the time of such requests that the DBMS waits for; 1: each one, all of it."]
     runs: Annotated[Integer, "Runs with the delay."]
