@@ -1,11 +1,12 @@
 """Small emulated devices, real: image file, loop device, file system of their own, with a model and without."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from emulated import require_loops, require_models
+from emulated import find_direct_memory, require_loops, require_models
 from modelled import NO_COST, SLOW, MakeDevice
 
 from knobscope.devices import take_down
@@ -43,8 +44,10 @@ def make_delayed(open_directory: Path) -> Iterator[MakeDevice]:
     require_models()
     made: list[Device] = []
 
-    def make(name: str = "delayed", images: Path = open_directory, size: str = "64MiB", **delays: Any) -> Device:
-        made.append(_make_spec(name, images, size, {"kind": "delay", **delays}))
+    directory = find_direct_memory(open_directory)
+
+    def make(name: str = "test-delayed", images: Path = directory, size: str = "64MiB", **delays: Any) -> Device:
+        made.append(_make_spec(f"{name}-{os.getpid()}", images, size, {"kind": "delay", **delays}))
         return made[-1]
 
     yield make

@@ -38,8 +38,8 @@ def test_delays_of_requests_that_are_under_way_together_overlap(make_delayed: Ma
     assert time.perf_counter() - begin < 4 * 0.4  # one after the other it would be 8 times 10 reads of 40 ms
 
 
-def test_what_was_written_is_there_and_in_the_image(make_delayed: MakeDevice) -> None:
-    device = make_delayed(write="1ms")
+def test_what_was_written_is_there_and_in_the_image(make_delayed: MakeDevice, open_directory: Path) -> None:
+    device = make_delayed(images=open_directory, write="1ms")
     folder = folder_of(device)
     directory = bring_up(device, Path("/"))
     extents = subprocess.run(["filefrag", "-v", folder.image], capture_output=True, text=True, check=True).stdout

@@ -1,10 +1,11 @@
 """SQLite on a device whose flush is slow, without it, and with an even slower one: the flush is found as the cause."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from emulated import require_models
+from emulated import find_direct_memory, require_models
 
 from knobscope.devices import bring_up, load_device, take_down
 from knobscope.explain import answering
@@ -120,13 +121,17 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
 
 
 def test_on_a_device_that_can_only_be_made_slower_waiting_for_flushes_is_found(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The drive is a modelled one, of which nobody knows that here: what its flush costs is known."""
     monkeypatch.setattr(answering, "_LEAST_ROOM", 64 << 20)
     file = project / "specs/devices/slow-flush.yaml"
-    file.write_text(file.read_text().replace("64MiB", "320MiB").replace("20ms", "5ms"))
-    drive = load_device("slow-flush", project)
+    memory = str(find_direct_memory(open_directory))
+    text = file.read_text().replace("64MiB", "320MiB").replace("20ms", "5ms").replace(str(open_directory), memory)
+    file.unlink()
+    own = f"slow-flush-{os.getpid()}"
+    (file.with_name(f"{own}.yaml")).write_text(text.replace("name: slow-flush", f"name: {own}"))
+    drive = load_device(own, project)
     try:
         study = project / "specs/studies/drive.yaml"
         (project / "specs/devices/drive.yaml").write_text(

@@ -145,5 +145,8 @@ def _attach(folder: DeviceFolder, emulation: Emulation) -> str:
 def _is_rotational(folder: DeviceFolder, emulation: Emulation) -> bool | None:
     """Whether the device is a disk; None where the kernel knows, since nothing stands between image and loop device."""
     if isinstance(emulation.model, Delay):
-        return find_tier(find_block_device(folder.images)) == "hdd"
+        try:
+            return find_tier(find_block_device(folder.images)) == "hdd"
+        except UserError:  # main memory, or a network file system: no disk that one could see turn
+            return False
     return None if emulation.model is None else emulation.model.kind == "disk"
