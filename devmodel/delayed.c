@@ -14,6 +14,7 @@
 #define FUSE_USE_VERSION 312
 #define _GNU_SOURCE
 
+#include "mounted.h"
 #include "process.h"
 #include "store.h"
 
@@ -29,21 +30,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One request to the kernel's limit, so that the kernel splits as little as possible. */
-#define MAX_WRITE (1 << 20)
 /* Direct I/O wants memory that begins at a block of the drive below; none has larger ones. */
 #define ALIGNMENT 4096
 /* Requests that are served at a time: what a loop device has under way at most. */
 #define THREADS 128
-/* The kernel's own limit on requests under way, as far as a FUSE server may choose. */
-#define MAX_BACKGROUND 65535
-
 enum operation { OP_READ, OP_WRITE, OP_FLUSH, OP_COUNT };
 
 static const char *const NAMES[OP_COUNT] = {"read", "write", "flush"};
 static uint64_t delay[OP_COUNT]; /* ns */
 static int backing;
-static uint64_t size;
 static pthread_key_t own_bytes;
 
 /* Memory of this thread for the bytes of one request. */
@@ -69,41 +64,10 @@ static void wait_for(enum operation op) {
         ;
 }
 
-/* What is read and written lies within the device; the kernel keeps to its size. */
-static size_t clip(off_t offset, size_t length) {
-    uint64_t left = (uint64_t)offset < size ? size - (uint64_t)offset : 0;
-    return length < left ? length : (size_t)left;
-}
-
-static void on_init(void *unused, struct fuse_conn_info *connection) {
-    (void)unused;
-    connection->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    connection->want |= connection->capable & FUSE_CAP_ASYNC_DIO;
-    connection->max_write = MAX_WRITE;
-    connection->max_background = MAX_BACKGROUND;
-    connection->congestion_threshold = MAX_BACKGROUND;
-}
-
-static void on_getattr(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
-    (void)file;
-    struct stat status = {.st_ino = inode, .st_mode = S_IFREG | 0600, .st_nlink = 1, .st_blksize = 4096};
-    status.st_size = (off_t)size;
-    status.st_blocks = (blkcnt_t)(size / 512);
-    status.st_uid = geteuid();
-    status.st_gid = getegid();
-    fuse_reply_attr(request, &status, 3600);
-}
-
-static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
-    (void)inode;
-    file->direct_io = 1;
-    fuse_reply_open(request, file);
-}
-
 static void on_read(fuse_req_t request, fuse_ino_t inode, size_t length, off_t offset, struct fuse_file_info *file) {
     (void)inode, (void)file;
     void *bytes = bytes_of_thread();
-    length = clip(offset, length);
+    length = mounted_clip(offset, length);
     int error = store_read(backing, bytes, length, offset);
     wait_for(OP_READ);
     if (error)
@@ -117,7 +81,7 @@ static void on_write(fuse_req_t request, fuse_ino_t inode, const char *bytes, si
     (void)inode, (void)file;
     void *aligned = bytes_of_thread(); /* what came begins behind FUSE's own header */
     int error = ENOSPC;
-    if (clip(offset, length) == length) {
+    if (mounted_clip(offset, length) == length) {
         memcpy(aligned, bytes, length);
         error = store_write(backing, aligned, length, offset);
     }
@@ -137,9 +101,9 @@ static void on_fsync(fuse_req_t request, fuse_ino_t inode, int data_only, struct
 
 /* No discards: a hole in BACKING would cost a commit of its file system when it is written to again. */
 static const struct fuse_lowlevel_ops OPERATIONS = {
-    .init = on_init,
-    .getattr = on_getattr,
-    .open = on_open,
+    .init = mounted_on_init,
+    .getattr = mounted_on_getattr,
+    .open = mounted_on_open,
     .read = on_read,
     .write = on_write,
     .fsync = on_fsync,
@@ -150,7 +114,7 @@ static void open_backing(const char *path) {
     backing = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
     if (backing < 0 || fstat(backing, &status))
         fail(path, errno == EINVAL ? "its file system has no direct I/O" : strerror(errno));
-    size = (uint64_t)status.st_size;
+    mounted_size = (uint64_t)status.st_size;
 }
 
 static void set_delay(const char *argument) {

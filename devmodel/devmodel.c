@@ -20,6 +20,7 @@
 #include "feedback.h"
 #include "memory.h"
 #include "model.h"
+#include "mounted.h"
 #include "process.h"
 #include "store.h"
 #include "way.h"
@@ -38,11 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One request to the kernel's limit, so that the kernel splits as little as possible. */
-#define MAX_WRITE (1 << 20)
 #define PAGE 4096
-/* The kernel's own limits on requests under way, as far as a FUSE server may choose. */
-#define MAX_BACKGROUND 65535
 /* Requests taken from the kernel before the next look at what is due. */
 #define BATCH 16
 /* How often to look whether there is a block device over the file now. */
@@ -50,7 +47,6 @@
 
 struct device {
     int backing;
-    uint64_t size;
     struct model *model;
     struct way way; /* what it costs to get here and back */
     struct feedback feedback;
@@ -115,46 +111,15 @@ static void answer(struct pending *p) {
     free_list = p;
 }
 
-/* What is read and written lies within the device; the kernel keeps to its size. */
-static uint32_t clip(off_t offset, size_t length) {
-    uint64_t left = (uint64_t)offset < device.size ? device.size - (uint64_t)offset : 0;
-    return (uint32_t)(length < left ? length : left);
-}
-
-static void on_init(void *unused, struct fuse_conn_info *connection) {
-    (void)unused;
-    connection->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    connection->want |= connection->capable & FUSE_CAP_ASYNC_DIO;
-    connection->max_write = MAX_WRITE;
-    connection->max_background = MAX_BACKGROUND;
-    connection->congestion_threshold = MAX_BACKGROUND;
-}
-
-static void on_getattr(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
-    (void)file;
-    struct stat status = {.st_ino = inode, .st_mode = S_IFREG | 0600, .st_nlink = 1, .st_blksize = 4096};
-    status.st_size = (off_t)device.size;
-    status.st_blocks = (blkcnt_t)(device.size / 512);
-    status.st_uid = geteuid();
-    status.st_gid = getegid();
-    fuse_reply_attr(request, &status, 3600);
-}
-
-static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *file) {
-    (void)inode;
-    file->direct_io = 1;
-    fuse_reply_open(request, file);
-}
-
 static void on_read(fuse_req_t request, fuse_ino_t inode, size_t length, off_t offset, struct fuse_file_info *file) {
     (void)inode, (void)file;
-    submit(request, OP_READ, (uint64_t)offset, clip(offset, length));
+    submit(request, OP_READ, (uint64_t)offset, mounted_clip(offset, length));
 }
 
 static void on_write(fuse_req_t request, fuse_ino_t inode, const char *bytes, size_t length, off_t offset,
                      struct fuse_file_info *file) {
     (void)inode, (void)file;
-    int error = clip(offset, length) < length ? ENOSPC : store_write(device.backing, bytes, length, offset);
+    int error = mounted_clip(offset, length) < length ? ENOSPC : store_write(device.backing, bytes, length, offset);
     if (error)
         fuse_reply_err(request, error);
     else
@@ -170,16 +135,16 @@ static void on_fsync(fuse_req_t request, fuse_ino_t inode, int data_only, struct
 static void on_fallocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length,
                          struct fuse_file_info *file) {
     (void)inode, (void)file;
-    if (offset < 0 || length < 0 || (uint64_t)offset + (uint64_t)length > device.size)
+    if (offset < 0 || length < 0 || (uint64_t)offset + (uint64_t)length > mounted_size)
         fuse_reply_err(request, EINVAL);
     else
         fuse_reply_err(request, fallocate(device.backing, mode, offset, length) ? errno : 0);
 }
 
 static const struct fuse_lowlevel_ops OPERATIONS = {
-    .init = on_init,
-    .getattr = on_getattr,
-    .open = on_open,
+    .init = mounted_on_init,
+    .getattr = mounted_on_getattr,
+    .open = mounted_on_open,
     .read = on_read,
     .write = on_write,
     .fsync = on_fsync,
@@ -273,7 +238,7 @@ static void open_backing(const char *path) {
     device.backing = open(path, O_RDWR | O_CLOEXEC);
     if (device.backing < 0 || fstat(device.backing, &status))
         fail(path, strerror(errno));
-    device.size = (uint64_t)status.st_size;
+    mounted_size = (uint64_t)status.st_size;
 }
 
 static void read_spin(const char *text) {
@@ -326,7 +291,7 @@ int main(int count, char **arguments) {
     if (!realpath(file, device.file)) /* now: once mounted, this process would have to answer itself */
         fail(file, strerror(errno));
     open_backing(arguments[optind + 1]);
-    device.model = model_new(&p, device.size);
+    device.model = model_new(&p, mounted_size);
     device.answer_bytes = aligned_alloc(PAGE, MAX_WRITE);
     char *options[] = {"devmodel", "-o", "fsname=devmodel,subtype=devmodel,default_permissions"};
     struct fuse_args fuse = FUSE_ARGS_INIT(3, options);
