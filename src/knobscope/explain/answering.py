@@ -60,21 +60,19 @@ def answer_with_delays(
     still_open = {answer.question: answer for answer in answers if answer.is_open}
     if still_open:
         try:
-            runs += _delay(bench, device, still_open)
+            _delay(bench, device, still_open, runs)
         except UserError as error:
             print(f"knobscope: explain: {device.name} cannot be made slower: {error}", file=sys.stderr)
     return answers, runs
 
 
-def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer]) -> list[WhatIfRunRow]:
-    """Return the runs behind the program."""
+def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], found: list[WhatIfRunRow]) -> None:
+    """Let the answers take in runs behind the program, and add these to what was found, also where it ends early."""
     with open_device(device, bench.root, bench.specs.study.name) as opened:
         room = _LEAST_ROOM + _ROOM * count_scratch_bytes(opened)
         base = delayed_device(device, NO_DELAY, {}, opened.filesystem, room)
-    runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
-    found: list[WhatIfRunRow] = []
     try:
-        _add_runs(bench, base, answers, runs)
+        _measure_base(bench, base, answers, found, look=0)
         if not all(answer.is_watched for answer in answers.values()):
             raise UserError("how long requests take is not known, since BPF did not watch them")
         for name, op in DELAYED.items():
@@ -91,23 +89,18 @@ def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswe
                 found += measured
         still_open = {question: answer for question, answer in answers.items() if answer.is_open}
         if still_open:
-            _add_runs(bench, base, still_open, runs, look=1)
+            _measure_base(bench, base, still_open, found, look=1)
     finally:
         close_device(base, bench.root)
-    return found + [run for of_question in runs.values() for run in of_question]
 
 
-def _add_runs(
-    bench: Bench,
-    device: Device,
-    answers: Mapping[Question, DelayedAnswer],
-    runs: dict[Question, list[WhatIfRunRow]],
-    look: int = 0,
+def _measure_base(
+    bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], found: list[WhatIfRunRow], look: int
 ) -> None:
     """Measure pairs without a delay, keep the device for another look, and let the answers take in all there are."""
     for question, measured in measure_pairs(bench, device, NO_DELAY, list(answers), look, keep=True):
-        runs[question] += measured
-        answers[question].add(NO_DELAY, runs[question])
+        found += measured
+        answers[question].add(NO_DELAY, [*answers[question].runs.get(NO_DELAY, []), *measured])
 
 
 def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -> list[WhatIfRunRow]:

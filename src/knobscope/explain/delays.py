@@ -129,7 +129,7 @@ class DelayedAnswer(Answer):
 
     def _describe_followed(self) -> str:
         count = max((self.pairs[name] for name in DELAYED if name in self.pairs), default=0)
-        slower = f", and {count} behind a program that delays requests, of each kind" if count else ""
+        slower = f", and {count} with each kind of request delayed by a program" if count else ""
         said = f"{slower}: {self._effect()}. "
         if not self.is_open:
             why = self.failures.get(NO_DELAY)
