@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from knobscope.introspect.code import Code, Reader
 from knobscope.introspect.mechanisms import MechanismModel, guess_mechanisms, read_labelled
 
 CATALOGUES = Path(__file__).parents[2] / "specs/dbms/catalogue"
@@ -26,8 +27,8 @@ def test_a_dbms_that_the_model_has_not_seen(labelled: Labelled, without_postgres
     knobs = labelled["postgresql"]
     true = {name for name, knob in knobs.items() if knob["mechanism"] != "other"}
     found = {name for name, mechanism in without_postgresql.guess(knobs).items() if mechanism != "other"}
-    assert len(found & true) >= 0.8 * len(true)
-    assert len(found & true) >= 0.65 * len(found)
+    assert len(found & true) >= 0.75 * len(true)
+    assert len(found & true) >= 0.7 * len(found)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,15 @@ def test_without_labels_nothing_is_guessed() -> None:
 def test_every_catalogue_has_labels(labelled: Labelled) -> None:
     for dbms, knobs in labelled.items():
         assert {"other"} < {knob["mechanism"] for knob in knobs.values()}, dbms
+
+
+def test_knobs_that_are_read_side_by_side_count_for_each_other(
+    labelled: Labelled, without_postgresql: MechanismModel
+) -> None:
+    """By at most half a unit of the log odds each time, and not where the code says nothing."""
+    knobs = labelled["postgresql"]
+    storage = [name for name in knobs if name.startswith(("wal_", "bgwriter_", "checkpoint_"))]
+    beside = {name: (Reader(100 * place, "f", ()),) for place, name in enumerate([*storage, "array_nulls"])}
+    plain, joined = without_postgresql.odds(knobs), without_postgresql.odds(knobs, Code(beside))
+    assert joined["array_nulls"] > plain["array_nulls"] + 0.4
+    assert without_postgresql.odds(knobs, Code({})) == pytest.approx(plain)

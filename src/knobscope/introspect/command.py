@@ -8,11 +8,13 @@ from typing import Any
 from knobscope.errors import UserError
 from knobscope.introspect.asking import ask_catalogue
 from knobscope.introspect.catalogue import Catalogue, read_catalogue
+from knobscope.introspect.code import Code, read_code
 from knobscope.introspect.comments import read_comments
 from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
+from knobscope.introspect.program import Program
 from knobscope.introspect.writing import render_catalogue, render_knobs
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, Introspection, read_spec
+from knobscope.specs import Dbms, Introspection, find_program, read_spec
 from knobscope.specs.arguments import find_dbms
 from knobscope.storage import write_text
 
@@ -28,9 +30,12 @@ def _run(args: argparse.Namespace) -> int:
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
     labelled = read_labelled(args.root / "specs/dbms/catalogue")
-    catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled), found.left_out)
-    render = render_catalogue if args.out is not None and args.out.suffix == ".json" else render_knobs
-    text = render(dbms.name, answer.version, catalogue)
+    code = _follow_settings(args.program or _server_of(dbms), found)
+    catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled, code), found.left_out)
+    if args.out is not None and args.out.suffix == ".json":
+        text = render_catalogue(dbms.name, answer.version, catalogue)
+    else:
+        text = render_knobs(dbms.name, answer.version, catalogue, code)
     if args.out is None:
         print(text, end="")
     else:
@@ -43,6 +48,30 @@ def _run(args: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _server_of(dbms: Dbms) -> Path | None:
+    """Return the server's program; a DBMS that lives in its client has none."""
+    return None if dbms.lifecycle is None else find_program(dbms.programs[str(dbms.lifecycle.start[0])])
+
+
+def _follow_settings(program: Path | None, found: Catalogue) -> Code | None:
+    """Return what the code of a program says of its settings, and say on stderr how much that is."""
+    if program is None:
+        return None
+    try:
+        code = read_code(Program(program), {*found.knobs, *found.left_out})
+    except UserError as error:
+        print(f"the code says nothing: {error}", file=sys.stderr)
+        return None
+    read = [name for name in found.knobs if code.readers.get(name)]
+    lead = sum(code.nearest(name) is not None for name in read)
+    print(
+        f"{program}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; those of {lead} "
+        "are at most five calls from a request to storage",
+        file=sys.stderr,
+    )
+    return code
 
 
 def _add_comments(asked: Introspection, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -64,9 +93,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the list of a DBMS's knobs from its own catalogue",
         description="Start a DBMS from its spec on an empty data directory, ask for all its settings as `introspect` "
         "in its spec says, and write them as YAML that is valid as the `knobs` of a spec: type, range, values, unit, "
-        "default, apply, and the I/O mechanism: as the shipped catalogue of this DBMS has it, or a guess by name and "
-        "description. Settings that are no knobs (texts, lists, what the catalogue does not describe) are counted "
-        "in the heading. A summary goes to stderr.",
+        "default, apply, and the I/O mechanism: as the shipped catalogue of this DBMS has it, or a guess by name, "
+        "description and the code that reads the setting. Where calls lead from there to a request to storage, a "
+        "comment names them. Settings that are no knobs (texts, lists, what the catalogue does not describe) are "
+        "counted in the heading. A summary goes to stderr.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
     parser.add_argument(
@@ -74,6 +104,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         help="file to write: NAME.yaml, for people, or NAME.json, as "
         "specs/dbms/catalogue holds them; standard output without",
+    )
+    parser.add_argument(
+        "--program",
+        type=Path,
+        help="the program whose machine code is followed (ELF, x86-64); the server's own without",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

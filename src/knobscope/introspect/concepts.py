@@ -19,24 +19,77 @@ _CONCEPTS = {
     "journal": r"\bwal\b|redo|bin ?log|binary log|journal|commit ?log|append ?only|\baof\b|\brdb\b|transaction log"
     r"|write ahead|log (file|buffer|size)|undo|double ?write|group commit",
     "cache": r"buffer|cache|memory|\bmem\b|heap|pool|\blru\b|memtable|evict",
-    "clean": r"vacuum|compact|purge|freeze|merge|defrag|rewrite|garbage|\bgc\b|tombstone|clean|reclaim|shrink|truncat"
-    r"|level",
+    "clean": r"vacuum|compact|purge|freeze|merge|defrag|rewrite|garbage|\bgc\b|tombstone|clean|reclaim|shrink"
+    r"|truncat|level",
     "ahead": r"prefetch|ahead|speculat|scan",
     "compress": r"compress|\blz4|zstd|zlib|snappy|dictionar",
     "block": r"\bpages?\b|block|extent|chunk|segment|sector|align|granul|row group|sstable|\bsst\b",
     "checkpoint": r"checkpoint|snapshot|\bsave\b|bgsave",
-    "file": r"\bfiles?\b|tablespace|temp|\btmp\b|spill|disk|\bdir\b|allocate|prealloc|mmap|storage|\bi ?o\b|aio|uring",
+    "file": r"\bfiles?\b|tablespace|temp|\btmp\b|spill|disk|\bdir\b|allocate|prealloc|mmap|storage|\bi ?o\b|aio"
+    r"|uring",
     "change": r"\bwrit|\breads?\b|insert|bulk|load|append|put",
     "worker": r"worker|thread|parallel|concurren|background|jobs|cleaner",
     "throttle": r"throttl|\brate\b|per sec|cost|capacity|slowdown|stall|stop|delay|limit",
     "amount": r"size|bytes|\bmb\b|kb|interval|ratio|percent|pct|timeout|period|threshold|max|min|age",
-    "observe": r"debug|verbos|stat(s|ist)|monitor|histogram|audit|slow|trace|report|logging|messages|syslog|metrics"
-    r"|log (line|min|duration|statement|error|destination|level|rotat|warn)|performance schema",
-    "network": r"ssl|tls|auth|password|user|client|connection|port|socket|host|network|protocol|packet|replica|slave"
-    r"|master|standby|cluster|gossip|hint|repair|stream|rpc|transport|keepalive",
-    "language": r"planner|optimi[sz]er|enable|estimate|join|selectiv|plan|jit|query|statement|parser|collation|charset"
-    r"|character|time ?zone|locale|format|week|sql mode|null|display|output",
+    "observe": r"debug|verbos|stat(s|ist)|monitor|histogram|audit|slow|trace|report|logging|messages|syslog"
+    r"|metrics|log (line|min|duration|statement|error|destination|level|rotat|warn)|performance schema",
+    "network": r"ssl|tls|auth|password|user|client|connection|port|socket|host|network|protocol|packet|replica"
+    r"|slave|master|standby|cluster|gossip|hint|repair|stream|rpc|transport|keepalive",
+    "language": r"planner|optimi[sz]er|enable|estimate|join|selectiv|plan|jit|query|statement|parser|collation"
+    r"|charset|character|time ?zone|locale|format|week|sql mode|null|display|output",
     "index": r"index|btree|bloom|filter|hash|sort|\bgin\b|gist|adaptive|change buffer|pending list|secondary",
+    # The same more finely: what is done with data.
+    "written out": r"written (out|to disk)|to disk|on disk|from disk|write(s|n)? .*(file|disk|page|log)|flush(ed"
+    r"|es|ing)?|fsync|synchroniz|synchronously",
+    "changed pages": r"dirty|lru|evict|page cleaner|buffer pool|free (list|pages)|io capacity|i/?o oper|\biops",
+    "logs": r"\bredo\b|\bwal\b|write ahead|transaction(al)? log|binary log|bin ?log|commit ?log|append only"
+    r"|\baof\b|journal|double ?write|full page|log (buffer|group|file size|block)",
+    "kept": r"buffer pool|cache size|buffer ?cache|key cache|page ?cache|block cache|row cache|table (open"
+    r"|definition) cache|memtable|write buffer|work mem|sort buffer|read buffer",
+    "sorted": r"\bsort|merge|spill|temporary (file|table)|\btmp table|on disk table|bulk",
+    "read ahead": r"prefetch|read ?ahead|look ahead|preload|speculat|sequential scan|random read|linear",
+    "open files": r"open files|file descriptors|file handles|\bfd\b|hash buckets|files? (per|limit)",
+    "compacted": r"compaction|vacuum|purge|freeze|tombstone|rewrite|defragment|level ?0|sstable|universal",
+    "copies": r"archiv|backup|snapshot(s|ting)?|dump|\brdb\b|checkpoint",
+    # What has nothing to do with storage, whatever words it shares with that.
+    "plans of queries": r"planner|optimi[sz]er|estimate|selectiv|\bplans?\b|cost of|\bcost\b|\bjoins?\b|subquer"
+    r"|partition(ing|wise)? (prun|join|agg)|geqo|rewrite a|materializ|derived|semi ?join|access method|query block"
+    r"|pushdown|predicate|unique checks",
+    "told to people": r"\blog(s|ged|ging|ger)? (line|min|dur|stat|err|dest|level|rotat|warn|slow|queries|conn"
+    r"|check|temp|auto|lock|repl|each|all|output|file mode|collector|trunc)|logging|logs each|to be logged|verbos"
+    r"|report|warn|messages?|debug|trac(e|ing)|statistic|\bstats?\b|histogram|monitor|metric|profil|instrument|track"
+    r"|audit|process title|performance schema|progress|error log|slow (query )?log|server log|information schema"
+    r"|history",
+    "other servers": r"replica|slave|master|standby|primary|subscri|publication|replay from|wal (sender|receiver)"
+    r"|receiver|relay|semi ?sync|cluster|gossip|hint|repair|stream|gtid|group replication|rpl|downstream|remote",
+    "clients": r"\bssl\b|\btls\b|auth|password|\buser(s|name)?\b|clients?\b|connections?|\bports?\b|socket"
+    r"|\bhosts?\b|network|protocol|packet|\btcp|keep ?alive|\bnet\b|sessions?|native transport|\brpc\b|\bacl\b"
+    r"|timeout|idle|listen|wait timeout",
+    "locks": r"\block(s|ed|ing)?\b|deadlock|latch|mutex|spin|\brwlock|isolation|serializ|contention"
+    r"|concurrency tickets|semaphore|wait for a lock",
+    "threads of clients": r"thread ?pool|thread (groups?|stack|handling|cache|priority)|priority|oversubscribe"
+    r"|one thread per|schedul|threads? (should|to) (use|run|keep)|how many threads|user threads|coroutine|allocator"
+    r"|background threads",
+    "meaning of statements": r"sql mode|syntax|semantic|clause|null|collat|charset|character|time ?zone|locale"
+    r"|format|week|display|division|string literal|parser|expression|statements?|function|procedure|trigger|views?\b"
+    r"|foreign key|constraint|cte\b|xml|json|identifier|datatype|precision|digits|alias for|standard|compatib|old"
+    r"|mode\b",
+    "memory of the process": r"huge ?pages?|numa|shared memory|\bstack\b|malloc|jemalloc|heap ?size|encod|listpack"
+    r"|ziplist|hash ?table|\bhll\b|quicklist|intset|allocat(e|ed|ion) (block|of memory)|memory (alloc|block|usage)"
+    r"|fragmentation|defrag|in main memory|main dictionary|rehash|expired? keys?|\blru\b.*algorithm|sampl|parsing"
+    r"|prealloc|query (alloc|prealloc)|core dump|garbage",
+    "limits that refuse": r"maximum (allowed|number of (tables|prepared|locks|cond|file handles|row|errors"
+    r"|connections|instrument))|reject|refus|not allow|disallow|allow(s|ed)?\b|permit|forbid|deny|guardrail"
+    r"|threshold .*(warn|fail)|fail threshold|warn threshold|quota|too (many|large)|exceed",
+    "without effect": r"unused|no effect|deprecated|ignored|obsolete|will be removed|removed in|legacy",
+    "when things fail": r"error|fail|crash|corrupt|recover|retry|retries|checksum|verif|validat|truncated at|abort"
+    r"|ignore",
+    "names and places": r"\bname\b|path|directory|\bdir\b|version|\bid\b|identifier|prefix|suffix",
+    "full text": r"full ?text|\bft\b|\bfts\b|token|stop ?word|spatial|gis\b",
+    "numbers of rows": r"auto ?increment|sequence|offset|divid|increment column|seed|random",
+    # Numbers of any kind.
+    "waiting": r"sleep|delay|interval|period|how often|every|seconds between|milliseconds|microseconds|naptime",
+    "counts": r"number of|percent|ratio|fraction|factor|how many",
 }
 _SEARCHED = [re.compile(words) for words in _CONCEPTS.values()]
 

@@ -1,8 +1,11 @@
-"""Guesses which I/O mechanism a knob steers, by its name and the DBMS's own sentence about it.
+"""Guesses which I/O mechanism a knob steers, by its name, the DBMS's own sentence about it, and its code.
 
 The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation. A
 linear model of words, parts of words and concepts learns from them and guesses for a DBMS, or a version, that nobody
-has read up on. How often it is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
+has read up on. It then learns from those of its guesses that it is sure of, and so the words of this DBMS that no other
+one has (self-training: Yarowsky, ACL 1995); and where the DBMS's program can be read, knobs that are read by the same
+part of it count for each other. How often it is right about a DBMS that it has not seen is measured by
+`benchmarks/mechanisms.py`.
 """
 
 import re
@@ -13,19 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knobscope.introspect.code import Code, compare_neighbours
 from knobscope.introspect.concepts import find_concepts
 from knobscope.specs import KnobCatalogue, read_knob_catalogue
 from knobscope.statistics.arrays import Floats
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
+    from scipy.sparse import csr_matrix
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import FeatureUnion
 
 __all__ = ["MechanismModel", "guess_mechanisms", "read_labelled"]
 
 _OTHER = "other"
-#: Least probability of steering any mechanism from which on a guess names one: whoever looks for I/O knobs loses more
-#: by one that is missing than by one too many.
-_LEAST = 0.4
+#: Log odds at which a guess is sure enough to be learned from with half its weight or so, and how often that is done.
+_SURE, _ROUNDS = 1.0, 3
+#: Log odds by which the knobs that are read beside a knob count at most.
+_MOST_BY_NEIGHBOURS = 0.5
 #: What a concept counts: the words of a text have a length of 1 together.
 _OF_CONCEPTS = 0.5
 
@@ -59,20 +66,24 @@ def _concepts(texts: Sequence[_Text]) -> Floats:
     return _OF_CONCEPTS * np.hstack([find_concepts(_names(texts)), find_concepts(_sentences(texts))])
 
 
-def _pipeline() -> "Pipeline":
+def _features() -> "FeatureUnion":
     from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline, make_union
     from sklearn.preprocessing import FunctionTransformer
 
     parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
-    features = make_union(
+    return make_union(
         make_pipeline(FunctionTransformer(_names), parts),
         make_pipeline(FunctionTransformer(_sentences), words),
         FunctionTransformer(_concepts),
     )
-    return make_pipeline(features, LogisticRegression(C=1, class_weight="balanced", max_iter=1000))
+
+
+def _regression() -> "LogisticRegression":
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1, class_weight="balanced", max_iter=1000)
 
 
 class MechanismModel:
@@ -84,24 +95,48 @@ class MechanismModel:
             for knobs in labelled.values()
             for name, knob in knobs.items()
         }  # what two versions of a DBMS say in the same words counts once
-        texts, mechanisms = [text for text, _ in rows], np.array([mechanism for _, mechanism in rows])
-        steers = mechanisms != _OTHER
-        self._any = _pipeline().fit(texts, steers)
-        those = [text for text, one in zip(texts, steers, strict=True) if one]
-        self._which = _pipeline().fit(those, mechanisms[steers])
+        self._texts, self._mechanisms = [text for text, _ in rows], np.array([mechanism for _, mechanism in rows])
+        self._steers = self._mechanisms != _OTHER
 
-    def probabilities(self, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-        """Return how probable it is that each knob steers any mechanism of I/O."""
+    def odds(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, float]:
+        """Return the logarithm of the odds that a knob steers any mechanism of I/O, of all knobs of one DBMS."""
+        labelled, asked = self._transform(knobs)
+        return dict(zip(knobs, self._learn(labelled, asked, list(knobs), code).tolist(), strict=True))
+
+    def guess(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, str]:
+        """Return the mechanism of each knob of a DBMS; `other` where it steers none."""
+        labelled, asked = self._transform(knobs)
+        odds = self._learn(labelled, asked, list(knobs), code)
+        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(asked)
+        return {name: str(one) if chance > 0 else _OTHER for name, one, chance in zip(knobs, named, odds, strict=True)}
+
+    def _transform(self, knobs: Mapping[str, Mapping[str, Any]]) -> "tuple[csr_matrix, csr_matrix]":
+        """Return the features of the labelled knobs, and of some others, whose words count as well."""
         texts = [_read_text(name, knob) for name, knob in knobs.items()]
-        return dict(zip(knobs, self._any.predict_proba(texts)[:, 1].tolist(), strict=True)) if texts else {}
+        features = _features().fit([*self._texts, *texts])
+        return features.transform(self._texts).tocsr(), features.transform(texts).tocsr()
 
-    def guess(self, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-        """Return the mechanism of each knob; `other` where it steers none."""
-        if not knobs:
-            return {}
-        which = self._which.predict([_read_text(name, knob) for name, knob in knobs.items()])
-        probable = self.probabilities(knobs)
-        return {name: str(one) if probable[name] >= _LEAST else _OTHER for name, one in zip(knobs, which, strict=True)}
+    def _learn(self, labelled: "csr_matrix", asked: "csr_matrix", names: Sequence[str], code: Code | None) -> Floats:
+        """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
+        from scipy.sparse import vstack
+
+        odds = _add_neighbours(_regression().fit(labelled, self._steers).decision_function(asked), names, code)
+        both = vstack([labelled, asked])
+        for _ in range(_ROUNDS):
+            steers = np.concatenate([self._steers, odds > 0])
+            weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
+            learned = _regression().fit(both, steers, sample_weight=weights)
+            odds = _add_neighbours(learned.decision_function(asked), names, code)
+        return odds
+
+
+def _add_neighbours(said: Floats, names: Sequence[str], code: Code | None) -> Floats:
+    """Return log odds with what the knobs say that are read beside each one, up to a limit."""
+    if code is None:
+        return said
+    near = compare_neighbours(dict(zip(names, said.tolist(), strict=True)), code)
+    counted = np.clip([near[name] for name in names], -_MOST_BY_NEIGHBOURS, _MOST_BY_NEIGHBOURS)
+    return np.asarray(said + counted)
 
 
 def read_labelled(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
@@ -115,14 +150,17 @@ def _entries(catalogue: KnobCatalogue) -> dict[str, dict[str, Any]]:
 
 
 def guess_mechanisms(
-    dbms: str, knobs: Mapping[str, dict[str, Any]], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    dbms: str,
+    knobs: Mapping[str, dict[str, Any]],
+    labelled: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    code: Code | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return knobs with their mechanism: known of a knob of this DBMS with this name, or else guessed.
 
     Without labelled knobs to learn from every mechanism stays what it was.
     """
     known = labelled.get(dbms, {})
-    unknown = {name: knob for name, knob in knobs.items() if name not in known}
-    guessed = MechanismModel(labelled).guess(unknown) if labelled and unknown else {}
-    told = {name: known[name]["mechanism"] for name in knobs if name in known} | guessed
+    is_guessed = bool(labelled) and not knobs.keys() <= known.keys()
+    told = MechanismModel(labelled).guess(knobs, code) if is_guessed else {}
+    told |= {name: known[name]["mechanism"] for name in knobs if name in known}
     return {name: {**knob, "mechanism": told.get(name, knob["mechanism"])} for name, knob in knobs.items()}

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from knobscope.introspect.catalogue import Catalogue
+from knobscope.introspect.code import Code
 
 __all__ = ["render_catalogue", "render_knobs"]
 
@@ -26,23 +27,32 @@ def _in_line(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.SequenceNode:
 _Dumper.add_representer(list, _in_line)
 
 
-def render_knobs(name: str, version: str, catalogue: Catalogue) -> str:
-    """Return `knobs:` with a heading that says where it comes from and what is not in it."""
+def render_knobs(name: str, version: str, catalogue: Catalogue, code: Code | None = None) -> str:
+    """Return `knobs:` with a heading that says where it comes from and what is not in it.
+
+    Above a knob stands how the code gets from the function that reads it to a request to storage, if it does.
+    """
     reasons = ", ".join(f"{count} {reason}" for reason, count in catalogue.count_reasons().most_common())
     total = len(catalogue.knobs) + len(catalogue.left_out)
     lines = [
         f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
         "# Ranges are those of the catalogue, or a guess around the default: a value inside may still not start.",
-        "# Mechanisms of knobs that the shipped catalogue lacks are guesses by name and description: check them.",
+        "# Mechanisms of knobs that the shipped catalogue lacks are guesses by name, description and code: check them.",
     ]
     if catalogue.left_out:
         lines.append(f"# Left out: {reasons}.")
     parts = [
-        yaml.dump({name: knob}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-        for name, knob in catalogue.knobs.items()
+        _tell_path(knob, code) + yaml.dump({knob: of}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        for knob, of in catalogue.knobs.items()
     ]
     body = "\n".join("".join(f"  {line}\n" for line in part.splitlines()) for part in parts)
     return "\n".join([*lines, "knobs:", "", body])
+
+
+def _tell_path(knob: str, code: Code | None) -> str:
+    """Return a comment with the functions on the shortest way from a setting to storage; names are the program's."""
+    nearest = None if code is None else code.nearest(knob)
+    return "" if nearest is None else f"# read by {' > '.join(nearest.path)}\n"
 
 
 def render_catalogue(name: str, version: str, catalogue: Catalogue) -> str:
