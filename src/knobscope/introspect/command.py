@@ -67,8 +67,8 @@ def _follow_settings(program: Path | None, found: Catalogue) -> Code | None:
     read = [name for name in found.knobs if code.readers.get(name)]
     lead = sum(code.nearest(name) is not None for name in read)
     print(
-        f"{program}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; those of {lead} "
-        "are at most five calls from a request to storage",
+        f"{program}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; "
+        f"those of {lead} are at most five calls from a request to storage",
         file=sys.stderr,
     )
     return code
