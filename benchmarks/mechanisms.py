@@ -16,10 +16,9 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from knobscope.introspect.code import Code, read_code
 from knobscope.introspect.mechanisms import MechanismModel, read_labelled
-from knobscope.introspect.program import Program
-from knobscope.specs import Dbms, find_program, read_spec
+from knobscope.machine_code import Code, Program, find_server, read_code
+from knobscope.specs import Dbms, read_spec
 
 SPECS = Path(__file__).parents[1] / "specs/dbms"
 CATALOGUES = SPECS / "catalogue"
@@ -40,9 +39,7 @@ def read_server(dbms: str, knobs: Collection[str]) -> Code | None:
     """Return what the code of the server says of its knobs, if it is installed."""
     if dbms not in COMPILED:
         return None
-    spec = read_spec(SPECS / f"{dbms}.yaml", Dbms, None)[1]
-    assert spec.lifecycle is not None
-    program = find_program(spec.programs[str(spec.lifecycle.start[0])])
+    program = find_server(read_spec(SPECS / f"{dbms}.yaml", Dbms, None)[1])
     return None if program is None else read_code(Program(program), knobs)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from knobscope.introspect.code import Code, Reader
 from knobscope.introspect.mechanisms import MechanismModel, guess_mechanisms, read_labelled
+from knobscope.machine_code import Code, Reader
 
 CATALOGUES = Path(__file__).parents[2] / "specs/dbms/catalogue"
 Labelled = dict[str, dict[str, dict[str, Any]]]
@@ -69,7 +69,7 @@ def test_knobs_that_are_read_side_by_side_count_for_each_other(
     """By at most half a unit of the log odds each time, and not where the code says nothing."""
     knobs = labelled["postgresql"]
     storage = [name for name in knobs if name.startswith(("wal_", "bgwriter_", "checkpoint_"))]
-    beside = {name: (Reader(100 * place, "f", ()),) for place, name in enumerate([*storage, "array_nulls"])}
+    beside = {name: (Reader(100 * number, "f", ()),) for number, name in enumerate([*storage, "array_nulls"])}
     plain, joined = without_postgresql.odds(knobs), without_postgresql.odds(knobs, Code(beside))
     assert joined["array_nulls"] > plain["array_nulls"] + 0.4
     assert without_postgresql.odds(knobs, Code({})) == pytest.approx(plain)

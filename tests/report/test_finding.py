@@ -7,6 +7,7 @@ import pytest
 
 from knobscope.detect import merge_findings
 from knobscope.finding.markdown import describe_mismatch
+from knobscope.machine_code import Reader
 from knobscope.report.study_data import StudyData
 from knobscope.specs import StudySpecs
 
@@ -79,3 +80,13 @@ def test_a_mismatch_is_told_with_all_that_its_reader_needs(told: str, study: Pat
     assert all(line.count("|") == table[0].count("|") for table in tables for line in table)
     assert "\u202f" not in told
     assert "None" not in told
+
+
+def test_functions_of_the_server_that_read_the_knob(study: Path, specs: StudySpecs, told: str) -> None:
+    readers = [Reader(4096, "flush_log", ("flush_log", "sync_file", "fsync")), Reader(8192, "0x2000", ())]
+    with StudyData.open(study, specs) as data:
+        mismatch = merge_findings(data.rows("SELECT * FROM findings"))[0]
+        with_code = describe_mismatch(data, mismatch, Path("specs/studies/x.yaml"), (), readers)
+    assert "| `flush_log` | `sync_file` > `fsync` |\n| `0x2000` | - |" in with_code
+    assert f"refer to the variable of `{mismatch.knob}`" in with_code
+    assert "In the server's code" not in told

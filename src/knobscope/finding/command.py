@@ -1,6 +1,7 @@
 """`knobscope finding`: lists the mismatches of a study, or prints one as a report for the DBMS's developers."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,10 +9,11 @@ from knobscope.detect import Mismatch, merge_findings
 from knobscope.errors import UserError
 from knobscope.finding.markdown import describe_mismatch
 from knobscope.formats import format_number, loosen_units, plural
+from knobscope.machine_code import Program, Reader, find_server, read_code
 from knobscope.report.figures import write_figures
 from knobscope.report.sections import draw_pictures
 from knobscope.report.study_data import StudyData
-from knobscope.specs import load_study
+from knobscope.specs import Dbms, load_study
 from knobscope.specs.arguments import add_study_name, find_study
 from knobscope.watch.layout import align
 
@@ -32,7 +34,9 @@ def _run(args: argparse.Namespace) -> int:
         if args.out:
             figures = draw_pictures(data, mismatch.worst, f"finding-{mismatch.number}")
             pictures = [(path, figure) for figure in figures for path in write_figures([figure], args.out)]
-        text = describe_mismatch(data, mismatch, study, pictures)
+        dbms = specs.dbms.get(mismatch.worst["dbms"])
+        readers = [] if dbms is None or mismatch.knob is None else _find_readers(dbms, mismatch.knob, args.program)
+        text = describe_mismatch(data, mismatch, study, pictures, readers)
     if args.out is None:
         print(text, end="")
         return 0
@@ -68,19 +72,36 @@ def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
     return mismatches[number - 1]
 
 
+def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
+    """Return the functions of the server that read a knob, those near storage first; none where no program tells."""
+    program = program or find_server(dbms)
+    if program is None or knob not in dbms.knobs:
+        return []
+    try:
+        readers = read_code(Program(program), dbms.knobs).readers.get(knob, ())
+    except UserError as error:
+        print(f"nothing is told of the server's code: {error}", file=sys.stderr)
+        return []
+    return sorted(readers, key=lambda one: (not one.path, len(one.path), one.address))
+
+
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "finding",
         help="print a mismatch as a report for the DBMS's developers",
         description="Print a mismatch of a finished study as Markdown: what was seen where and how sure that is, what "
-        "its cause is, versions, the device's figures, the two configurations, and how to repeat it. The report of the "
-        "study numbers its mismatches; without a number they are listed.",
+        "its cause is, which functions of the server read the knob, versions, the device's figures, the two "
+        "configurations, and how to repeat it. The report of the study numbers its mismatches; without a number they "
+        "are listed.",
     )
     add_study_name(parser)
     parser.add_argument("number", type=int, nargs="?", metavar="N", help="which mismatch")
     parser.add_argument(
         "--database", type=Path, help="the study's DuckDB file (default: results/STUDY/study.duckdb); it is only read"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="the server's program, in which the knob is looked for (ELF, x86-64)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write it there, with its pictures and their data")
     parser.set_defaults(run=_run)

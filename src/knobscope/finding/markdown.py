@@ -21,6 +21,7 @@ from knobscope.formats import (
     loosen_units,
     plural,
 )
+from knobscope.machine_code import MOST_CALLS, Reader
 from knobscope.report.figures import Figure
 from knobscope.report.study_data import Row, StudyData
 
@@ -36,13 +37,18 @@ _FIGURES = {
 
 
 def describe_mismatch(
-    data: StudyData, mismatch: Mismatch, study: Path, pictures: Sequence[tuple[Path, Figure]] = ()
+    data: StudyData,
+    mismatch: Mismatch,
+    study: Path,
+    pictures: Sequence[tuple[Path, Figure]] = (),
+    readers: Sequence[Reader] = (),
 ) -> str:
-    """Return the report; `pictures` are files beside it with what they show."""
+    """Return the report; `pictures` are files beside it with what they show, `readers` functions that read the knob."""
     parts = [
         _head(data, mismatch),
         _symptoms(data, mismatch),
         _cause(mismatch),
+        _code(mismatch, readers),
         _compared(data, mismatch),
         _machine(data, mismatch),
         _devices(data, mismatch),
@@ -139,6 +145,22 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
             f"Apart from this knob both have the default configuration of the study{others}; each run was preceded by "
             "a fresh copy of the data and a start of the server, and the order of runs was drawn at random."
         )
+
+
+def _code(mismatch: Mismatch, readers: Sequence[Reader]) -> Iterator[str]:
+    """Tell where the server reads the knob, as far as its program says."""
+    if not readers:
+        return
+    yield from ("## In the server's code", "")
+    yield (
+        f"These functions of the server, as it is installed where this was written, refer to the variable of "
+        f"`{mismatch.knob}`. Beside each stands the shortest way to a request to storage, of at most "
+        f"{MOST_CALLS} calls; calls through pointers are not seen. An address is that of a function without an "
+        "exported name: `addr2line -f` names it from the symbols of the same build."
+    )
+    yield ""
+    rows = [[f"`{one.name}`", " > ".join(f"`{name}`" for name in one.path[1:]) or "-"] for one in readers]
+    yield from _table(["function", "calls"], rows)
 
 
 def _throughput(runs: Sequence[Row]) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 from knobscope.errors import UserError
 from knobscope.introspect.asking import ask_catalogue
 from knobscope.introspect.catalogue import Catalogue, read_catalogue
-from knobscope.introspect.code import Code, read_code
 from knobscope.introspect.comments import read_comments
 from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
-from knobscope.introspect.program import Program
 from knobscope.introspect.writing import render_catalogue, render_knobs
+from knobscope.machine_code import Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, Introspection, find_program, read_spec
+from knobscope.specs import Dbms, Introspection, read_spec
 from knobscope.specs.arguments import find_dbms
 from knobscope.storage import write_text
 
@@ -30,7 +29,7 @@ def _run(args: argparse.Namespace) -> int:
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
     labelled = read_labelled(args.root / "specs/dbms/catalogue")
-    code = _follow_settings(args.program or _server_of(dbms), found)
+    code = _follow_settings(args.program or find_server(dbms), found)
     catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled, code), found.left_out)
     if args.out is not None and args.out.suffix == ".json":
         text = render_catalogue(dbms.name, answer.version, catalogue)
@@ -48,11 +47,6 @@ def _run(args: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
-
-
-def _server_of(dbms: Dbms) -> Path | None:
-    """Return the server's program; a DBMS that lives in its client has none."""
-    return None if dbms.lifecycle is None else find_program(dbms.programs[str(dbms.lifecycle.start[0])])
 
 
 def _follow_settings(program: Path | None, found: Catalogue) -> Code | None:

@@ -84,7 +84,7 @@ _CONCEPTS = {
     "without effect": r"unused|no effect|deprecated|ignored|obsolete|will be removed|removed in|legacy",
     "when things fail": r"error|fail|crash|corrupt|recover|retry|retries|checksum|verif|validat|truncated at|abort"
     r"|ignore",
-    "names and places": r"\bname\b|path|directory|\bdir\b|version|\bid\b|identifier|prefix|suffix",
+    "names and paths": r"\bname\b|path|directory|\bdir\b|version|\bid\b|identifier|prefix|suffix",
     "full text": r"full ?text|\bft\b|\bfts\b|token|stop ?word|spatial|gis\b",
     "numbers of rows": r"auto ?increment|sequence|offset|divid|increment column|seed|random",
     # Numbers of any kind.

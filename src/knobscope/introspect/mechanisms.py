@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knobscope.introspect.code import Code, compare_neighbours
 from knobscope.introspect.concepts import find_concepts
+from knobscope.machine_code import Code, compare_neighbours
 from knobscope.specs import KnobCatalogue, read_knob_catalogue
 from knobscope.statistics.arrays import Floats
 

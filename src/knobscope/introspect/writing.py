@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from knobscope.introspect.catalogue import Catalogue
-from knobscope.introspect.code import Code
+from knobscope.machine_code import Code
 
 __all__ = ["render_catalogue", "render_knobs"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from knobscope.errors import UserError
-from knobscope.introspect.code import Code, Reader, compare_neighbours, read_code
-from knobscope.introspect.program import Program, shorten_name
+from knobscope.machine_code import Code, Program, Reader, compare_neighbours, read_code
+from knobscope.machine_code.program import shorten_name
 
 #: A server of a few lines. `table` is how most DBMSs list their settings, `make` how others build objects for them.
 SERVER = r"""

@@ -117,15 +117,15 @@ class Program:
 
     def _read_relocations(self, section: "RelocationSection", symbols: Any) -> None:
         for one in section.iter_relocations():
-            place = one["r_offset"]
+            address = one["r_offset"]
             if one["r_info_type"] == _RELATIVE:
-                self.words[place] = one["r_addend"]
+                self.words[address] = one["r_addend"]
             elif one["r_info_type"] in (_ABSOLUTE, _IMPORTED, _CALLED):
                 symbol = symbols.get_symbol(one["r_info_sym"])
                 if symbol["st_value"]:
-                    self.words[place] = symbol["st_value"] + one["r_addend"]
+                    self.words[address] = symbol["st_value"] + one["r_addend"]
                 else:
-                    self._imports[place] = symbol.name
+                    self._imports[address] = symbol.name
 
     def _word(self, address: int) -> int:
         section = self._find(address)
@@ -133,11 +133,11 @@ class Program:
         return int(struct.unpack_from("<Q", section.data, address - section.start)[0])
 
     def _find(self, address: int) -> _Section | None:
-        place = bisect.bisect_right(self._sections, address, key=lambda one: one.start) - 1
-        return self._sections[place] if place >= 0 and address < self._sections[place].end else None
+        number = bisect.bisect_right(self._sections, address, key=lambda one: one.start) - 1
+        return self._sections[number] if number >= 0 and address < self._sections[number].end else None
 
     def kind(self, address: int) -> str | None:
-        """Return what is at an address: `code`, `variables`, `constants`, `addresses` (of other places), or None."""
+        """Return what is at an address: `code`, `variables`, `constants`, `addresses` of other things, or None."""
         section = self._find(address)
         return None if section is None else section.kind
 
@@ -202,16 +202,16 @@ class Program:
 
     def _callee(self, behind: int, operands: str) -> int | str | None:
         """Return what a branch goes to: a function, an imported one, or None where only a register knows."""
-        if (place := _relative(behind, operands)) is not None:
-            return self._imports.get(place) or self.words.get(place)
+        if (word := _relative(behind, operands)) is not None:
+            return self._imports.get(word) or self.words.get(word)
         if not operands.startswith("0x"):
             return None
         target = int(operands, 16)
         return self._stub_names.get(target) or target
 
     def _is_start(self, address: int) -> bool:
-        place = bisect.bisect_left(self._starts, address)
-        return place < len(self._starts) and self._starts[place] == address
+        number = bisect.bisect_left(self._starts, address)
+        return number < len(self._starts) and self._starts[number] == address
 
     def _is_indirect(self, address: int) -> bool:
         """Whether an address is that of a word of the table of addresses, by which data is reached."""
@@ -225,9 +225,9 @@ class Program:
         names: dict[int, str] = {}
         for start, data in self._stubs:
             for address, size, _, operands in Cs(CS_ARCH_X86, CS_MODE_64).disasm_lite(data, start):
-                place = _relative(address + size, operands)
-                if place in self._imports:
-                    names[start + (address - start) // _STUB * _STUB] = self._imports[place]
+                word = _relative(address + size, operands)
+                if word in self._imports:
+                    names[start + (address - start) // _STUB * _STUB] = self._imports[word]
         return names
 
 
@@ -269,4 +269,4 @@ def _read_starts(elf: "ELFFile") -> list[int]:
     if section is None or (data := section.data())[:4] != _UNWIND_TABLE:
         raise _UnreadableError("it has no table for unwinding that could be read")
     (count,) = struct.unpack_from("<I", data, 8)
-    return sorted({section["sh_addr"] + place for place, _ in struct.iter_unpack("<ii", data[12 : 12 + 8 * count])})
+    return sorted({section["sh_addr"] + offset for offset, _ in struct.iter_unpack("<ii", data[12 : 12 + 8 * count])})

@@ -12,21 +12,23 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from knobscope.introspect.program import Function, Loaded, Program
+from knobscope.machine_code.program import Function, Loaded, Program
+from knobscope.specs import Dbms, find_program
 
-__all__ = ["Code", "Reader", "compare_neighbours", "read_code"]
+__all__ = ["MOST_CALLS", "Code", "Reader", "compare_neighbours", "find_server", "read_code"]
 
 #: Calls to the kernel that read, write, flush or allocate files. Missing are those by which sockets and messages are
-#: read and written, too: `read` and `write`, at a place that the kernel keeps, and the streams of the C library.
+#: read and written, too: `read` and `write`, at the offset that the kernel keeps, and the streams of the C library.
 _REQUESTS = re.compile(
     r"(p(read|write)v?(64)?(v2)?|readv|writev|f(data)?sync|syncfs|sync_file_range|msync|readahead|copy_file_range|"
     r"(posix_)?f(advise|allocate)(64)?|ftruncate(64)?|io_(submit|getevents)|io_uring_\w+|aio_\w+)"
 )
 #: In more calls a function gets nearly everywhere.
-_MOST_CALLS = 5
+MOST_CALLS = 5
 #: How far behind the pointer to its name, in bytes and in pointers, the pointer to a setting's variable may be.
 _FURTHEST, _MOST_POINTERS = 200, 15
 #: What is handed over for more settings than this is no variable of any of them.
@@ -71,6 +73,11 @@ class Code:
         return min(leading, key=lambda one: (len(one.path), one.address), default=None)
 
 
+def find_server(dbms: Dbms) -> Path | None:
+    """Return the server's program, if it is installed; a DBMS that lives in its client has none."""
+    return None if dbms.lifecycle is None else find_program(dbms.programs[str(dbms.lifecycle.start[0])])
+
+
 def read_code(program: Program, settings: Collection[str]) -> Code:
     """Find who reads each setting, and how these get to a request to storage."""
     variables = _find_in_tables(program, settings)
@@ -108,12 +115,12 @@ def _find_in_tables(program: Program, settings: Collection[str]) -> dict[str, se
             without_prefix[name.partition("_")[2]].append(name)
     whole: dict[str, set[int]] = defaultdict(set)
     in_part: dict[str, set[int]] = defaultdict(set)
-    places = sorted(program.words)
-    for number, place in enumerate(places):
-        text = program.text(program.words[place])
+    addresses = sorted(program.words)
+    for number, address in enumerate(addresses):
+        text = program.text(program.words[address])
         if text is None or (text not in settings and text not in without_prefix):
             continue
-        behind = (one for one in places[number + 1 : number + 1 + _MOST_POINTERS] if one - place <= _FURTHEST)
+        behind = (one for one in addresses[number + 1 : number + 1 + _MOST_POINTERS] if one - address <= _FURTHEST)
         variable = next((program.words[one] for one in behind if program.kind(program.words[one]) == "variables"), None)
         if variable is None:
             continue
@@ -169,7 +176,7 @@ def _find_steps(calls: Mapping[int, list[int | str]], functions: int) -> dict[in
         if requests and caller not in services:
             steps[caller] = requests[0]
     edge = sorted(steps)
-    for _ in range(1, _MOST_CALLS):
+    for _ in range(1, MOST_CALLS):
         further: dict[int, int] = {}
         for callee in edge:
             for caller in callers[callee]:
