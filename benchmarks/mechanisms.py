@@ -7,11 +7,14 @@ rightly found whose mechanism is right, too. Beside it stands a search for words
 (PVLDB 16(7), 2023) reach a precision of .700 and a recall of .898 with taint analysis of the source code, on labels of
 their own.
 
-With these figures in view were chosen: the model's strength of regularisation and the weight of its concepts, among
+HBase (`hbase.json`) is never learned from: its labels were made after the model, by somebody who had no part in it.
+
+With the other figures in view were chosen: the model's strength of regularisation and the weight of its concepts, among
 nine and four values; from when a guess is sure, how often is learned from those, and how much neighbours in the code
 count, among some twenty sets. The words of the concepts are of somebody who knows these DBMSs.
 """
 
+import json
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -46,8 +49,9 @@ def read_server(dbms: str, knobs: Collection[str]) -> Code | None:
 def main() -> None:
     """Print a row per DBMS, and a second one where its code could be read."""
     labelled = read_labelled(CATALOGUES)
+    unseen = json.loads((Path(__file__).parent / "hbase.json").read_text())
     print(f"{'':14} knobs  of I/O   guessed by      precision recall  named   words searched for: precision recall")
-    for dbms, knobs in labelled.items():
+    for dbms, knobs in {**labelled, unseen["dbms"]: unseen["knobs"]}.items():
         family = next((one for one in RELATIVES if dbms in one), {dbms})
         model = MechanismModel({name: of for name, of in labelled.items() if name not in family})
         true = {name for name, knob in knobs.items() if knob["mechanism"] != "other"}
