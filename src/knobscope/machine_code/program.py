@@ -72,7 +72,7 @@ class Program:
                 self._read(ELFFile(file))
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from error
-        except ELFError as error:
+        except (ELFError, struct.error) as error:
             raise UserError(f"{path}: no program in ELF form: {error}") from error
         except _UnreadableError as error:
             raise UserError(f"{path}: {error}") from error
@@ -183,8 +183,7 @@ class Program:
         loaded: list[Loaded] = []
         for address, size, word, operands in instructions:
             found = found or Function(address)
-            branches = word.startswith(("call", "j", "bnd", "notrack"))
-            if branches:
+            if word.startswith(("call", "j", "bnd", "notrack")):
                 if (callee := self._callee(address + size, operands)) is None or callee == found.start:
                     continue
                 if "call" not in word and not isinstance(callee, str) and not self._is_start(callee):

@@ -80,7 +80,7 @@ def find_server(dbms: Dbms) -> Path | None:
 
 def read_code(program: Program, settings: Collection[str]) -> Code:
     """Find who reads each setting, and how these get to a request to storage."""
-    variables = _find_in_tables(program, settings)
+    listed, listed_in_part = _find_in_tables(program, settings)
     references: dict[int, set[int]] = defaultdict(set)  # address of data -> functions that refer to it
     calls: dict[int, list[int | str]] = {}
     makers: set[int] = set()
@@ -92,7 +92,7 @@ def read_code(program: Program, settings: Collection[str]) -> Code:
         for name, addresses in _find_handed(program, function, settings):
             makers.add(function.start)
             handed.setdefault(name, set()).update(addresses)
-    variables = {**_choose_own(handed), **variables}
+    variables = {**listed_in_part, **_choose_own(handed), **listed}
     found = {name: set().union(*(references[one] for one in of)) - makers for name, of in variables.items()}
     ignored = _find_configuring(found, len(settings))
     steps = _find_steps(calls, program.count)
@@ -104,8 +104,10 @@ def read_code(program: Program, settings: Collection[str]) -> Code:
     )
 
 
-def _find_in_tables(program: Program, settings: Collection[str]) -> dict[str, set[int]]:
-    """Return the variables of settings whose name stands in a table before them.
+def _find_in_tables(
+    program: Program, settings: Collection[str]
+) -> tuple[Mapping[str, set[int]], Mapping[str, set[int]]]:
+    """Return the variables of settings whose name stands in a table before them, and of those named there in part.
 
     A part of a DBMS that adds settings of its own may name them without its prefix, which is the first word.
     """
@@ -128,7 +130,7 @@ def _find_in_tables(program: Program, settings: Collection[str]) -> dict[str, se
             whole[text].add(variable)
         for name in without_prefix.get(text, ()):
             in_part[name].add(variable)
-    return {**in_part, **whole}
+    return whole, in_part
 
 
 def _find_handed(program: Program, function: Function, settings: Collection[str]) -> Iterable[tuple[str, set[int]]]:
