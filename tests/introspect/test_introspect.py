@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: i
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
     told = introspect(name, tmp_path)
     assert len(told.knobs) >= least
+    if platform.machine() == "x86_64":
+        assert (tmp_path / "knobs.yaml").read_text().count("# read by ") >= 50  # of functions that lead to storage
     shared = set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE
     assert len(shared) >= 25
     for knob in sorted(shared):
@@ -156,3 +159,15 @@ def test_words_of_a_broken_connection_are_no_answers() -> None:
 def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
     assert "mariadb, mongodb, mysql" in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_a_program_that_cannot_be_read_is_an_error_where_it_was_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "server"
+    script.write_text("#!/bin/sh\n")
+    out = tmp_path / "knobs.yaml"
+    assert main(["introspect", "redis", "--program", str(script), "--out", str(out), "--root", str(ROOT)]) == 2
+    assert "no program in ELF form" in capsys.readouterr().err
+    assert not out.exists()

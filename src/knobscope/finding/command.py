@@ -73,13 +73,18 @@ def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
 
 
 def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
-    """Return the functions of the server that read a knob, those near storage first; none where no program tells."""
-    program = program or find_server(dbms)
-    if program is None or knob not in dbms.knobs:
+    """Return the functions of the server that read a knob, those near storage first; none where no program tells.
+
+    UserError: a program that was named cannot be read.
+    """
+    server = program or find_server(dbms)
+    if server is None or knob not in dbms.knobs:
         return []
     try:
-        readers = read_code(Program(program), dbms.knobs).readers.get(knob, ())
+        readers = read_code(Program(server), dbms.knobs).readers.get(knob, ())
     except UserError as error:
+        if program is not None:
+            raise
         print(f"nothing is told of the server's code: {error}", file=sys.stderr)
         return []
     return sorted(readers, key=lambda one: (not one.path, len(one.path), one.address))

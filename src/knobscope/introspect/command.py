@@ -11,7 +11,7 @@ from knobscope.introspect.catalogue import Catalogue, read_catalogue
 from knobscope.introspect.comments import read_comments
 from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.introspect.writing import render_catalogue, render_knobs
-from knobscope.machine_code import Code, Program, find_server, read_code
+from knobscope.machine_code import MOST_CALLS, Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Introspection, read_spec
 from knobscope.specs.arguments import find_dbms
@@ -29,7 +29,7 @@ def _run(args: argparse.Namespace) -> int:
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
     labelled = read_labelled(args.root / "specs/dbms/catalogue")
-    code = _follow_settings(args.program or find_server(dbms), found)
+    code = _follow_settings(dbms, args.program, found)
     catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled, code), found.left_out)
     if args.out is not None and args.out.suffix == ".json":
         text = render_catalogue(dbms.name, answer.version, catalogue)
@@ -49,20 +49,26 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _follow_settings(program: Path | None, found: Catalogue) -> Code | None:
-    """Return what the code of a program says of its settings, and say on stderr how much that is."""
-    if program is None:
+def _follow_settings(dbms: Dbms, program: Path | None, found: Catalogue) -> Code | None:
+    """Return what the code of a program, or else of the server, says of its settings; tell on stderr how much that is.
+
+    UserError: a program that was named cannot be read.
+    """
+    server = program or find_server(dbms)
+    if server is None:
         return None
     try:
-        code = read_code(Program(program), {*found.knobs, *found.left_out})
+        code = read_code(Program(server), {*found.knobs, *found.left_out})
     except UserError as error:
-        print(f"the code says nothing: {error}", file=sys.stderr)
+        if program is not None:
+            raise
+        print(f"the server's code says nothing: {error}", file=sys.stderr)
         return None
     read = [name for name in found.knobs if code.readers.get(name)]
     lead = sum(code.nearest(name) is not None for name in read)
     print(
-        f"{program}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; "
-        f"those of {lead} are at most five calls from a request to storage",
+        f"{server}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; "
+        f"those of {lead} are at most {MOST_CALLS} calls from a request to storage",
         file=sys.stderr,
     )
     return code
