@@ -25,7 +25,6 @@ from knobscope.machine_code import Code, Program, find_server, read_code
 from knobscope.specs import Dbms, read_spec
 
 SPECS = Path(__file__).parents[1] / "specs/dbms"
-CATALOGUES = SPECS / "catalogue"
 #: DBMSs whose servers keep settings in variables of a program for x86-64. MySQL's is left out: where it is not
 #: installed, `mysqld` is MariaDB.
 COMPILED = ("postgresql", "postgresql18", "mariadb", "redis", "valkey")
@@ -50,7 +49,7 @@ def read_server(dbms: str, knobs: Collection[str]) -> Code | None:
 
 def main() -> None:
     """Print a row per DBMS and way to guess: by words, with its code where that can be read, with its relatives."""
-    labelled = read_labelled(CATALOGUES)
+    labelled = read_labelled(SPECS)
     unseen = json.loads((Path(__file__).parent / "hbase.json").read_text())
     print(f"{'':14} knobs  of I/O   guessed by       precision recall  named   words searched for: precision recall")
     for dbms, knobs in {**labelled, unseen["dbms"]: unseen["knobs"]}.items():

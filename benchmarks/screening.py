@@ -1,10 +1,10 @@
 """How many runs it takes to find the few knobs of 200 that matter, on generated systems whose truth is known.
 
-Run `python benchmarks/screening.py [--systems 200] [--ways knobscope anova] [--jobs 2]`. Five to ten knobs of 200 are
-active, half of all have two levels and half have three; between its extreme levels an active knob makes the system 1.2
-to 3 times as fast or slow, and three pairs of active knobs interact. Noise is log-normal (standard deviation .03 to .1,
-drawn per system), three times as large in a tenth of the configurations, and 3 % of the runs stall: 3 to 20 times
-slower. Compared on the same systems:
+Run `python benchmarks/screening.py [--systems 200] [--ways knobscope anova] [--runs 80 320] [--jobs 2]`. Five to ten
+knobs of 200 are active, half of all have two levels and half have three; between its extreme levels an active knob
+makes the system 1.2 to 3 times as fast or slow, and three pairs of active knobs interact. Noise is log-normal (standard
+deviation .03 to .1, drawn per system), three times as large in a tenth of the configurations, and 3 % of the runs
+stall: 3 to 20 times slower. Compared on the same systems:
 
 - knobscope as studies use it: Latin hypercube, model `auto`, knobs that stand out (`knobscope.select`);
 - the same with a warm start, from what `select` found on a relative of the system with 120 runs: one on which a fifth
@@ -159,14 +159,19 @@ def find_by_morris(system: System, rng: Generator) -> tuple[set[int], int]:
     return {int(knob) for group in groups for knob in group}, runs
 
 
-def judge_system(ways: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Screen one system in some ways; a row per way and number of runs. Ways that sample alike have the same runs."""
+def judge_system(ways: Sequence[str], numbers: Sequence[int] | None, seed: int) -> list[dict[str, Any]]:
+    """Screen one system in some ways; a row per way and number of runs. Ways that sample alike have the same runs.
+
+    Of the numbers of runs that each way has only `numbers` are tried, if given.
+    """
     rng = np.random.default_rng(seed)
     system, rows = draw_system(rng), []
     with one_thread():
         for way in ways:
             expected = expect_knobs(way, system, seed)
             for runs in RUNS[way]:
+                if numbers is not None and runs not in numbers:
+                    continue
                 chance = np.random.default_rng([seed, runs])
                 draw: Callable[[System, int, Generator], np.ndarray] = draw_random if way == "anova" else draw_lhs
                 codes = draw(system, runs, chance)
@@ -209,12 +214,13 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ways", nargs="+", choices=list(RUNS), default=list(RUNS), help="beside Morris")
+    parser.add_argument("--runs", nargs="+", type=int, help="try only these of the numbers of runs that each way has")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         seeds = range(1000 * args.seed, 1000 * args.seed + args.systems)
         rows = []
-        for done, found in enumerate(pool.map(partial(judge_system, args.ways), seeds), start=1):
+        for done, found in enumerate(pool.map(partial(judge_system, args.ways, args.runs), seeds), start=1):
             rows += found
             print(f"\r{done} of {args.systems} systems", end="\n" if done == args.systems else "", file=sys.stderr)
     print(f"{args.systems} systems of {KNOBS} knobs, 5 to 10 of them active")

@@ -8,13 +8,13 @@ import pytest
 from knobscope.introspect.mechanisms import MechanismModel, guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Reader
 
-CATALOGUES = Path(__file__).parents[2] / "specs/dbms/catalogue"
+SPECS = Path(__file__).parents[2] / "specs/dbms"
 Labelled = dict[str, dict[str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
 def labelled() -> Labelled:
-    return read_labelled(CATALOGUES)
+    return read_labelled(SPECS)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_without_labels_nothing_is_guessed() -> None:
     assert guess_mechanisms("own", knobs, {}) == knobs
 
 
-def test_every_catalogue_has_labels(labelled: Labelled) -> None:
+def test_every_list_has_labels(labelled: Labelled) -> None:
     for dbms, knobs in labelled.items():
         assert {"other"} < {knob["mechanism"] for knob in knobs.values()}, dbms
 

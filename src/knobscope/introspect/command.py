@@ -28,7 +28,7 @@ def _run(args: argparse.Namespace) -> int:
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
-    labelled = read_labelled(args.root / "specs/dbms/catalogue")
+    labelled = read_labelled(args.root / "specs/dbms")
     code = _follow_settings(dbms, args.program, found)
     catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled, code), found.left_out)
     if args.out is not None and args.out.suffix == ".json":

@@ -1,11 +1,11 @@
 """Guesses which I/O mechanism a knob steers, by its name, the DBMS's own sentence about it, and its code.
 
-The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation. A
-linear model of words, parts of words and concepts learns from them and guesses for a DBMS, or a version, that nobody
-has read up on. It then learns from those of its guesses that it is sure of, and so the words of this DBMS that no other
-one has (self-training: Yarowsky, ACL 1995); and where the DBMS's program can be read, knobs that are read by the same
-part of it count for each other. How often it is right about a DBMS that it has not seen is measured by
-`benchmarks/mechanisms.py`.
+The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation, and
+so do lists of other DBMSs' settings. A linear model of words, parts of words and concepts learns from them and guesses
+for a DBMS, or a version, that nobody has read up on. It then learns from those of its guesses that it is sure of, and
+so the words of this DBMS that no other one has (self-training: Yarowsky, ACL 1995); and where the DBMS's program can be
+read, knobs that are read by the same part of it count for each other. How often it is right about a DBMS that it has
+not seen is measured by `benchmarks/mechanisms.py`.
 """
 
 import re
@@ -18,7 +18,7 @@ import numpy as np
 
 from knobscope.introspect.concepts import find_concepts
 from knobscope.machine_code import Code, compare_neighbours
-from knobscope.specs import KnobCatalogue, read_knob_catalogue
+from knobscope.specs import KnobCatalogue, LabelledSettings, read_knob_catalogue, read_labelled_settings
 from knobscope.statistics.arrays import Floats
 
 if TYPE_CHECKING:
@@ -139,14 +139,18 @@ def _add_neighbours(said: Floats, names: Sequence[str], code: Code | None) -> Fl
     return np.asarray(said + counted)
 
 
-def read_labelled(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the knobs of all catalogues of a folder, by DBMS; SpecErrors for a file that is none."""
-    catalogues = [read_knob_catalogue(file) for file in sorted(folder.glob("*.json"))]
-    return {one.dbms: _entries(one) for one in catalogues if one is not None}
+def read_labelled(specs: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the knobs of all catalogues, and the labelled settings of other DBMSs, by DBMS; `specs` is `specs/dbms`.
+
+    SpecErrors for a file that holds something else.
+    """
+    catalogues = [read_knob_catalogue(file) for file in sorted((specs / "catalogue").glob("*.json"))]
+    others = [read_labelled_settings(file) for file in sorted((specs / "labelled").glob("*.json"))]
+    return {one.dbms: _entries(one) for one in [*catalogues, *others] if one is not None}
 
 
-def _entries(catalogue: KnobCatalogue) -> dict[str, dict[str, Any]]:
-    return {name: knob.model_dump() for name, knob in catalogue.knobs.items()}
+def _entries(listed: KnobCatalogue | LabelledSettings) -> dict[str, dict[str, Any]]:
+    return {name: knob.model_dump() for name, knob in listed.knobs.items()}
 
 
 def guess_mechanisms(

@@ -16,6 +16,7 @@ from knobscope.specs.identity import Product, select_fields
 from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
 from knobscope.specs.kernel import kernel_knob, split_kernel
 from knobscope.specs.knob import Knob
+from knobscope.specs.labelled import LabelledSettings, read_labelled_settings
 from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
 from knobscope.specs.lifecycle import Jvm, Lifecycle
 from knobscope.specs.part import WITH_DATA, Part, part_knob
@@ -92,6 +93,7 @@ __all__ = [
     "Knob",
     "KnobCatalogue",
     "KnobChoice",
+    "LabelledSettings",
     "Lifecycle",
     "Moment",
     "Part",
@@ -137,6 +139,7 @@ __all__ = [
     "matches_pattern",
     "part_knob",
     "read_knob_catalogue",
+    "read_labelled_settings",
     "read_record",
     "read_rule",
     "read_shipped_rule",

@@ -1,20 +1,21 @@
 """Which knobs matter, how sure that is, and whether the ranking may be trusted at all.
 
 Every subsample of the configurations gives a fit, and its permutation importance on the configurations that were left
-out (Breiman 2001): the loss of R2 when one knob's column is shuffled. Split counts or impurity favour knobs with
-many values; held-out permutation does not, but it is coarse where few rows are held out. The order goes by both: the
-score of a knob is the mean of its share of all held-out importance and of its share of the model's own importance above
-that of noise columns. Those are shuffled copies of real columns and show what chance reaches (the shadow attributes of
-Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best of them.
+out (Breiman 2001): the loss of R2 when one knob's column is shuffled, on average over all ways to shuffle it. Split
+counts or impurity favour knobs with many values; held-out permutation does not, but it is coarse where few rows are
+held out. The order goes by both: the score of a knob is the mean of its share of all held-out importance and of its
+share of the model's own importance above that of noise columns. Those are shuffled copies of real columns and show what
+chance reaches (the shadow attributes of Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best of
+them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from knobscope.statistics.arrays import Floats
+from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
@@ -32,6 +33,10 @@ ABOVE_NOISE = 0.9
 MIN_R2 = 0.5
 #: With fewer configurations the R2 of some held-out ones is chance.
 MIN_ROWS = 20
+#: How often a column of many levels is shuffled at most, and of how many rows all shuffles are at most, if of several.
+MOST_SHUFFLES, ROWS_OF_SHUFFLES = 10, 400
+#: Rows about which a model is asked in one call.
+ROWS_OF_A_CALL = 10_000
 
 
 @dataclass(frozen=True)
@@ -115,22 +120,56 @@ def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample
         fitted = model.refit(settings.take(drawn), runs.response[drawn])
     except InsufficientSamplesError:
         return None
-    plain = r_squared(actual, fitted.predict(held))
+    plain = fitted.predict(held)
     own = fitted.importance(settings.take(drawn))
     importance = np.array([own[factor] for factor in settings.factors])
-    return _Sample(_permutation(fitted, held, actual, plain, rng), importance, plain)
+    return _Sample(_permutation(fitted, held, actual, plain, rng), importance, r_squared(actual, plain))
 
 
-def _permutation(model: Model, held: Settings, actual: Floats, plain: float, rng: np.random.Generator) -> Floats:
-    """Loss of R2 per column when it is shuffled; all shuffles in one call, because forests are slow to start."""
-    columns, repeats = len(held.factors), max(1, min(10, 400 // len(actual)))
-    codes = np.tile(held.codes, (columns, repeats, 1, 1))
-    for column in range(columns):
-        for repeat in range(repeats):
-            codes[column, repeat, :, column] = rng.permutation(held.codes[:, column])
-    predicted = model.predict(held.with_codes(codes.reshape(-1, columns))).reshape(columns, repeats, -1)
-    squares = ((predicted - actual) ** 2).sum(axis=2).mean(axis=1)
-    return np.asarray(plain - (1 - squares / ((actual - actual.mean()) ** 2).sum()))
+def _permutation(model: Model, held: Settings, actual: Floats, plain: Floats, rng: np.random.Generator) -> Floats:
+    """Loss of R2 per column when it is shuffled; `plain` is predicted where none is."""
+    ways = [_shuffle(held.codes[:, column], rng) for column in range(len(held.factors))]
+    predicted = _predict_shuffled(model, held, plain, [codes for codes, _ in ways])
+    loss = [
+        weights @ ((told - actual) ** 2 - (plain - actual) ** 2).sum(axis=1)
+        for (_, weights), told in zip(ways, predicted, strict=True)
+    ]
+    return np.array(loss) / ((actual - actual.mean()) ** 2).sum()
+
+
+def _shuffle(codes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Return ways to shuffle a column, shape (ways, runs), and how much each of them weighs.
+
+    Over all ways a run gets each level as often as the column holds it, so that a way for each level, which gives it to
+    all runs, has the mean of them all (the reliance of Fisher, Rudin and Dominici, JMLR 20, 2019, section 3). Where
+    there are many levels, some shuffles stand for all.
+    """
+    levels, times = np.unique(codes, return_counts=True)
+    shuffles = max(1, min(MOST_SHUFFLES, ROWS_OF_SHUFFLES // len(codes)))
+    if len(levels) <= shuffles + 1:
+        return np.repeat(levels[:, None], len(codes), axis=1), times / len(codes)
+    return np.array([rng.permutation(codes) for _ in range(shuffles)]), np.full(shuffles, 1 / shuffles)
+
+
+def _predict_shuffled(model: Model, held: Settings, plain: Floats, shuffled: Sequence[Ints]) -> Iterator[Floats]:
+    """Yield what is predicted with each column shuffled, shape (ways, runs).
+
+    Asked are only runs that are others then, those of several columns in one call, because forests are slow to start,
+    and of all in several calls, because of the memory.
+    """
+    changed = [codes != held.codes[:, column] for column, codes in enumerate(shuffled)]
+    calls = 1 + sum(int(one.sum()) for one in changed) // ROWS_OF_A_CALL
+    for columns in np.array_split(np.arange(len(shuffled)), min(calls, len(shuffled))):
+        runs = [np.nonzero(changed[column])[1] for column in columns]
+        ends = np.cumsum([len(one) for one in runs])
+        codes = held.codes[np.concatenate(runs)]
+        for column, end, one in zip(columns, ends, runs, strict=True):
+            codes[end - len(one) : end, column] = shuffled[column][changed[column]]
+        told = model.predict(held.with_codes(codes)) if len(codes) else np.zeros(0)
+        for column, part in zip(columns, np.split(told, ends[:-1]), strict=True):
+            predicted = np.tile(plain, (len(shuffled[column]), 1))
+            predicted[changed[column]] = part
+            yield predicted
 
 
 def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ranking:
