@@ -1,5 +1,6 @@
 """Guesses of mechanisms learn from the shipped labels, and never overrule them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,39 @@ def test_every_list_has_labels(labelled: Labelled) -> None:
         assert {"other"} < {knob["mechanism"] for knob in knobs.values()}, dbms
 
 
+def code_of(knobs: Iterable[str], far: int, way: tuple[str, ...]) -> Code:
+    """All knobs are read side by side, but for array_nulls, which is `far` away, with that way to storage."""
+    readers = {name: (Reader(100 * number, "f", ("f", "pwrite")),) for number, name in enumerate(knobs)}
+    return Code({**readers, "array_nulls": (Reader(far, "g", way),)})
+
+
 def test_knobs_that_are_read_side_by_side_count_for_each_other(
     labelled: Labelled, without_postgresql: MechanismModel
 ) -> None:
     """By at most half a unit of the log odds each time, and not where the code says nothing."""
     knobs = labelled["postgresql"]
     storage = [name for name in knobs if name.startswith(("wal_", "bgwriter_", "checkpoint_"))]
-    beside = {name: (Reader(100 * number, "f", ()),) for number, name in enumerate([*storage, "array_nulls"])}
-    plain, joined = without_postgresql.odds(knobs), without_postgresql.odds(knobs, Code(beside))
-    assert joined["array_nulls"] > plain["array_nulls"] + 0.4
-    assert without_postgresql.odds(knobs, Code({})) == pytest.approx(plain)
+    beside, away = (without_postgresql.odds(knobs, code_of(storage, far, ())) for far in (0, 10**6))
+    assert beside["array_nulls"] > away["array_nulls"] + 0.4
+    assert without_postgresql.odds(knobs, Code({})) == pytest.approx(without_postgresql.odds(knobs))
+
+
+def test_a_way_to_storage_counts(labelled: Labelled, without_postgresql: MechanismModel) -> None:
+    knobs = labelled["postgresql"]
+    leading, ending = (without_postgresql.odds(knobs, code_of((), 0, way)) for way in (("g", "fsync"), ()))
+    assert leading["array_nulls"] > ending["array_nulls"] + 1
+
+
+def test_what_does_nothing_steers_nothing(without_postgresql: MechanismModel) -> None:
+    """However much its name and the rest of the sentence sound like storage."""
+    said = {
+        "wal_buffers_too": "Size of the buffers of the write-ahead log.",
+        "wal_buffers_once": "Deprecated size of the buffers of the write-ahead log, with no effect.",
+        "wal_buffers_then": "Unused, will be removed.",
+        "wal_buffers_if": "Size of the buffers of the write-ahead log, which has no effect if wal is off.",
+    }
+    told = without_postgresql.guess({name: {"description": text} for name, text in said.items()})
+    assert [name for name, mechanism in told.items() if mechanism == "other"] == [
+        "wal_buffers_once",
+        "wal_buffers_then",
+    ]

@@ -30,8 +30,12 @@ _CONSTANT = (".data.rel.ro", ".got", ".dynamic", ".init_array", ".fini_array")
 #: The table for unwinding: offsets from itself, four bytes each, of functions in order.
 _UNWIND_TABLE = b"\x01\x1b\x03\x3b"
 _LONGEST_TEXT = 200
+#: Registers that a called function leaves as they are (System V ABI), and instructions that write to no operand.
+_KEPT = frozenset({"rbx", "rbp", "r12", "r13", "r14", "r15"})
+_READING = frozenset({"cmp", "test", "push", "bt", "ucomisd", "comisd", "ucomiss", "comiss", "nop"})
 _STUB = 16  # bytes of an entry of the table through which imported functions are called
 _CPP_NAME = re.compile(r"^_ZN?[rVK]*")
+_BASED_OPERAND = re.compile(r"\[(r[a-z0-9]+)(?: ([+-]) (0x[0-9a-f]+|[0-9]+))?\]")
 _RELATIVE_OPERAND = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|[0-9]+)\]")
 
 
@@ -181,6 +185,7 @@ class Program:
     def _decode(self, instructions: Iterator[tuple[int, int, str, str]]) -> Function:
         found: Function | None = None
         loaded: list[Loaded] = []
+        bases: dict[str, int] = {}  # registers that hold the address of data: members are reached from it
         for address, size, word, operands in instructions:
             found = found or Function(address)
             if word.startswith(("call", "j", "bnd", "notrack")):
@@ -191,11 +196,20 @@ class Program:
                 found.calls.append(callee)
                 found.handed.append(tuple(loaded))
                 loaded = []
+                bases = {register: base for register, base in bases.items() if register in _KEPT}
             elif (target := _relative(address + size, operands)) is not None:
                 target = self.words.get(target, target) if self._is_indirect(target) else target
                 found.references.add(target)
                 if word == "lea":
-                    loaded.append(Loaded(operands.split(",")[0], target))
+                    register = operands.split(",")[0]
+                    loaded.append(Loaded(register, target))
+                    bases[register] = target
+            elif bases:
+                if (member := _BASED_OPERAND.search(operands)) is not None and member[1] in bases:
+                    distance = int(member[3] or "0", 0)
+                    found.references.add(bases[member[1]] + (-distance if member[2] == "-" else distance))
+                if word not in _READING:
+                    bases.pop(_whole_register(operands.split(",")[0]), None)
         assert found is not None  # noqa: S101 - no function is empty
         return found
 
@@ -245,6 +259,11 @@ def shorten_name(name: str) -> str:
         if not name.startswith("_ZN"):
             break
     return "::".join(parts) or name
+
+
+def _whole_register(name: str) -> str:
+    """Return the register of 64 bits that one of 32 bits is the lower half of: writing this clears the other half."""
+    return f"r{name[1:]}" if name.startswith("e") else name.removesuffix("d") if name.startswith("r") else name
 
 
 def _kind(name: str, flags: int) -> str:

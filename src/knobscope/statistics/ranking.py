@@ -134,7 +134,7 @@ def _permutation(model: Model, held: Settings, actual: Floats, plain: Floats, rn
         weights @ ((told - actual) ** 2 - (plain - actual) ** 2).sum(axis=1)
         for (_, weights), told in zip(ways, predicted, strict=True)
     ]
-    return np.array(loss) / ((actual - actual.mean()) ** 2).sum()
+    return np.asarray(np.array(loss) / ((actual - actual.mean()) ** 2).sum())
 
 
 def _shuffle(codes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
