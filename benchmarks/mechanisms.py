@@ -14,7 +14,7 @@ figures of it were printed beside all others while these choices were made, but 
 - with PostgreSQL, MariaDB and Redis in view: what a concept counts, from when a guess is sure, how often is learned
   from those, and how much neighbours in the code count, among some 170 variants; the words of the concepts, by somebody
   who had seen what was guessed wrongly; and how much a way to a request counts, among four values;
-- with twelve of the lists in view: the strength of regularisation, among three values. Of kernel machines, pairs of
+- with the lists in view: the strength of regularisation, among five values. Of kernel machines, pairs of
   words, sentence encoders, and weights per list, tried on these and the servers, none was taken.
 """
 

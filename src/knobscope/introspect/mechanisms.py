@@ -35,8 +35,8 @@ _SURE, _ROUNDS = 1.0, 3
 #: Log odds by which the knobs that are read beside a knob count at most.
 _MOST_BY_NEIGHBOURS = 0.5
 #: Log odds that a way from a reader to a request to storage counts, and that no such way counts against a knob. Of the
-#: knobs of I/O of PostgreSQL, MariaDB and Redis 49 to 78 % have one, of the others 18 to 28 %, which makes 1 and .5 to
-#: 1.2; but part of it the words have said already.
+#: knobs of I/O of PostgreSQL, MariaDB and Redis 47 to 78 % have one, of the others 18 to 28 %, which makes 1 for it and
+#: .4 to 1.2 against it; but part of that the words have said already.
 _BY_A_WAY = 0.75
 #: What a concept counts: the words of a text have a length of 1 together.
 _OF_CONCEPTS = 0.5
