@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from knobscope.specs.base import Name, SpecModel
 from knobscope.specs.dbms import Dbms
+from knobscope.specs.json_file import read_json_file
 from knobscope.specs.knob import Knob
-from knobscope.specs.source import SpecErrors, SpecProblem, show_path
 
 __all__ = ["KnobCatalogue", "add_named_knobs", "catalogue_file", "read_knob_catalogue"]
 
@@ -40,16 +40,7 @@ def read_knob_catalogue(path: Path) -> KnobCatalogue | None:
     if not path.is_file():
         return None
     expected = "a file that `knobscope introspect DBMS --out FILE.json` wrote"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_hook=_restore_numbers)
-        return KnobCatalogue.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise SpecErrors([SpecProblem(show_path(path), 1, key, str(first["msg"]), expected)]) from error
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise SpecErrors([SpecProblem(show_path(path), line, "", f"no JSON ({error})", expected)]) from error
+    return read_json_file(path, KnobCatalogue, expected, _restore_numbers)
 
 
 def _restore_numbers(entry: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,13 @@ Nobody varies them. What a DBMS says of its settings, and a reader made of it, t
 that the few DBMSs with a catalogue do not use.
 """
 
-import json
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from knobscope.specs.base import Name, SpecModel
+from knobscope.specs.json_file import read_json_file
 from knobscope.specs.knob import Mechanism
-from knobscope.specs.source import SpecErrors, SpecProblem, show_path
 
 __all__ = ["LabelledSetting", "LabelledSettings", "read_labelled_settings"]
 
@@ -35,14 +34,4 @@ class LabelledSettings(SpecModel):
 def read_labelled_settings(path: Path) -> LabelledSettings:
     """Return the settings in a file; SpecErrors where it holds something else."""
     expected = "settings with `description` and `mechanism`, as the other files beside it hold them"
-    try:
-        return LabelledSettings.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        problems = [
-            SpecProblem(show_path(path), 1, ".".join(map(str, one["loc"])), str(one["msg"]), expected)
-            for one in error.errors()
-        ]
-        raise SpecErrors(problems) from error
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise SpecErrors([SpecProblem(show_path(path), line, "", f"no JSON ({error})", expected)]) from error
+    return read_json_file(path, LabelledSettings, expected)
