@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=SpecModel)
 def read_json_file(
     path: Path, model: type[Model], expected: str, restore: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 ) -> Model:
-    """Return what a file holds; SpecErrors, with `expected`, of all that is wrong. `restore` is called with every object."""
+    """Return what a file holds; `restore` is called with every object in it. SpecErrors: all that is wrong in it."""
     try:
         return model.model_validate(json.loads(path.read_text(encoding="utf-8"), object_hook=restore))
     except ValidationError as error:
