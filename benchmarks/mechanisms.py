@@ -38,7 +38,8 @@ RELATIVES = [
     {"postgresql", "postgresql18"},
     {"mariadb", "mysql"},
     {"redis", "valkey"},
-    {"rocksdb", "tikv", "arangodb", "yugabytedb", "kudu", "impala", "doris"},
+    {"rocksdb", "tikv", "arangodb", "yugabytedb", "kudu", "impala", "doris", "ceph"},
+    {"mongodb", "wiredtiger"},
 ]
 SEARCHED = re.compile("sync|flush|wal|log|buffer|cache|write|read|page|block|disk|file|compact|vacuum|checkpoint", re.I)
 

@@ -69,6 +69,16 @@ def test_a_sentence_that_begins_with_a_name_is_no_setting(tmp_path: Path) -> Non
     }
 
 
+def test_a_warning_between_rows_of_dashes_explains_nothing(tmp_path: Path) -> None:
+    row = f"# {'-' * 40}\n"
+    file = tmp_path / "a.conf"
+    file.write_text(f"{row}# WARNING: this may lose data.\n{row}#\n# How often tasks run.\nhz 10\n")
+    assert read_comments(file, ["hz"]) == {"hz": {"description": "How often tasks run."}}
+    file.write_text(f"{row}# How often tasks run.\nhz 10\n\n{row}# How long to wait.\ntimeout 0\n")
+    told = read_comments(file, ["hz", "timeout"])
+    assert [one["description"] for one in told.values()] == ["How often tasks run.", "How long to wait."]
+
+
 def test_long_comments_end_with_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text("# " + "One two three four five six. " * 30 + "\nhz 10\n")

@@ -1,6 +1,7 @@
 """Guesses of mechanisms learn from the shipped labels, and never overrule them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def test_a_way_to_storage_counts(labelled: Labelled, without_postgresql: Mechani
     knobs = labelled["postgresql"]
     leading, ending = (without_postgresql.odds(knobs, code_of((), 0, way)) for way in (("g", "fsync"), ()))
     assert leading["array_nulls"] > ending["array_nulls"] + 1
+
+
+def test_what_nothing_reads_steers_nothing(labelled: Labelled, without_postgresql: MechanismModel) -> None:
+    knobs = labelled["postgresql"]
+    code = replace(code_of(["wal_buffers"], 0, ()), unread=frozenset({"commit_delay"}))
+    told = without_postgresql.guess(knobs, code)
+    assert told["commit_delay"] == "other" != told["wal_buffers"]
+    assert without_postgresql.guess(knobs)["commit_delay"] != "other"
+
+
+def test_a_word_before_a_colon_is_no_sentence(without_postgresql: MechanismModel) -> None:
+    """What follows it counts; a second sentence does not."""
+    said = ["Flush the log to disk at commit. No more.", "Note: flush the log to disk at commit. No more.", "Note:"]
+    odds = [without_postgresql.odds({"wal_at": {"description": text}})["wal_at"] for text in said]
+    assert odds[1] > odds[2] + 1 and odds[1] == pytest.approx(odds[0], abs=0.5)
 
 
 def test_what_does_nothing_steers_nothing(without_postgresql: MechanismModel) -> None:

@@ -17,7 +17,7 @@ SERVER = r"""
 #include <stdlib.h>
 #include <unistd.h>
 
-int batch = 3, width = 5, pace = 7, depth = 9, unread = 1, shown = 2;
+int batch = 3, width = 5, pace = 7, depth = 9, unread = 1, shown = 2, first, second, win = 2, unseen = 3;
 struct pool { char rows[64]; int kept; } pool;
 struct entry { const char *name; const char *help; void (*check)(void); int *variable; int least; };
 __attribute__((noinline)) void check(void) { puts("checked"); }
@@ -28,15 +28,21 @@ struct entry table[] = {
     {"rows_kept", "In a structure.", check, &pool.kept, 1},
     {"never_read", "By nobody.", check, &unread, 1},
     {"shown_only", "By those who list settings.", check, &shown, 1},
+    {"object_wins", "Made into an object, too, and read there.", check, &first, 1},
+    {"object_unseen", "Made into an object, too, and read from there.", check, &second, 1},
 };
-struct object { int *variable; } paced;
+struct object { int *variable; } paced, won, hidden;
 int lock;
 
 __attribute__((noinline)) void make(struct object *self, const char *name, int *variable, int *guard) {
     self->variable = *guard ? variable : &lock;
     if (name[0] == '!') check();
 }
-__attribute__((noinline)) void begin(void) { make(&paced, "pace_of_flushes", &pace, &lock); }
+__attribute__((noinline)) void begin(void) {
+    make(&paced, "pace_of_flushes", &pace, &lock);
+    make(&won, "object_wins", &win, &lock);
+    make(&hidden, "object_unseen", &unseen, &lock);
+}
 
 __attribute__((noinline)) int flush_file(int file) { return fsync(file) + 1; }
 __attribute__((noinline)) int write_batch(int file) {
@@ -48,6 +54,7 @@ __attribute__((noinline)) int wait_and_flush(int file) {
     usleep(pace);
     return write_batch(file) + flush_file(file);
 }
+__attribute__((noinline)) int grow(int file) { return win > 3 ? posix_fallocate(file, 0, 9) : 0; }
 __attribute__((noinline)) int look(int file) { return depth > 3 && fdatasync(file) ? 1 : 2; }
 __attribute__((noinline)) int trim(int file) {
     struct pool *whole = &pool;
@@ -58,11 +65,12 @@ __attribute__((noinline)) int print_line(const char *text) { return printf("%*s\
 int main(int count, char **texts) {
     begin();
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++) printf("%s %d\n", table[i].name, *table[i].variable);
-    return wait_and_flush(count) + look(count) + trim(count) + print_line(texts[0]);
+    return wait_and_flush(count) + grow(count) + look(count) + trim(count) + print_line(texts[0]);
 }
 """
 SETTINGS = {
-    *("flush_batch", "line_width", "part_depth", "rows_kept", "never_read", "shown_only", "pace_of_flushes", "missing")
+    *("flush_batch", "line_width", "part_depth", "rows_kept", "never_read", "shown_only", "pace_of_flushes", "missing"),
+    *("object_wins", "object_unseen"),
 }
 
 
@@ -88,6 +96,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Code:
         ("pace_of_flushes", ("wait_and_flush", "flush_file", "fsync")),  # the shorter of two ways
         ("part_depth", ("look", "fdatasync")),  # listed without its prefix
         ("rows_kept", ("trim", "fdatasync")),
+        ("object_wins", ("grow", "posix_fallocate")),  # the table points to another variable, which nothing reads
     ],
 )
 def test_the_shortest_way_to_storage(code: Code, setting: str, path: tuple[str, ...]) -> None:
@@ -105,6 +114,7 @@ def test_a_setting_whose_readers_never_get_there(code: Code) -> None:
 @pytest.mark.real
 def test_settings_that_no_function_reads(code: Code) -> None:
     assert code.readers["never_read"] == code.readers["shown_only"] == ()
+    assert code.unread == {"never_read", "shown_only"}
     assert "missing" not in code.readers
 
 

@@ -206,7 +206,7 @@ def _add_knob_values(connection: "duckdb.DuckDBPyConnection") -> None:
 
 def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
     last: dict[tuple[str, str, str], tuple[int | None, dict[str, Any]]] = {}
-    fits, importance, tunability, points, worst = [], [], [], [], []
+    fits, importance, tunability, points, worst, costly = [], [], [], [], [], []
     for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
         dbms, device, workload = path.resolve().parts[-5:-2]
         case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
@@ -215,6 +215,17 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         row = {**tunable, **fit, "round": round_, **_summarise_scores(fit["r2_splits"])}
         row |= {name: ", ".join(fit.get(name, [])) or None for name in ("warm_start", "expected")}
         fits.append(_of_case(case, row))
+        costly += [
+            _of_case(
+                case,
+                {
+                    **level,
+                    "round": round_,
+                    "value": level_text(specs.dbms[dbms].knobs.get(level["knob"]), level["value"]),
+                },
+            )
+            for level in fit.get("costly_levels", [])  # fits of earlier versions do not have them
+        ]
         last[case] = round_, fit
     for case, (round_, fit) in last.items():
         common = {"round": round_, "model": fit["model"]}
@@ -242,6 +253,7 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         "tunability": tunability,
         "important_points": points,
         "worst_predicted": worst,
+        "costly_levels": costly,
         "rank_drift": drift,
         "rank_overlap": overlap,
     }

@@ -1,7 +1,7 @@
 """What the configuration file that a DBMS ships says of its settings, for one that does not describe them itself.
 
 Such a file (redis.conf, valkey.conf) sets each setting once, often in a comment, below the paragraphs that explain it,
-and has headings between rows of `#`.
+and has headings between rows of `#`. What stands between rows of dashes warns of something, and explains nothing.
 """
 
 import re
@@ -13,6 +13,8 @@ __all__ = ["read_comments"]
 
 #: A description ends with the sentence that reaches this many characters: the file itself has the rest.
 _ENOUGH = 200
+#: A remark between two rows of dashes, or a row alone.
+_BOX = re.compile(r"^# *-{10,} *\n((#.*\n)*?# *-{10,} *(\n|\Z))?", re.MULTILINE)
 _HEADING = re.compile(r"#{3,}\s*(.*?)\s*#{3,}")
 #: More words than a name and its value are a sentence that begins with a name.
 _MOST_WORDS = 4
@@ -52,7 +54,7 @@ def read_comments(file: Path, settings: Collection[str]) -> dict[str, dict[str, 
 
 def _split(text: str, settings: Collection[str]) -> Iterator[_Paragraph]:
     paragraph = _Paragraph("")
-    for line in text.splitlines():
+    for line in _BOX.sub("", text).splitlines():
         if (found := _HEADING.fullmatch(line.strip())) is not None:
             yield paragraph
             paragraph = _Paragraph(found[1].capitalize())

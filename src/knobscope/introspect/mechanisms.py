@@ -4,8 +4,8 @@ The shipped catalogues say of each of their knobs which mechanism it steers, aft
 so do lists of other DBMSs' settings. A linear model of words, parts of words and concepts learns from them and guesses
 for a DBMS, or a version, that nobody has read up on. It then learns from those of its guesses that it is sure of, and
 so the words of this DBMS that no other one has (self-training: Yarowsky, ACL 1995); and where the DBMS's program can be
-read, knobs that are read by the same part of it count for each other, and a knob counts more when calls lead from
-where it is read to a request to storage. How often it is right about a DBMS that it has not seen is measured by
+read, knobs that are read by the same part of it count for each other, a knob counts more when calls lead from where it
+is read to a request to storage, and one that nothing reads steers nothing. How often it is right about a DBMS that it has not seen is measured by
 `benchmarks/mechanisms.py`.
 """
 
@@ -40,6 +40,8 @@ _MOST_BY_NEIGHBOURS = 0.5
 _BY_A_WAY = 0.75
 #: What a concept counts: the words of a text have a length of 1 together.
 _OF_CONCEPTS = 0.5
+#: Words of a sentence.
+_FEWEST_WORDS = 3
 #: A sentence that says that the knob does nothing.
 _WITHOUT_EFFECT = re.compile(r"\W*unused\b|.*\bno effect\W*$", re.IGNORECASE)
 
@@ -58,9 +60,17 @@ def _read_text(name: str, knob: Mapping[str, Any]) -> _Text:
     """
     parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
-    sentence = re.split(r"(?<=[.:!?]) ", knob.get("description") or "")[0]
+    sentence = _find_sentence(knob.get("description") or "")
     has_effect = _WITHOUT_EFFECT.match(sentence) is None
     return _Text(words, f"{words} . {sentence} {knob.get('unit') or ''}", has_effect)
+
+
+def _find_sentence(text: str) -> str:
+    """Return the first sentence of a text; what ends before three words ("Note:", "5 seconds.") is none by itself."""
+    for end in re.finditer(r"[.:!?](?= )", text):
+        if len(text[: end.end()].split()) >= _FEWEST_WORDS:
+            return text[: end.end()]
+    return text
 
 
 def _read_texts(knobs: Mapping[str, Mapping[str, Any]]) -> list[_Text]:
@@ -114,7 +124,7 @@ class MechanismModel:
     def odds(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, float]:
         """Return the logarithm of the odds that a knob steers any mechanism of I/O, of all knobs of one DBMS.
 
-        They are minus infinity of a knob of which the DBMS says that it does nothing.
+        They are minus infinity of a knob of which the DBMS says that it does nothing, and of one that nothing reads.
         """
         texts = _read_texts(knobs)
         return dict(zip(knobs, self._learn(*self._transform(texts), texts, list(knobs), code).tolist(), strict=True))
@@ -150,7 +160,9 @@ class MechanismModel:
             weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
             learned = _regression().fit(both, steers, sample_weight=weights)
             odds = _add_code(learned.decision_function(asked), names, code)
-        return np.where([text.has_effect for text in texts], odds, -np.inf)
+        unread = code.unread if code is not None else frozenset()
+        has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]
+        return np.where(has_effect, odds, -np.inf)
 
 
 def _add_code(said: Floats, names: Sequence[str], code: Code | None) -> Floats:

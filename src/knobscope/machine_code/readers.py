@@ -63,9 +63,14 @@ class Reader:
 
 @dataclass(frozen=True)
 class Code:
-    """What the code of a DBMS says of its settings: the readers of those whose variable was found."""
+    """What the code of a DBMS says of its settings: the readers of those whose variable was found.
+
+    `unread` are settings of a table whose variable no function refers to: what they would steer is no part of the
+    program (Debian's Redis has no active defragmentation).
+    """
 
     readers: Mapping[str, tuple[Reader, ...]]
+    unread: frozenset[str] = frozenset()
 
     def nearest(self, setting: str) -> Reader | None:
         """Return the reader with the fewest calls to a request to storage, if any leads there."""
@@ -92,15 +97,23 @@ def read_code(program: Program, settings: Collection[str]) -> Code:
         for name, addresses in _find_handed(program, function, settings):
             makers.add(function.start)
             handed.setdefault(name, set()).update(addresses)
-    variables = {**listed_in_part, **_choose_own(handed), **listed}
-    found = {name: set().union(*(references[one] for one in of)) - makers for name, of in variables.items()}
+    found: dict[str, set[int]] = {}
+    for variables in (
+        listed,
+        _choose_own(handed),
+        listed_in_part,
+    ):  # a table of options may point to what only sets one
+        for name, of in variables.items():
+            found[name] = found.get(name) or set().union(*(references[one] for one in of)) - makers
+    unread = frozenset(name for name in listed if name not in handed and not found[name])
     ignored = _find_configuring(found, len(settings))
     steps = _find_steps(calls, program.count)
     return Code(
         {
             name: tuple(Reader(one, program.name(one), _follow(program, steps, one)) for one in sorted(of - ignored))
             for name, of in found.items()
-        }
+        },
+        unread,
     )
 
 

@@ -3,7 +3,9 @@
 from knobscope.plan.aims import aim_of, describe_aim, describe_ratio
 from knobscope.plan.blocks import sentinel_positions
 from knobscope.plan.command import parse_case
+from knobscope.plan.earlier import read_earlier
 from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
+from knobscope.plan.narrowing import CostlyLevel, find_costly, narrow
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
 from knobscope.plan.refused import RefusedValue, list_refused
 from knobscope.plan.rounds import (
@@ -23,6 +25,7 @@ from knobscope.plan.sampling import Space, draw_configurations
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
+    "CostlyLevel",
     "Draw",
     "Effort",
     "RefusedValue",
@@ -34,13 +37,16 @@ __all__ = [
     "describe_ratio",
     "draw_configurations",
     "effort_of",
+    "find_costly",
     "list_dependents",
     "list_left_out",
     "list_refused",
+    "narrow",
     "parse_case",
     "plan_repeats",
     "plan_screening",
     "plan_sweep",
+    "read_earlier",
     "sampling_method",
     "screening_blocks",
     "screening_effort",

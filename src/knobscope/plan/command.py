@@ -2,14 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.plan.aims import foretell
 from knobscope.plan.earlier import read_earlier
+from knobscope.plan.narrowing import find_costly
 from knobscope.plan.pairs import interacting_pairs
-from knobscope.plan.rounds import case_space, plan_repeats, plan_screening, plan_sweep
-from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.plan.rounds import case_space, plan_repeats, plan_screening, plan_sweep, sampling_method
+from knobscope.plan.sampling import Key
+from knobscope.specs import Case, StudySpecs, load_study, value_text
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
 from knobscope.storage import read_sealed
 from knobscope.tables import PlanRow, write_table
@@ -41,6 +44,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.phase == "screen":
         earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
         rows = plan_screening(specs, case, args.round, earlier)
+        _tell_costly(specs, case, earlier)
     elif args.repeat is not None:
         decision = read_sealed(args.repeat)
         more = {value["config_id"]: value["more"] for value in decision["values"]}
@@ -52,6 +56,13 @@ def _run(args: argparse.Namespace) -> int:
     blocks = len({row["block_id"] for row in rows})
     print(f"planned {len(rows)} runs in {blocks} blocks for {case}", file=sys.stderr)
     return 0
+
+
+def _tell_costly(specs: StudySpecs, case: Case, earlier: Mapping[Key, float]) -> None:
+    if sampling_method(specs, case) == "narrowing":
+        for one in find_costly(case_space(specs, case), earlier):
+            slower = f"{one.times_slower:.3g} times slower than the others in {one.configurations} configurations"
+            print(f"from now on without {one.knob} = {value_text(one.value)}: {slower}", file=sys.stderr)
 
 
 def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:

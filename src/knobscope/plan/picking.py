@@ -183,4 +183,4 @@ SAMPLERS: dict[str, Sampler] = {
     "active": pick_active,
 }
 #: Methods that look at what was measured, so that every case gets configurations of its own.
-RESPONSIVE = frozenset({"distribution_aware", "active"})
+RESPONSIVE = frozenset({"distribution_aware", "active", "narrowing"})

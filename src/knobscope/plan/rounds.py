@@ -9,6 +9,7 @@ from knobscope.errors import UserError
 from knobscope.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
 from knobscope.plan.dependents import SweptValue, sweep_configurations, swept_values
 from knobscope.plan.levels import default_configuration, screening_levels
+from knobscope.plan.narrowing import find_costly, narrow
 from knobscope.plan.pairs import pair_configurations
 from knobscope.plan.picking import RESPONSIVE, count_random
 from knobscope.plan.refused import list_refused
@@ -56,14 +57,15 @@ def sampling_method(specs: StudySpecs, case: Case) -> str:
     """Return the method by which screening of a case draws: that of the study, or what `auto` stands for.
 
     `active` needs the fewest runs to a model that predicts (docs/statistics.md), and gives every case configurations of
-    its own. Where a DBMS has several cases they measure the same ones, by `lhs`, so that devices can be compared
-    configuration by configuration. Of many knobs `active` would have to weigh all pairs.
+    its own, and so does `narrowing`, for more knobs than `active` could weigh all pairs of. Where a DBMS has several
+    cases they measure the same ones, by `lhs`, so that devices can be compared configuration by configuration.
     """
     method: str = specs.study.sampling.method
     if method != "auto":
         return method
-    is_alone = sum(other.dbms == case.dbms for other in specs.cases) == 1
-    return "active" if is_alone and len(specs.study.knobs[case.dbms]) <= MOST_ACTIVE else "lhs"
+    if sum(other.dbms == case.dbms for other in specs.cases) > 1:
+        return "lhs"
+    return "active" if len(specs.study.knobs[case.dbms]) <= MOST_ACTIVE else "narrowing"
 
 
 def plan_screening(
@@ -79,12 +81,15 @@ def plan_screening(
     study, sampling, method = specs.study, specs.study.sampling, sampling_method(specs, case)
     space = case_space(specs, case)
     seen = {space.key(space.default)}
-    if method in RESPONSIVE:
+    is_responsive = method in RESPONSIVE
+    if is_responsive:
         if round_ and not earlier:
             raise UserError(f"sampling {method!r} goes by earlier rounds: name them with --plans and --runs")
         seen |= set(earlier or {})
+    if method == "narrowing":
+        space, method = narrow(space, find_costly(space, earlier or {})), "lhs"
     configurations: list[Configuration] = []
-    for index in [round_] if method in RESPONSIVE else range(round_ + 1):
+    for index in [round_] if is_responsive else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
         configurations = draw_configurations(space, method, sampling.runs_per_round, rng, seen, earlier)
     chosen = configurations[count_random(method, sampling.runs_per_round) :]

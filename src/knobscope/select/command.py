@@ -3,13 +3,23 @@
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from knobscope.errors import UserError
-from knobscope.plan import Space, case_space, draw_configurations, parse_case
+from knobscope.plan import (
+    Space,
+    case_space,
+    draw_configurations,
+    find_costly,
+    narrow,
+    parse_case,
+    read_earlier,
+    sampling_method,
+)
 from knobscope.select.noise import measure_noise
 from knobscope.select.selection import mark_selected, select_knobs
 from knobscope.select.warm_start import find_warm_start
@@ -52,6 +62,8 @@ def _run(args: argparse.Namespace) -> int:
     table = screening_table(args.runs, args.plans, knobs)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+    is_narrowing = sampling_method(specs, case) == "narrowing"
+    costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
     models, first = args.study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
     start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
     selection = select_knobs(
@@ -63,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
         screening.splits,
         specs.study.seed,
         levels=space.levels,
-        candidates=_candidates(space),
+        candidates=_candidates(narrow(space, costly)) if costly or space.is_restricted else None,
         axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
@@ -76,6 +88,7 @@ def _run(args: argparse.Namespace) -> int:
         "importance": mark_selected(selection, screening.top),
         "warm_start": start.priors if selection.expected else [],
         "noise": measure_noise(args.runs),
+        "costly_levels": [asdict(level) for level in costly],
     }
     write_sealed(args.out, fit)
     verdict = "stop" if selection.stopped else "go on"
@@ -83,15 +96,13 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _candidates(space: Space) -> "pd.DataFrame | None":
-    """Return configurations that the plan may use, when `requires` rules some out; None stands for the full grid.
+def _candidates(space: Space) -> "pd.DataFrame":
+    """Return configurations that the plan may still use.
 
     A large random draw stands for all of them: what it never shows holds too small a part of the space to matter.
     """
     import pandas as pd
 
-    if not space.is_restricted:
-        return None
     rng = np.random.RandomState(0)
     return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]
 

@@ -34,12 +34,15 @@ LayoutPart = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z_][A-Za-z0
 class Sampling(SpecModel):
     """How screening configurations are drawn, round by round."""
 
-    method: Literal["auto", "lhs", "random", "balanced", "stratified", "distribution_aware", "active"] = Field(
-        default="auto",
-        description="Latin hypercube, plain random, every level equally often, strata of one knob, where the response "
-        "varies most, or pairs of levels that are least known. The last two go by what earlier rounds measured: every "
-        "case gets configurations of its own. auto is `active` where a DBMS has one case and few knobs, else `lhs` "
-        "(docs/statistics.md).",
+    method: Literal["auto", "lhs", "random", "balanced", "stratified", "distribution_aware", "active", "narrowing"] = (
+        Field(
+            default="auto",
+            description="Latin hypercube, plain random, every level equally often, strata of one knob, where the response "
+            "varies most, pairs of levels that are least known, or a Latin hypercube without levels that turned out to be "
+            "several times slower. The last three go by what earlier rounds measured: every case gets configurations of "
+            "its own. auto is `active` where a DBMS has one case and few knobs, `narrowing` where it has one case and "
+            "many knobs, else `lhs` (docs/statistics.md).",
+        )
     )
     levels: int = Field(
         default=4, ge=2, le=1000, description="Levels that a number is cut into (ANOVA wants categories)."

@@ -104,8 +104,12 @@ def _try_all(
 def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration]:
     """Return what screening draws in all rounds, then what a sweep would measure of the knobs of which values fail.
 
-    A sampling method that goes by what was measured tells its first round only.
+    A sampling method that goes by what was measured tells its first round only; of `narrowing` all are known, as far as
+    it finds nothing to leave out.
     """
+    if sampling_method(specs, case) == "narrowing":
+        sampling = specs.study.sampling.model_copy(update={"method": "lhs"})
+        specs = replace(specs, study=specs.study.model_copy(update={"sampling": sampling}))
     rounds = 1 if sampling_method(specs, case) in RESPONSIVE else specs.study.sampling.max_rounds
     rows = [row for round_ in range(rounds) for row in plan_screening(specs, case, round_)]
     rows += plan_sweep(specs, case, sorted(blamed)) if blamed else []

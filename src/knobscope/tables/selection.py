@@ -6,6 +6,7 @@ from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
 __all__ = [
     "SELECTION_TABLES",
+    "CostlyLevelRow",
     "FitRow",
     "ImportanceRow",
     "ImportantPointRow",
@@ -71,6 +72,18 @@ class WorstPredictedRow(CaseColumns, total=False):
     runs: Annotated[Integer, "Runs of it."]
     measured: Annotated[Real, "Operations per second that it did, without the offset of its block."]
     predicted: Annotated[Real, "What the model predicted, in the mean over the splits in which it was held out."]
+
+
+class CostlyLevelRow(CaseColumns, total=False):
+    """Levels with which the DBMS turned out several times slower: later rounds of sampling `narrowing` leave them out."""
+
+    round: Annotated[Integer, "Screening round, from 0, after which this was so."]
+    knob: Annotated[Text, "Knob."]
+    value: Annotated[Text, "The level: JSON, words without quotes."]
+    times_slower: Annotated[
+        Real, "How many times slower than with the knob's other levels, without those named in rows before this one."
+    ]
+    configurations: Annotated[Integer, "Configurations that had it, and none of those named before."]
 
 
 class _TwoCases(TypedDict, total=False):
@@ -145,6 +158,7 @@ SELECTION_TABLES: dict[str, type] = {
     "tunability": TunabilityRow,
     "important_points": ImportantPointRow,
     "worst_predicted": WorstPredictedRow,
+    "costly_levels": CostlyLevelRow,
     "rank_drift": RankDriftRow,
     "rank_overlap": RankOverlapRow,
     "io_related": IoRelatedRow,

@@ -21,6 +21,8 @@ __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
 _MOST_BESIDE = 5
 #: Knobs that mattered in priors: so many are named.
 _MOST_EXPECTED = 8
+#: Levels that later rounds left out: so many are named.
+_MOST_COSTLY = 6
 _POINT_WORDS = {
     "knee": "beyond it, more gains little",
     "turning": "the effect changes its direction here",
@@ -104,7 +106,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     last = fits[-1] if fits else None
     return CaseRanking(
         name=name_case(case),
-        summary=_summarise(knobs, fits),
+        summary=" ".join(filter(None, [_summarise(knobs, fits), _tell_costly(data, case, len(screened) - 1)])),
         trust=_trust(last),
         is_trusted=bool(last and last["trustworthy"]),
         pictures=pictures,
@@ -147,6 +149,30 @@ def _tell_warm_start(priors: str, knobs: list[str]) -> str:
     return (
         f"It started from what stood out in {'priors' if ', ' in priors else 'prior'} {priors}: "
         f"{join_words([*knobs[:_MOST_EXPECTED], *more])} had to show less here than other knobs."
+    )
+
+
+def _tell_costly(data: StudyData, case: Case, last: int) -> str:
+    """Say which levels the rounds up to `last` left out, after an earlier one had shown that they cost most."""
+    rows = data.rows(
+        """
+        SELECT knob, value, last(times_slower ORDER BY round) AS times_slower
+        FROM costly_levels WHERE dbms = ? AND device = ? AND workload = ? AND round < ?
+        GROUP BY knob, value ORDER BY times_slower DESC, knob, value
+        """,
+        *(case.dbms, case.device, case.workload, last),
+    )
+    if not rows:
+        return ""
+    dbms = data.specs.dbms.get(case.dbms)
+    told = [
+        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])} ({format_number(row['times_slower'])}x slower)"
+        for row in rows[:_MOST_COSTLY]
+    ]
+    more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
+    return (
+        f"Rounds left out what earlier ones had shown to be several times slower: {join_words([*told, *more])}. "
+        "Beside such a bottleneck little can be seen of other knobs."
     )
 
 
