@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from knobscope.introspect.mechanisms import MechanismModel, read_labelled
+from knobscope.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Program, find_server, read_code
 from knobscope.specs import Dbms, read_spec
 
@@ -63,6 +63,12 @@ def read_server(dbms: str, knobs: Collection[str]) -> Code | None:
     return None if program is None else read_code(Program(program), knobs)
 
 
+def guess(dbms: str, knobs: dict[str, dict[str, Any]], learned: Labelled, code: Code | None) -> dict[str, str]:
+    """Return what `knobscope introspect` says of knobs whose mechanisms it does not know."""
+    unknown = {name: {**knob, "mechanism": "other"} for name, knob in knobs.items()}
+    return {name: str(knob["mechanism"]) for name, knob in guess_mechanisms(dbms, unknown, learned, code).items()}
+
+
 def leave_out_relatives(labelled: Labelled, dbms: str) -> Labelled:
     """Return the labels of all that are no relatives of a DBMS."""
     relatives = next((one for one in RELATIVES if dbms in one), {dbms})
@@ -83,7 +89,7 @@ def judge_catalogue(dbms: str, knobs: dict[str, dict[str, Any]], labelled: Label
     true = steering(labels)
     searched = score({name for name in knobs if SEARCHED.search(name)}, true)
     for way, (learned, evidence) in ways.items():
-        guessed = MechanismModel(learned).guess(knobs, evidence)
+        guessed = guess(dbms, knobs, learned, evidence)
         found = steering(guessed)
         named = sum(guessed[name] == labels[name] for name in found & true) / max(len(found & true), 1)
         figures = f"{score(found, true)[0]:9.2f} {score(found, true)[1]:6.2f} {named:6.2f}"
@@ -98,7 +104,7 @@ def judge_lists(labelled: Labelled, catalogues: Collection[str]) -> None:
     for way, learned in {"catalogues": known, "and other lists": labelled}.items():
         scores = []
         for dbms, knobs in lists.items():
-            guessed = MechanismModel(leave_out_relatives(learned, dbms)).guess(knobs)
+            guessed = guess(dbms, knobs, leave_out_relatives(learned, dbms), None)
             true = steering({name: knob["mechanism"] for name, knob in knobs.items()})
             scores.append(score(steering(guessed), true))
         precision, recall = (sum(figures) / len(scores) for figures in zip(*scores, strict=True))

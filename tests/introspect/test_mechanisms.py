@@ -55,6 +55,17 @@ def test_what_is_known_of_a_dbms_is_not_guessed(labelled: Labelled) -> None:
     assert knob["mechanism"] == "other"
 
 
+def test_what_a_relative_has_by_the_same_name_is_not_guessed(labelled: Labelled) -> None:
+    """A version or a fork shares most names; of a DBMS that shares a few nothing is taken over."""
+    strangers = {dbms: knobs for dbms, knobs in labelled.items() if dbms not in ("redis", "valkey")}
+    renamed = {name: {**knob, "mechanism": "throttle"} for name, knob in labelled["redis"].items()}
+    told = guess_mechanisms("redis8", labelled["redis"], {**strangers, "redis": renamed})
+    assert {knob["mechanism"] for knob in told.values()} == {"throttle"}
+    few = dict(list(renamed.items())[:20])
+    told = guess_mechanisms("redis8", labelled["redis"], {**strangers, "redis": few})
+    assert {told[name]["mechanism"] for name in few} != {"throttle"}
+
+
 def test_without_labels_nothing_is_guessed() -> None:
     knobs = {"fsync": {"mechanism": "other"}}
     assert guess_mechanisms("own", knobs, {}) == knobs

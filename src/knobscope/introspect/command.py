@@ -93,10 +93,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the list of a DBMS's knobs from its own catalogue",
         description="Start a DBMS from its spec on an empty data directory, ask for all its settings as `introspect` "
         "in its spec says, and write them as YAML that is valid as the `knobs` of a spec: type, range, values, unit, "
-        "default, apply, and the I/O mechanism: as the shipped catalogue of this DBMS has it, or a guess by name, "
-        "description and the code that reads the setting. Where calls lead from there to a request to storage, a "
-        "comment names them. Settings that are no knobs (texts, lists, what the catalogue does not describe) are "
-        "counted in the heading. A summary goes to stderr.",
+        "default, apply, and the I/O mechanism: as the shipped catalogue of this DBMS has it, or that of a version or "
+        "fork, or a guess by name, description and the code that reads the setting. Where calls lead from there to a "
+        "request to storage, a comment names them. Settings that are no knobs (texts, lists, what the catalogue does "
+        "not describe) are counted in the heading. A summary goes to stderr.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name in specs/dbms, or a YAML file")
     parser.add_argument(

@@ -1,12 +1,12 @@
 """Guesses which I/O mechanism a knob steers, by its name, the DBMS's own sentence about it, and its code.
 
 The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation, and
-so do lists of other DBMSs' settings. A linear model of words, parts of words and concepts learns from them and guesses
-for a DBMS, or a version, that nobody has read up on. It then learns from those of its guesses that it is sure of, and
-so the words of this DBMS that no other one has (self-training: Yarowsky, ACL 1995); and where the DBMS's program can be
-read, knobs that are read by the same part of it count for each other, a knob counts more when calls lead from where it
-is read to a request to storage, and one that nothing reads steers nothing. How often it is right about a DBMS that it has not seen is measured by
-`benchmarks/mechanisms.py`.
+so do lists of other DBMSs' settings. What a new version or a fork calls by the same name steers the same. For other
+knobs a linear model of words, parts of words and concepts learns from all that is labelled and guesses. It then learns
+from those of its guesses that it is sure of, and so the words of this DBMS that no other one has (self-training:
+Yarowsky, ACL 1995); and where the DBMS's program can be read, knobs that are read by the same part of it count for each
+other, a knob counts more when calls lead from where it is read to a request to storage, and one that nothing reads
+steers nothing. How often this is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
 """
 
 import re
@@ -40,6 +40,9 @@ _MOST_BY_NEIGHBOURS = 0.5
 _BY_A_WAY = 0.75
 #: What a concept counts: the words of a text have a length of 1 together.
 _OF_CONCEPTS = 0.5
+#: DBMSs that share so many of their settings' names are relatives: versions and forks share 56 % and more, others at
+#: most 8 %.
+_RELATED, _FEWEST_SHARED = 0.25, 10
 #: Words of a sentence.
 _FEWEST_WORDS = 3
 #: A sentence that says that the knob does nothing.
@@ -195,12 +198,24 @@ def guess_mechanisms(
     labelled: Mapping[str, Mapping[str, Mapping[str, Any]]],
     code: Code | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return knobs with their mechanism: known of a knob of this DBMS with this name, or else guessed.
+    """Return knobs with their mechanism: known of this DBMS or of a relative, by name, or else guessed.
 
     Without labelled knobs to learn from every mechanism stays what it was.
     """
-    known = labelled.get(dbms, {})
+    known = _find_known(dbms, knobs, labelled)
     is_guessed = bool(labelled) and not knobs.keys() <= known.keys()
     told = MechanismModel(labelled).guess(knobs, code) if is_guessed else {}
-    told |= {name: known[name]["mechanism"] for name in knobs if name in known}
+    told |= {name: known[name] for name in knobs if name in known}
     return {name: {**knob, "mechanism": told.get(name, knob["mechanism"])} for name, knob in knobs.items()}
+
+
+def _find_known(
+    dbms: str, knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> dict[str, str]:
+    """Return the mechanisms that are known by name: those of the DBMS, then those of its relatives, nearest first."""
+    shared = {other: len(of.keys() & knobs.keys()) for other, of in labelled.items()}
+    relatives = [one for one, names in shared.items() if names >= max(_FEWEST_SHARED, _RELATED * len(knobs))]
+    known: dict[str, str] = {}
+    for other in [*sorted(relatives, key=shared.__getitem__), dbms]:
+        known |= {name: str(knob["mechanism"]) for name, knob in labelled.get(other, {}).items()}
+    return known

@@ -37,7 +37,7 @@ def render_knobs(name: str, version: str, catalogue: Catalogue, code: Code | Non
     lines = [
         f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
         "# Ranges are those of the catalogue, or a guess around the default: a value inside may still not start.",
-        "# Mechanisms of knobs that the shipped catalogue lacks are guesses by name, description and code: check them.",
+        "# Mechanisms of knobs that no shipped catalogue has are guesses by name, description and code: check them.",
     ]
     if catalogue.left_out:
         lines.append(f"# Left out: {reasons}.")

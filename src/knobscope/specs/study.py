@@ -37,11 +37,11 @@ class Sampling(SpecModel):
     method: Literal["auto", "lhs", "random", "balanced", "stratified", "distribution_aware", "active", "narrowing"] = (
         Field(
             default="auto",
-            description="Latin hypercube, plain random, every level equally often, strata of one knob, where the response "
-            "varies most, pairs of levels that are least known, or a Latin hypercube without levels that turned out to be "
-            "several times slower. The last three go by what earlier rounds measured: every case gets configurations of "
-            "its own. auto is `active` where a DBMS has one case and few knobs, `narrowing` where it has one case and "
-            "many knobs, else `lhs` (docs/statistics.md).",
+            description="Latin hypercube, plain random, every level equally often, strata of one knob, where the "
+            "response varies most, pairs of levels that are least known, or a Latin hypercube without levels that "
+            "turned out to be several times slower. The last three go by what earlier rounds measured: every case gets "
+            "configurations of its own. auto is `active` where a DBMS has one case and few knobs, `narrowing` where it "
+            "has one case and many knobs, else `lhs` (docs/statistics.md).",
         )
     )
     levels: int = Field(

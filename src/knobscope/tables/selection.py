@@ -75,7 +75,7 @@ class WorstPredictedRow(CaseColumns, total=False):
 
 
 class CostlyLevelRow(CaseColumns, total=False):
-    """Levels with which the DBMS turned out several times slower: later rounds of sampling `narrowing` leave them out."""
+    """Levels with which the DBMS turned out several times slower; later rounds of `narrowing` leave them out."""
 
     round: Annotated[Integer, "Screening round, from 0, after which this was so."]
     knob: Annotated[Text, "Knob."]

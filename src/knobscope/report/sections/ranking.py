@@ -166,7 +166,8 @@ def _tell_costly(data: StudyData, case: Case, last: int) -> str:
         return ""
     dbms = data.specs.dbms.get(case.dbms)
     told = [
-        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])} ({format_number(row['times_slower'])}x slower)"
+        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])} "
+        f"({format_number(row['times_slower'])}x slower)"
         for row in rows[:_MOST_COSTLY]
     ]
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
