@@ -3,10 +3,10 @@
 Run `python benchmarks/narrowing.py [--systems 60] [--jobs 2]`. Systems are those of `benchmarks/screening.py`, with a
 bottleneck: one further knob, or two or three at once, make the system 20 to 160 times slower at any level but the
 default, and then nothing else counts. Each system is screened in five rounds of 60 runs, drawn and ranked by the code
-that studies use, in two ways: a Latin hypercube (`lhs`), and one whose later rounds leave out levels that turned out to
-be costly (`narrowing`). Printed are, by the number of knobs of the bottleneck, the share of the knobs that matter that
-were found (those of the bottleneck are among them), the idle ones named, and how many levels were left out of knobs
-that are no part of the bottleneck.
+that studies use, in two ways: a Latin hypercube (`lhs`), and one whose later rounds leave out levels, and pairs of
+them, that turned out to be costly (`narrowing`). Printed are, by the number of knobs of the bottleneck, the share of
+the knobs that matter that were found (those of the bottleneck are among them), the idle ones named, and of how many
+knobs that are no part of the bottleneck levels were left out.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def screen(way: str, bottleneck: Bottleneck, rng: Generator) -> tuple[np.ndarray
         drawn = draw_configurations(narrow(space, costly), "lhs", RUNS, random, set(earlier))
         keys = [space.key(one) for one in drawn]
         earlier |= zip(keys, np.log(bottleneck.measure(np.array(keys, int), rng)).tolist(), strict=True)
-    left_out = {NAMES.index(one.knob) for one in costly}
+    left_out = {NAMES.index(knob) for one in costly for knob in one.values}
     return np.array(list(earlier), int), np.exp(list(earlier.values())), left_out
 
 

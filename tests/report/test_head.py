@@ -162,17 +162,18 @@ def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs
     assert "left out what" not in render(changed_study(), specs, tmp_path).section("ranking")
     changed = changed_study(
         """
-        INSERT INTO costly_levels BY NAME
-        SELECT dbms, device, workload, round, knob, value, times_slower, 9 AS configurations
+        INSERT INTO costly_settings BY NAME
+        SELECT dbms, device, workload, round, setting, times_slower, 9 AS configurations
         FROM fits JOIN (
-            VALUES (0, 'page_size', '512', 31.4), (0, 'synchronous', 'extra', 5.0), (1, 'page_size', '512', 28.0),
-            (1, 'cache_size', '-20000', 6.0)
-        ) AS found(round, knob, value, times_slower) USING (round)
+            VALUES (0, '{"page_size": 512, "synchronous": "extra"}', 31.4), (0, '{"synchronous": "full"}', 5.0),
+            (1, '{"synchronous": "full"}', 4.5), (1, '{"cache_size": -20000}', 6.0)
+        ) AS found(round, setting, times_slower) USING (round)
         """
     )
     told = " ".join(render(changed, specs, tmp_path).section("ranking").split())
-    expected = "several times slower: page_size = 512 B (31x slower) and synchronous = extra (5x slower). Beside"
-    assert expected in told  # cache_size showed after the last round only
+    both = "page_size = 512 B with synchronous = extra (31x slower)"
+    assert f"several times slower: {both} and synchronous = full (5x slower). Beside" in told
+    # cache_size showed after the last round only.
 
 
 def test_an_import_states_nothing_that_it_does_not_know(

@@ -216,15 +216,8 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         row |= {name: ", ".join(fit.get(name, [])) or None for name in ("warm_start", "expected")}
         fits.append(_of_case(case, row))
         costly += [
-            _of_case(
-                case,
-                {
-                    **level,
-                    "round": round_,
-                    "value": level_text(specs.dbms[dbms].knobs.get(level["knob"]), level["value"]),
-                },
-            )
-            for level in fit.get("costly_levels", [])  # fits of earlier versions do not have them
+            _of_case(case, {**setting, "round": round_, "setting": json.dumps(setting["values"])})
+            for setting in fit.get("costly_settings", [])  # fits of earlier versions do not have them
         ]
         last[case] = round_, fit
     for case, (round_, fit) in last.items():
@@ -253,7 +246,7 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         "tunability": tunability,
         "important_points": points,
         "worst_predicted": worst,
-        "costly_levels": costly,
+        "costly_settings": costly,
         "rank_drift": drift,
         "rank_overlap": overlap,
     }

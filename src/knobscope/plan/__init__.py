@@ -5,7 +5,7 @@ from knobscope.plan.blocks import sentinel_positions
 from knobscope.plan.command import parse_case
 from knobscope.plan.earlier import read_earlier
 from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
-from knobscope.plan.narrowing import CostlyLevel, find_costly, narrow
+from knobscope.plan.narrowing import CostlySetting, find_costly, narrow
 from knobscope.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
 from knobscope.plan.refused import RefusedValue, list_refused
 from knobscope.plan.rounds import (
@@ -25,7 +25,7 @@ from knobscope.plan.sampling import Space, draw_configurations
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
-    "CostlyLevel",
+    "CostlySetting",
     "Draw",
     "Effort",
     "RefusedValue",

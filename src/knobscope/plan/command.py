@@ -61,8 +61,9 @@ def _run(args: argparse.Namespace) -> int:
 def _tell_costly(specs: StudySpecs, case: Case, earlier: Mapping[Key, float]) -> None:
     if sampling_method(specs, case) == "narrowing":
         for one in find_costly(case_space(specs, case), earlier):
-            slower = f"{one.times_slower:.3g} times slower than the others in {one.configurations} configurations"
-            print(f"from now on without {one.knob} = {value_text(one.value)}: {slower}", file=sys.stderr)
+            setting = " with ".join(f"{knob} = {value_text(value)}" for knob, value in one.values.items())
+            slower = f"{one.times_slower:.3g} times slower in {one.configurations} configurations"
+            print(f"from now on without {setting}: {slower}", file=sys.stderr)
 
 
 def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:

@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
         "importance": mark_selected(selection, screening.top),
         "warm_start": start.priors if selection.expected else [],
         "noise": measure_noise(args.runs),
-        "costly_levels": [asdict(level) for level in costly],
+        "costly_settings": [asdict(setting) for setting in costly],
     }
     write_sealed(args.out, fit)
     verdict = "stop" if selection.stopped else "go on"

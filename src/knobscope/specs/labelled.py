@@ -1,4 +1,4 @@
-"""Settings of DBMSs that knobscope does not run, with the I/O mechanism of each: `specs/dbms/labelled/DBMS.json`.
+"""Settings of DBMSs without a catalogue, with the I/O mechanism of each: `specs/dbms/labelled/DBMS.json`.
 
 Nobody varies them. What a DBMS says of its settings, and a reader made of it, teaches the guess of a mechanism words
 that the few DBMSs with a catalogue do not use.

@@ -6,7 +6,7 @@ from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
 __all__ = [
     "SELECTION_TABLES",
-    "CostlyLevelRow",
+    "CostlySettingRow",
     "FitRow",
     "ImportanceRow",
     "ImportantPointRow",
@@ -74,16 +74,15 @@ class WorstPredictedRow(CaseColumns, total=False):
     predicted: Annotated[Real, "What the model predicted, in the mean over the splits in which it was held out."]
 
 
-class CostlyLevelRow(CaseColumns, total=False):
-    """Levels with which the DBMS turned out several times slower; later rounds of `narrowing` leave them out."""
+class CostlySettingRow(CaseColumns, total=False):
+    """Settings with which the DBMS turned out several times slower; later rounds of `narrowing` leave them out."""
 
     round: Annotated[Integer, "Screening round, from 0, after which this was so."]
-    knob: Annotated[Text, "Knob."]
-    value: Annotated[Text, "The level: JSON, words without quotes."]
+    setting: Annotated[Text, "JSON: knob -> level, of one knob or of two."]
     times_slower: Annotated[
-        Real, "How many times slower than with the knob's other levels, without those named in rows before this one."
+        Real, "How many times slower than without it, in configurations without those found before."
     ]
-    configurations: Annotated[Integer, "Configurations that had it, and none of those named before."]
+    configurations: Annotated[Integer, "Configurations that had it, and none of the settings found before it."]
 
 
 class _TwoCases(TypedDict, total=False):
@@ -158,7 +157,7 @@ SELECTION_TABLES: dict[str, type] = {
     "tunability": TunabilityRow,
     "important_points": ImportantPointRow,
     "worst_predicted": WorstPredictedRow,
-    "costly_levels": CostlyLevelRow,
+    "costly_settings": CostlySettingRow,
     "rank_drift": RankDriftRow,
     "rank_overlap": RankOverlapRow,
     "io_related": IoRelatedRow,

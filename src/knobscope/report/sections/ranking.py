@@ -21,7 +21,7 @@ __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
 _MOST_BESIDE = 5
 #: Knobs that mattered in priors: so many are named.
 _MOST_EXPECTED = 8
-#: Levels that later rounds left out: so many are named.
+#: Settings that later rounds left out: so many are named.
 _MOST_COSTLY = 6
 _POINT_WORDS = {
     "knee": "beyond it, more gains little",
@@ -153,23 +153,23 @@ def _tell_warm_start(priors: str, knobs: list[str]) -> str:
 
 
 def _tell_costly(data: StudyData, case: Case, last: int) -> str:
-    """Say which levels the rounds up to `last` left out, after an earlier one had shown that they cost most."""
+    """Say which settings the rounds up to `last` left out, after an earlier one had shown that they cost most."""
     rows = data.rows(
         """
-        SELECT knob, value, last(times_slower ORDER BY round) AS times_slower
-        FROM costly_levels WHERE dbms = ? AND device = ? AND workload = ? AND round < ?
-        GROUP BY knob, value ORDER BY times_slower DESC, knob, value
+        SELECT setting, last(times_slower ORDER BY round) AS times_slower
+        FROM costly_settings WHERE dbms = ? AND device = ? AND workload = ? AND round < ?
+        GROUP BY setting ORDER BY times_slower DESC, setting
         """,
         *(case.dbms, case.device, case.workload, last),
     )
     if not rows:
         return ""
     dbms = data.specs.dbms.get(case.dbms)
-    told = [
-        f"{row['knob']} = {format_value(dbms, row['knob'], row['value'])} "
-        f"({format_number(row['times_slower'])}x slower)"
-        for row in rows[:_MOST_COSTLY]
-    ]
+    told = []
+    for row in rows[:_MOST_COSTLY]:
+        values = json.loads(row["setting"]).items()
+        words = [f"{knob} = {format_value(dbms, knob, value_text(value))}" for knob, value in values]
+        told.append(f"{' with '.join(words)} ({format_number(row['times_slower'])}x slower)")
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
     return (
         f"Rounds left out what earlier ones had shown to be several times slower: {join_words([*told, *more])}. "
