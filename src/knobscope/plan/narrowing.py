@@ -16,6 +16,7 @@ import numpy as np
 from knobscope.plan.sampling import Key, Space
 from knobscope.specs import Clash, Value, is_factor
 from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.ranks import rank_values
 
 __all__ = ["CostlySetting", "find_costly", "narrow"]
 
@@ -82,9 +83,9 @@ def _clearest(has: Floats, response: Floats, are_usual: Bools) -> list[int] | No
 
     How sure that is says the rank test of Mann and Whitney, for all levels and pairs of them at once.
     """
-    from scipy.stats import norm, rankdata
+    from scipy.special import log_ndtr
 
-    total, ranks = len(response), rankdata(response)
+    total, ranks = len(response), rank_values(response)
     with_it = has.T @ has  # configurations with both levels of a pair, on the diagonal with one level
     without, is_one = total - with_it, np.eye(len(are_usual), dtype=bool)
     may_be = (with_it >= _LEAST) & (without >= _LEAST) & ~np.logical_and.outer(are_usual, are_usual)
@@ -95,7 +96,7 @@ def _clearest(has: Floats, response: Floats, are_usual: Bools) -> list[int] | No
         sums = has.T @ (response[:, None] * has)
         lost = (response.sum() - sums) / without - sums / with_it
         expected, variance = with_it * (total + 1) / 2, with_it * without * _spread(ranks)
-        chance = norm.logcdf((has.T @ (ranks[:, None] * has) - expected + 0.5) / np.sqrt(variance))
+        chance = log_ndtr((has.T @ (ranks[:, None] * has) - expected + 0.5) / np.sqrt(variance))
         alone = (sums.diagonal()[:, None] - sums) / (with_it.diagonal()[:, None] - with_it) - sums / with_it
         is_together = is_one | (np.minimum(alone, alone.T) >= math.log(_TOGETHER))
     for kind in (is_one, ~is_one):
