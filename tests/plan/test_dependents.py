@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+from toy_study import CASE, make_specs
+
 from knobscope.forecast import describe_study
 from knobscope.plan import list_dependents, list_left_out, plan_repeats, plan_sweep, sweep_effort
-from knobscope.specs import Case, Dbms, Device, Study, StudySpecs, Workload
+from knobscope.specs import StudySpecs
 
-CASE = Case("toy", "disk", "load")
 KNOB = {"type": "integer", "apply": "restart", "mechanism": "other", "source": "https://example.org"}
 SWITCH = {**KNOB, "type": "boolean", "default": False}
 
@@ -15,41 +16,6 @@ SWITCH = {**KNOB, "type": "boolean", "default": False}
 def number(default: int, values: list[int] | None = None, **more: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return a knob, and the values that a study asks for."""
     return {**KNOB, "range": [0, 1000], "default": default, **more}, {"values": values} if values else None
-
-
-def make_specs(
-    knobs: dict[str, tuple[dict[str, Any], dict[str, Any] | None]], *unvaried: str, **more: Any
-) -> StudySpecs:
-    """Return a study that varies all knobs but some."""
-    dbms = Dbms.model_validate(
-        {
-            "name": "toy",
-            "description": "a spec for tests of planning",
-            "version_sql": "select 1",
-            "writing": {"restart": {"sql": "set {knob}={value}"}},
-            "readback": {"each": "show {knob}"},
-            "connection": {"binding": "none", "properties": {}},
-            "loading": {"tables": ["create table t (x int)"]},
-            "knobs": {name: about for name, (about, _) in knobs.items()},
-        }
-    )
-    study = {
-        "name": "toys",
-        "description": "tests",
-        "dbms": ["toy"],
-        "devices": ["disk"],
-        "workloads": {"load": None},
-        "knobs": {"toy": {name: choice for name, (_, choice) in knobs.items() if name not in unvaried}},
-        "sweep": {"repeats": 2},
-        **more,
-    }
-    workload = {"name": "load", "generator": "ycsb", "class": "write", "records": 10, "parameters": {}}
-    return StudySpecs(
-        Study.model_validate(study),
-        {"toy": dbms},
-        {"disk": Device(name="disk", description="a disk", tier="hdd", path=".")},
-        {"load": Workload.model_validate(workload)},
-    )
 
 
 def changes_of(specs: StudySpecs, rows: list[Any]) -> list[dict[str, Any]]:

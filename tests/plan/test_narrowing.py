@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from toy_study import CASE, make_specs
 
 from knobscope.errors import UserError
 from knobscope.plan import Space, find_costly, narrow, plan_screening
 from knobscope.plan.sampling import Key, draw_configurations
-from knobscope.specs import Case, Dbms, Device, Study, StudySpecs, Value, Workload
+from knobscope.specs import StudySpecs, Value
 
-CASE = Case("toy", "disk", "load")
 NAMES = [f"k{number:02}" for number in range(40)]
 
 
@@ -27,32 +27,7 @@ def specs() -> StudySpecs:
         "mechanism": "other",
         "source": "https://example.org",
     }
-    dbms = {
-        "name": "toy",
-        "description": "a spec for tests of narrowing",
-        "version_sql": "select 1",
-        "writing": {"restart": {"sql": "set {knob}={value}"}},
-        "readback": {"each": "show {knob}"},
-        "connection": {"binding": "none", "properties": {}},
-        "loading": {"tables": ["create table t (x int)"]},
-        "knobs": dict.fromkeys(NAMES, knob),
-    }
-    study = {
-        "name": "toys",
-        "description": "tests",
-        "dbms": ["toy"],
-        "devices": ["disk"],
-        "workloads": {"load": None},
-        "knobs": {"toy": dict.fromkeys(NAMES)},
-        "sampling": {"runs_per_round": 60},
-    }
-    workload = {"name": "load", "generator": "ycsb", "class": "write", "records": 10, "parameters": {}}
-    return StudySpecs(
-        Study.model_validate(study),
-        {"toy": Dbms.model_validate(dbms)},
-        {"disk": Device(name="disk", description="a disk", tier="hdd", path=".")},
-        {"load": Workload.model_validate(workload)},
-    )
+    return make_specs(dict.fromkeys(NAMES, (knob, None)), sampling={"runs_per_round": 60})
 
 
 @pytest.fixture
