@@ -5,6 +5,8 @@
 #   snakemake -n                                                     what would be done
 #
 # rules/*.smk is flow, one file per stage; rules/mismatch/ is judgement.
+from pathlib import Path
+
 from snakemake.utils import min_version
 
 from knobscope.pipeline import Pipeline
@@ -68,8 +70,10 @@ onstart:
     PIPELINE.check_versions(workflow)
 
 
+# With --until there may be none yet.
 onsuccess:
-    print(f"report: {RESULTS}/report.html")
+    if Path(RESULTS, "report.html").exists():
+        print(f"report: {RESULTS}/report.html")
 
 
 # After a job failed, and after Ctrl-C.

@@ -12,4 +12,5 @@ rule characterise:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.device_spec(wildcards.device),
     shell:
-        "knobscope characterise --study {params.study:q} --device {wildcards.device:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " characterise --study {params.study:q} --device {wildcards.device:q} --out {output:q}"

@@ -15,8 +15,8 @@ rule confirm:
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope confirm --study {params.study:q} --database {input:q} --device {wildcards.device:q} --out {output:q}"
-        " 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --"
+        " confirm --study {params.study:q} --database {input:q} --device {wildcards.device:q} --out {output:q}"
 
 
 rule confirm_all:
@@ -32,5 +32,6 @@ rule confirm_all:
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope confirm --study {params.study:q} --database {input.database:q} --confirmed {input.confirmed:q}"
-        " --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " confirm --study {params.study:q} --database {input.database:q} --confirmed {input.confirmed:q}"
+        " --out {output:q}"

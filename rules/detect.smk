@@ -16,5 +16,6 @@ rule detect:
         study=PIPELINE.study_file,
         spec=PIPELINE.detect_spec,
     shell:
-        "knobscope detect --study {params.study:q} --runs {input.runs:q} --plans {input.plans:q} --fits {input.fits:q}"
-        " --devices {input.devices:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " detect --study {params.study:q} --runs {input.runs:q} --plans {input.plans:q} --fits {input.fits:q}"
+        " --devices {input.devices:q} --out {output:q}"

@@ -19,8 +19,9 @@ rule explain:
         store=f"{RESULTS}/store",
         spec=PIPELINE.explain_spec,
     shell:
-        "knobscope explain --study {params.study:q} --database {input.database:q} --device {wildcards.device:q}"
-        " --devices {input.devices:q} --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --"
+        " explain --study {params.study:q} --database {input.database:q} --device {wildcards.device:q}"
+        " --devices {input.devices:q} --store {params.store:q} --out {output:q}"
 
 
 rule explain_all:
@@ -36,5 +37,6 @@ rule explain_all:
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope explain --study {params.study:q} --database {input.database:q} --explained {input.explained:q}"
-        " --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " explain --study {params.study:q} --database {input.database:q} --explained {input.explained:q}"
+        " --out {output:q}"

@@ -19,6 +19,7 @@ rule measure:
         store=f"{RESULTS}/store",
         spec=lambda wildcards: PIPELINE.run_spec(wildcards.case, wildcards.phase),
     shell:
-        "knobscope measure --study {params.study:q} --case {wildcards.case:q} --plan {input.plan:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " measure --study {params.study:q} --case {wildcards.case:q} --plan {input.plan:q}"
         " --block {wildcards.phase:q}-{wildcards.round:q}-{wildcards.block:q} --profile {input.profiles[0]:q}"
-        " --store {params.store:q} --out {output:q} 2>&1 | tee {log:q}"
+        " --store {params.store:q} --out {output:q}"

@@ -18,9 +18,10 @@ rule plan_screening:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
     shell:
-        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase screen --round {wildcards.round:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " plan --study {params.study:q} --case {wildcards.case:q} --phase screen --round {wildcards.round:q}"
         " --plans {input.plans:q} --runs {input.runs:q}"
-        " --out {output:q} 2>&1 | tee {log:q}"
+        " --out {output:q}"
 
 
 rule plan_sweep:
@@ -36,8 +37,9 @@ rule plan_sweep:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
     shell:
-        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --fits {input:q}"
-        " --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --fits {input:q}"
+        " --out {output:q}"
 
 
 rule plan_repeats:
@@ -53,5 +55,6 @@ rule plan_repeats:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
     shell:
-        "knobscope plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --round {wildcards.round:q}"
-        " --repeat {input:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --round {wildcards.round:q}"
+        " --repeat {input:q} --out {output:q}"

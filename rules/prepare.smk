@@ -15,4 +15,5 @@ rule prepare:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.data_spec(wildcards.case),
     shell:
-        "knobscope prepare --study {params.study:q} --case {wildcards.case:q} --plan {input:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " prepare --study {params.study:q} --case {wildcards.case:q} --plan {input:q} --out {output:q}"

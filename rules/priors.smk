@@ -10,4 +10,5 @@ rule priors:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.prior_spec(wildcards.case),
     shell:
-        "knobscope models apply --study {params.study:q} --case {wildcards.case:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " models apply --study {params.study:q} --case {wildcards.case:q} --out {output:q}"

@@ -18,5 +18,6 @@ checkpoint repeat:
         study=PIPELINE.study_file,
         spec=PIPELINE.repeat_spec,
     shell:
-        "knobscope repeat --study {params.study:q} --case {wildcards.case:q} --round {wildcards.round:q} --runs {input.runs:q}"
-        " --plans {input.plans:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " repeat --study {params.study:q} --case {wildcards.case:q} --round {wildcards.round:q} --runs {input.runs:q}"
+        " --plans {input.plans:q} --out {output:q}"

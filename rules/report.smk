@@ -13,4 +13,5 @@ rule report:
     params:
         study=PIPELINE.study_file,
     shell:
-        "knobscope report --study {params.study:q} --database {input:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " report --study {params.study:q} --database {input:q} --out {output:q}"

@@ -17,5 +17,6 @@ checkpoint select:
         study=PIPELINE.study_file,
         spec=PIPELINE.fit_spec,
     shell:
-        "knobscope select --study {params.study:q} --case {wildcards.case:q} --round {wildcards.round:q} --runs {input.runs:q}"
-        " --plans {input.plans:q} --out {output:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " select --study {params.study:q} --case {wildcards.case:q} --round {wildcards.round:q} --runs {input.runs:q}"
+        " --plans {input.plans:q} --out {output:q}"

@@ -18,5 +18,6 @@ rule tune:
         store=f"{RESULTS}/store",
         spec=lambda wildcards: PIPELINE.tune_spec(wildcards.case),
     shell:
-        "knobscope tune --study {params.study:q} --case {wildcards.case:q} --fit {input.fit:q} --profile {input.profiles[0]:q}"
-        " --store {params.store:q} --plan-out {output.plan:q} --out {output.runs:q} 2>&1 | tee {log:q}"
+        "knobscope job --log {log:q} --seal {output:q} --"
+        " tune --study {params.study:q} --case {wildcards.case:q} --fit {input.fit:q} --profile {input.profiles[0]:q}"
+        " --store {params.store:q} --plan-out {output.plan:q} --out {output.runs:q}"

@@ -12,6 +12,7 @@ import duckdb
 
 __all__ = [
     "SMALL",
+    "assert_stays_finished",
     "call",
     "call_unchecked",
     "command",
@@ -81,6 +82,7 @@ def finish_small(folder: Path) -> None:
     profile.parent.mkdir(parents=True)
     profile.touch()
     (folder / "told.txt").write_text(call(folder, "small"))
+    assert_stays_finished(folder, "small")
 
 
 def place_profile(folder: Path, profile: Path, *names: str) -> None:
@@ -110,6 +112,22 @@ def call(folder: Path, name: str, *more: str) -> str:
     done = call_unchecked(folder, name, *more)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
+
+
+def assert_stays_finished(folder: Path, name: str) -> None:
+    """Fail when calling Snakemake again on a finished study does, says or changes anything."""
+    results = folder / "results" / name
+
+    def read_all() -> dict[Path, tuple[bytes, int]]:
+        files = (path for path in results.rglob("*") if path.is_file())
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+    before = read_all()
+    for options in ((), ("-n",), ("--lint",), ("--unlock",)):
+        said = call(folder, name, *options)
+        assert "damaged" not in said, said
+        assert options in (("--lint",), ("--unlock",)) or "Nothing to be done" in said, said
+        assert read_all() == before, f"snakemake {' '.join(options)}"
 
 
 def query(folder: Path, name: str, sql: str) -> list[tuple[Any, ...]]:

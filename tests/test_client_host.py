@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ssh_server import SshServer, descendants, run_ssh_server
-from studies import call, command, make_folder, place_profile, query, write_study
+from studies import assert_stays_finished, call, command, make_folder, place_profile, query, write_study
 
 STUDY = """
 name: far
@@ -66,6 +66,7 @@ def test_a_killed_study_leaves_no_client_and_goes_on_to_a_report_that_names_its_
     assert server.left_over() == []
 
     call(folder, "far")
+    assert_stays_finished(folder, "far")
     runs = query(folder, "far", "SELECT status, client_host, client_round_trip_us, client_clock_offset_us FROM runs")
     assert runs
     assert all(row[:2] == ("ok", "127.0.0.1") and row[2] > 0 and row[3] is not None for row in runs), runs

@@ -2,10 +2,14 @@
 
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
-from studies import call, query
+from studies import assert_stays_finished, call, query
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks/faults"))
+from damage import damage_something
 
 CASE = "sqlite/here/ycsb-a"
 
@@ -61,6 +65,20 @@ def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int
     assert "0 measured" in told or "from the store" in told
     assert read_runs(small_study) == before
     assert "Nothing to be done" in call(small_study, "small")
+
+
+@pytest.mark.long
+def test_whatever_is_damaged_the_report_stays_or_is_made_anew_with_the_same_runs(small_study: Path) -> None:
+    """Damages files at random, as `make faults` does in studies that run."""
+    results, chance = small_study / "results/small", random.Random(7)
+    for _ in range(12):
+        before, page = read_runs(small_study), (results / "report.html").read_bytes()
+        what = damage_something(small_study, results, chance)
+        said = call(small_study, "small")
+        if (results / "report.html").read_bytes() != page:
+            assert "rule report:" in said, what
+        assert read_runs(small_study) == before, what
+        assert_stays_finished(small_study, "small")
 
 
 @pytest.mark.long

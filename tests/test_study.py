@@ -29,7 +29,6 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: P
     mean = dict(studies.query(finished_small, "small", speeds))
     assert mean["value"] > mean["default"]  # without waiting for the device SQLite is faster, on any device
     assert "synchronous" in (finished_small / "results/small/report.html").read_text()
-    assert "Nothing to be done" in studies.call(finished_small, "small", "-n")
 
 
 def test_what_is_watched_in_addition_is_measured_anew(small_study: Path) -> None:

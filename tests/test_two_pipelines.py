@@ -66,13 +66,23 @@ def test_a_newcomer_takes_over_from_a_killed_pipeline_only(directory: Path, pref
     assert not temporary.exists()
 
 
-def test_a_note_of_something_else_removes_nothing(directory: Path) -> None:
-    notes = directory / ".snakemake/knobscope-temporary"
-    notes.mkdir()
-    precious = directory / "results"
+def test_nothing_in_a_working_directory_names_what_is_deleted(directory: Path) -> None:
+    precious = directory / "snakemake-precious"
     precious.mkdir()
-    for name, content in {"a": "", "b": str(precious), "c": "/nowhere/snakemake-x", "d": "snakemake\0"}.items():
-        (notes / name).write_text(content)
+    planted = directory / ".snakemake/knobscope-temporary"
+    planted.mkdir()
+    (planted / "x").write_text(str(precious))
+    (directory / "snakemake-mine").mkdir()
+    (directory / "snakemake-mine/knobscope.pipeline").symlink_to(planted / "x")
     claim(directory)
     assert precious.exists()
-    assert {note.name for note in notes.iterdir()} == {"snakemake-second"}
+    assert (directory / "snakemake-mine").exists()  # its mark is of no pipeline of this directory
+
+
+def test_a_mark_in_a_folder_that_others_may_write_to_is_not_trusted(directory: Path) -> None:
+    shared = directory / "snakemake-shared"
+    shared.mkdir(mode=0o777)
+    shared.chmod(0o777)
+    (shared / "knobscope.pipeline").write_text(str((directory / ".snakemake").resolve()))
+    claim(directory)
+    assert shared.exists()

@@ -33,7 +33,8 @@ def damage_something(project: Path, results: Path, chance: random.Random) -> str
     if not files:
         return "nothing to damage yet"
     path = chance.choice(files)
-    ways = [_empty, _halve, _overwrite, _zero, _retype, _remove]
+    ways = [_empty, _halve, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _make_pipe]
+    ways += [_swap] if len(files) > 1 else []
     ways += [_lose_key, _change_value] if path.suffix == ".json" else []
     ways += [_lose_folder] if path.suffix == ".parquet" else []
     way = chance.choice(ways)
@@ -66,6 +67,33 @@ def _retype(path: Path, _: random.Random) -> None:
 
 def _remove(path: Path, _: random.Random) -> None:
     path.unlink()
+
+
+def _flip(path: Path, chance: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    if content:
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+
+
+def _make_directory(path: Path, _: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _make_pipe(path: Path, _: random.Random) -> None:
+    path.unlink()
+    os.mkfifo(path)  # whoever opens it to read waits for ever
+
+
+def _swap(path: Path, chance: random.Random) -> None:
+    """Let the file and another one of its folder change places."""
+    others = sorted(other for other in path.parent.iterdir() if other.suffix == path.suffix and other != path)
+    if others:
+        other, aside = chance.choice(others), path.with_name("aside")
+        path.rename(aside)
+        other.rename(path)
+        aside.rename(other)
 
 
 def _lose_folder(path: Path, _: random.Random) -> None:

@@ -253,7 +253,7 @@ KINDS = {
     "kill keeper": Kind(_kill(r"\S*python\S* (-\S+ )*\S*keeper\.py "), is_survived=True),
     "kill client": Kind(_kill(r"\S*java "), is_survived=True),
     "kill monitor": Kind(_kill(r"\S*python\S* (-\S+ )*\S*monitor\.py "), is_survived=True),
-    "kill shell": Kind(_kill(r"\S*(bash|tee) ")),
+    "kill shell": Kind(_kill(r"\S*bash ")),
     "kill server": Kind(_kill(r"\S*(redis-server|postgres)\b"), needs_server=True, is_survived=True),
     "power cut": Kind(_cut_power),
     "disk full": Kind(_fill_disk),

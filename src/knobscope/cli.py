@@ -16,6 +16,7 @@ __all__ = ["build_parser", "main"]
 
 #: Commands in the order of the help text, and the modules that add them.
 _COMMANDS = {
+    "job": "knobscope.job",
     "validate": "knobscope.specs.command",
     "schema": "knobscope.specs.command",
     "rules": "knobscope.specs.command",

@@ -12,13 +12,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from knobscope import recovery
 from knobscope.errors import UserError
-from knobscope.forecast import affordable_rounds, describe_left_out, describe_study
+from knobscope.forecast import affordable_rounds, describe_study
 from knobscope.identity import data_identity, run_identity, varied_knobs
 from knobscope.plan import RESPONSIVE, aim_of, case_space, parse_case, sampling_method, screening_blocks
 from knobscope.priors import describe_fitting
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.recovery import claim_directory, require_writable, set_aside_damaged
 from knobscope.retry import forget_failed_runs
 from knobscope.specs import Case, StudySpecs, load_study, select_fields
 from knobscope.specs.emulation_limits import describe_limits
@@ -46,12 +46,17 @@ class Pipeline:
         in the folder, what is damaged, what is to be measured again) is settled by the one that submits the jobs.
         """
         study_file = str(config.get("study", _DEFAULT_STUDY))
+        plans = recovery.LOOKS.isdisjoint(sys.argv)
+        runs = plans and not workflow.output_settings.dryrun
         try:
             # Known before the executor is: `jobs` says that jobs go elsewhere, `cores` that they run here.
             is_here = not workflow.remote_exec and workflow.resource_settings.nodes is None
             pipeline = cls(load_study(Path(study_file), Path.cwd(), runnable=is_here), study_file)
-            if not workflow.output_settings.dryrun:
-                require_writable(Path(pipeline.results))
+            if plans and not workflow.remote_exec:
+                recovery.require_own_files(Path(pipeline.results))
+                pipeline.require_installed()
+            if runs:
+                recovery.require_writable(Path(pipeline.results))
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -61,9 +66,12 @@ class Pipeline:
             workflow.global_resources.setdefault(name, 1)
         if workflow.remote_exec:
             return pipeline
-        if not workflow.output_settings.dryrun:
-            claim_directory(workflow.snakemake_tmp_dir)
-            for sentence in set_aside_damaged(Path(pipeline.results)):
+        if not runs:
+            for damage in recovery.find_damaged(Path(pipeline.results)):
+                print(f"knobscope: {damage}; a run makes it anew", file=sys.stderr)
+        else:
+            recovery.claim_directory(workflow.snakemake_tmp_dir)
+            for sentence in recovery.set_aside_damaged(Path(pipeline.results)):
                 print(f"knobscope: {sentence}", file=sys.stderr)
             if config.get("retry_failed"):
                 count = forget_failed_runs(Path(pipeline.results))
@@ -73,6 +81,11 @@ class Pipeline:
             for text in describe_limits(device):
                 print(text, file=sys.stderr)
         return pipeline
+
+    def require_installed(self) -> None:
+        """Raise UserError when a program is missing whose version defines runs: Snakemake would show a traceback."""
+        for case in self.cases:
+            self.run_spec(str(case), "screen")
 
     def check_versions(self, workflow: Any) -> None:
         """Run what tells the versions of the DBMSs; a study for other ones ends Snakemake with exit code 2.
@@ -92,10 +105,6 @@ class Pipeline:
         """Return what the study will measure at most, its budget, what its sweep leaves out, and priors that fit."""
         models = Path(self.study_file).absolute().parents[2] / "models"
         return "\n".join([describe_study(self.specs), *describe_fitting(self.specs, models)])
-
-    def describe_left_out(self) -> list[str]:
-        """Return a line for each value that the sweep cannot measure, with the reason."""
-        return describe_left_out(self.specs)
 
     @property
     def results(self) -> str:

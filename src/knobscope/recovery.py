@@ -1,32 +1,48 @@
-"""Sets aside what a power cut, a full disk or a killed pipeline left behind, so that it is made anew.
+"""Sets aside what a power cut, a failing disk or a killed pipeline left behind, so that it is made anew.
 
 Snakemake takes every file that exists for a good one. The Snakefile calls this before it looks for files, and asks
 whether there is anywhere to write to: Snakemake itself would answer with a traceback.
+
+Only what knobscope itself wrote down is a reason to call an output damaged: its seal (`knobscope.sealing`), or the
+checksum inside a JSON result.
 """
 
 import fcntl
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.storage import DamagedFileError, read_sealed, set_aside, write_text
+from knobscope.sealing import break_seal, check_seal, sealed_output
+from knobscope.storage import DamagedFileError, read_sealed, set_aside
 
-__all__ = ["claim_directory", "require_writable", "set_aside_damaged"]
+__all__ = [
+    "LOOKS",
+    "claim_directory",
+    "find_damaged",
+    "require_own_files",
+    "require_writable",
+    "set_aside_damaged",
+]
 
-#: Folder of notes below .snakemake: where pipelines keep Snakemake's temporary files.
-_TEMPORARY = "knobscope-temporary"
-
+#: Options with which Snakemake reads the Snakefile and runs no job; then nothing is changed here, either.
+LOOKS = frozenset(
+    {
+        *("--lint", "--list-rules", "--list", "-l", "--list-target-rules", "--lt", "--print-compilation"),
+        *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--summary", "-S", "--detailed-summary", "-D"),
+        *("--list-changes", "--lc", "--list-input-changes", "--li", "--list-params-changes", "--lp"),
+        *("--list-untracked", "--lu", "--report", "--containerize", "--generate-unit-tests", "--archive", "--unlock"),
+        *("--cleanup-metadata", "--cm", "--cleanup-shadow", "--delete-all-output", "--delete-temp-output"),
+    }
+)
+#: File in a temporary folder of Snakemake's: which working directory the pipeline is of.
+_MARK = "knobscope.pipeline"
 #: Less than this a file system that is as good as full may still take.
 _PROBE_BYTES = 1 << 16
-#: DuckDB's sign; where its two headers are, of which the newer counts; where its blocks begin.
-_DUCKDB_MAGIC, _DUCKDB_HEADERS, _DUCKDB_BYTES = b"DUCK", (4096, 8192), 12288
-_MAGIC = b"PAR1"
-#: Magic at both ends, and the length of the footer before the last one.
-_LEAST_PARQUET_BYTES = 12
+#: JSON results, which have a checksum inside, below a study's folder.
+_JSON_RESULTS = ("devices/*.json", *(f"*/*/*/{stage}/*.json" for stage in ("fit", "repeat", "prepared")))
 
 
 def require_writable(results: Path) -> None:
@@ -37,109 +53,92 @@ def require_writable(results: Path) -> None:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
     except OSError as error:
-        raise UserError(f"cannot write to {results} ({error.strerror}); put that right and call again") from error
+        raise UserError(f"cannot write to {results} ({error.strerror}); correct that and call again") from error
+
+
+def require_own_files(results: Path) -> None:
+    """Raise UserError when a study's folder leads out of itself: files are written, and old ones removed, below it.
+
+    The folder itself may be a link that its user made.
+    """
+    if links := [entry for entry in _walk(results) if entry.is_symlink()]:
+        names = ", ".join(os.path.relpath(link, results) for link in sorted(links)[:3])
+        more = f" and {len(links) - 3} more" if len(links) > 3 else ""
+        raise UserError(
+            f"{results}: {names}{more}: a symbolic link; the folder of a study holds files and directories only, "
+            "so remove it, or replace it by what it points to"
+        )
+
+
+def find_damaged(results: Path) -> list[DamagedFileError]:
+    """Return what is wrong with each damaged output below a study's folder."""
+    sealed = [output for path in _walk(results) if (output := sealed_output(path)) is not None]
+    checks: dict[Path, Callable[[Path], object]] = dict.fromkeys(sealed, check_seal)
+    for path in (path for pattern in _JSON_RESULTS for path in results.glob(pattern)):
+        checks.setdefault(path, read_sealed)
+    return [error for output, check in sorted(checks.items()) if (error := _find_damage(output, check)) is not None]
 
 
 def set_aside_damaged(results: Path) -> list[str]:
-    """Rename every damaged output below a study's folder, a block as a whole; return one sentence for each.
+    """Rename every damaged output below a study's folder, a block as a whole; return one sentence for each."""
+    return [_set_aside(error) for error in find_damaged(results)]
 
-    JSON files are checked by their seal. Of parquet files, databases and pages only the ends are looked at, which finds
-    what was cut off, emptied or overwritten without reading all of a large study; a stage that cannot read the rest
-    says so itself.
-    """
-    return [
-        f"{error}; it is now {set_aside(output).name}, and is made anew"
-        for output, check in _list_outputs(results)
-        if (error := _find_damage(output, check)) is not None
-    ]
+
+def _set_aside(error: DamagedFileError) -> str:
+    break_seal(error.path)
+    return f"{error}; it is now {set_aside(error.path).name}, and is made anew"
 
 
 def claim_directory(temporary: Path) -> None:
     """Take over from pipelines that were killed: remove Snakemake's locks and temporary folders when none runs here.
 
     Each pipeline holds our lock, shared, until it ends, whatever study it is of: who gets it alone is the only one.
-    `temporary` is the folder of this pipeline, which the next one removes if this one cannot.
+    `temporary` is the folder of this pipeline, which the next one removes if this one cannot. It is marked there, and
+    not noted in the working directory, which may come from somebody else: nothing in that names what is deleted.
     """
     directory = Path(".snakemake")
     directory.mkdir(exist_ok=True)
-    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for lock in (directory / "locks").glob("*.lock"):
             lock.unlink()
-        for note in (directory / _TEMPORARY).glob("*"):
-            _remove_temporary(Path(note.read_text(encoding="utf-8")))
-            note.unlink()
+        for mark in temporary.parent.glob(f"snakemake*/{_MARK}"):
+            if mark.parent != temporary and _is_of(mark, directory):
+                shutil.rmtree(mark.parent)
     except BlockingIOError:
         pass  # another pipeline is at work here; Snakemake's own locks decide
     fcntl.flock(claim, fcntl.LOCK_SH)
-    write_text(directory / _TEMPORARY / temporary.name, str(temporary))  # known after a power cut, too
+    (temporary / _MARK).write_text(str(directory.resolve()), encoding="utf-8")
 
 
-def _remove_temporary(folder: Path) -> None:
-    if folder.name.startswith("snakemake") and folder.is_dir() and folder.lstat().st_uid == os.geteuid():
-        shutil.rmtree(folder)
+def _is_of(mark: Path, directory: Path) -> bool:
+    """Whether a mark is our own, of a pipeline of this working directory."""
+    status = mark.parent.lstat()
+    return (
+        status.st_uid == os.geteuid()
+        and not status.st_mode & 0o022
+        and mark.read_text(encoding="utf-8") == str(directory.resolve())
+    )
 
 
-def _list_outputs(results: Path) -> Iterator[tuple[Path, Callable[[Path], None]]]:
-    case = "*/*/*"
-    for pattern in ("devices/*.json", f"{case}/fit/*.json", f"{case}/repeat/*.json", f"{case}/prepared/*.json"):
-        yield from ((path, _check_json) for path in results.glob(pattern))
-    for pattern in ("*.parquet", f"{case}/plan/*.parquet"):
-        yield from ((path, _check_parquet) for path in results.glob(pattern))
-    yield from ((path, _check_database) for path in results.glob("*.duckdb"))
-    yield from ((path, _check_page) for path in results.glob("*.html"))
-    for path in results.glob(f"{case}/runs/*"):
-        if path.is_dir() and path.suffix not in (".part", ".damaged"):
-            yield path, _check_block
+def _walk(results: Path) -> Iterator[Path]:
+    """Yield what lies below a study's folder; of the run store the folder only, whose files are checked when read."""
+    for parent, directories, files in os.walk(results, onerror=_refuse):
+        yield from (Path(parent, name) for name in (*directories, *files))
+        if Path(parent) == results and "store" in directories:
+            directories.remove("store")
 
 
-def _find_damage(output: Path, check: Callable[[Path], None]) -> DamagedFileError | None:
+def _refuse(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):  # a study that never ran, or what another job has just finished with
+        return
+    raise UserError(f"cannot read {error.filename} ({error.strerror}); correct that and call again") from error
+
+
+def _find_damage(output: Path, check: Callable[[Path], object]) -> DamagedFileError | None:
     try:
         check(output)
     except DamagedFileError as error:
         return error
     return None
-
-
-def _check_json(path: Path) -> None:
-    read_sealed(path)
-
-
-def _check_block(directory: Path) -> None:
-    if not (directory / "runs.parquet").is_file():
-        raise DamagedFileError(directory, "it has no runs.parquet")
-    for path in directory.glob("*.parquet"):
-        _check_parquet(path)
-
-
-def _check_database(path: Path) -> None:
-    """Compare a DuckDB file's length with what its headers say; it may be open elsewhere, so nobody connects to it."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(_DUCKDB_BYTES)
-    if len(head) < _DUCKDB_BYTES or head[8:12] != _DUCKDB_MAGIC:
-        raise DamagedFileError(path, f"its {size} bytes are no DuckDB file")
-    headers = [struct.unpack_from("<6Q", head, position) for position in _DUCKDB_HEADERS]
-    _, _, _, _, blocks, block_bytes = max(headers, key=lambda header: header[1])
-    if size < _DUCKDB_BYTES + blocks * block_bytes:
-        raise DamagedFileError(path, f"its {size} bytes are no whole DuckDB file")
-
-
-def _check_page(path: Path) -> None:
-    with path.open("rb") as file:
-        file.seek(-min(64, path.stat().st_size), os.SEEK_END)
-        if b"</html>" not in file.read():
-            raise DamagedFileError(path, f"its {path.stat().st_size} bytes are no whole page")
-
-
-def _check_parquet(path: Path) -> None:
-    size = path.stat().st_size
-    if size < _LEAST_PARQUET_BYTES:
-        raise DamagedFileError(path, f"its {size} bytes are no parquet file")
-    with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-        file.seek(-len(_MAGIC) * 2, 2)
-        footer, tail = int.from_bytes(file.read(4), "little"), file.read(4)
-    if head != _MAGIC or tail != _MAGIC or footer > size - _LEAST_PARQUET_BYTES:
-        raise DamagedFileError(path, f"its {size} bytes are no whole parquet file")

@@ -8,6 +8,7 @@ renamed, and then its directory is synchronised too (see Pillai et al., "All Fil
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from knobscope.errors import UserError
 
 __all__ = [
     "DamagedFileError",
+    "create_file",
     "read_sealed",
     "set_aside",
     "synchronise_filesystem",
@@ -45,37 +47,60 @@ class DamagedFileError(UserError):
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; at the end the file has its name and is on the device; errors leave nothing behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    try:
+    with _private_directory(path) as private:
+        part = private / path.name
         yield part
         _synchronise(part)
         part.replace(path)
         _synchronise(path.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 @contextlib.contextmanager
 def whole_directory(path: Path) -> Iterator[Path]:
     """Yield an empty directory to fill; at the end it takes over the name, as `whole_file` does for a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    try:
+    with _private_directory(path) as private:
+        part = private / path.name
+        part.mkdir()
         yield part
         for entry in sorted(part.rglob("*")):
             if not entry.is_symlink():
                 _synchronise(entry)
         _synchronise(part)
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
         part.rename(path)
         _synchronise(path.parent)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+
+
+@contextlib.contextmanager
+def _private_directory(path: Path) -> Iterator[Path]:
+    """Make a directory next to a path for what is about to replace it.
+
+    It is new and nobody else may enter it, so nothing that lies in a folder of a stranger (a link in place of the file
+    that is about to be written) can direct what is written elsewhere.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    private = path.with_name(f".{path.name}.part")
+    _remove(private)  # left behind by a killed process
+    private.mkdir(mode=0o700)
+    try:
+        yield private
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a directory, if there is one; links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def create_file(path: Path) -> int:
+    """Return the descriptor of a new, empty file, which replaces what has its name; a link there is not followed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -101,8 +126,10 @@ def read_sealed(path: Path) -> dict[str, Any]:
     Raises DamagedFileError when the file is anything else, FileNotFoundError when there is none.
     """
     try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
+        content = json.loads(_read(path))
+    except (IsADirectoryError, PermissionError) as error:
+        raise DamagedFileError(path, f"it cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
         size = path.stat().st_size
         raise DamagedFileError(path, "it is empty" if size == 0 else f"its {size} bytes are no JSON") from error
     if not isinstance(content, dict):
@@ -112,12 +139,17 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return content
 
 
+def _read(path: Path) -> bytes:
+    """Return what a file holds; a pipe in its place, which nobody writes to, is empty."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read()
+
+
 def set_aside(path: Path) -> Path:
     """Rename a damaged file or directory, so that it is made anew and can still be looked at; returns the new name."""
-    aside = path.with_name(f"{path.name}.damaged")
-    if aside.is_dir():
-        shutil.rmtree(aside)
-    path.replace(aside)
+    names = (path.with_name(f"{path.name}.damaged{suffix}") for suffix in itertools.chain([""], itertools.count(2)))
+    aside = next(name for name in names if not os.path.lexists(name))
+    path.rename(aside)
     return aside
 
 

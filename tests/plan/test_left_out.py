@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.pipeline import Pipeline
+from knobscope.forecast import describe_left_out
 from knobscope.plan import list_dependents, list_left_out, plan_sweep
 from knobscope.plan.levels import sweep_values
 from knobscope.specs import StudySpecs, load_study
@@ -59,6 +59,6 @@ def test_what_a_change_of_other_knobs_allows_is_not_left_out(name: str) -> None:
 
 
 def test_a_dry_run_names_each_value_once() -> None:
-    lines = Pipeline(load("postgresql-io"), "postgresql-io.yaml").describe_left_out()
+    lines = describe_left_out(load("postgresql-io"))
     assert len(lines) == len(set(lines)) == 9
     assert all(line.startswith("postgresql: wal_") and " is left out: " in line for line in lines)

@@ -9,9 +9,9 @@ import duckdb
 import pytest
 from power_cut import cut_power, make_ext4, mounted
 
-from knobscope.detect import whole_database
 from knobscope.storage import (
     DamagedFileError,
+    create_file,
     read_sealed,
     set_aside,
     whole_directory,
@@ -75,13 +75,46 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.json": "1\n"}
 
 
-def test_a_damaged_directory_is_set_aside_and_an_older_one_given_up(tmp_path: Path) -> None:
-    for round_ in ("first", "second"):
+def test_damaged_directories_are_set_aside_and_none_is_deleted(tmp_path: Path) -> None:
+    for round_, aside in (("first", "block.damaged"), ("second", "block.damaged2")):
         with whole_directory(tmp_path / "block") as part:
             (part / "runs.parquet").write_text(round_)
-        assert set_aside(tmp_path / "block") == tmp_path / "block.damaged"
-    assert (tmp_path / "block.damaged/runs.parquet").read_text() == "second"
+        assert set_aside(tmp_path / "block") == tmp_path / aside
+        assert (tmp_path / aside / "runs.parquet").read_text() == round_
     assert not (tmp_path / "block").exists()
+
+
+def plant_links(path: Path, canary: Path) -> None:
+    """Put links to a canary wherever a writer of this path might write."""
+    for name in (path.name, f"{path.name}.part", f".{path.name}.part"):
+        path.with_name(name).symlink_to(canary)
+
+
+def test_no_writer_follows_a_link(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.mkdir()
+    (canary / "precious").write_text("kept")
+    file, directory, log = (tmp_path / name for name in ("report.html", "block", "x.log"))
+    plant_links(file, canary / "precious")
+    plant_links(directory, canary)
+    plant_links(log, canary / "precious")
+    write_json(file, 1)
+    with whole_directory(directory) as part:
+        (part / "runs.parquet").write_text("runs")
+    os.close(create_file(log))
+    assert [path.name for path in canary.iterdir()] == ["precious"]
+    assert (canary / "precious").read_text() == "kept"
+    assert file.read_text() == "1\n" and (directory / "runs.parquet").read_text() == "runs"
+    assert not any(path.is_symlink() for path in (file, directory, log))
+
+
+def test_a_hard_link_to_a_file_elsewhere_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("kept")
+    for name in ("report.html", "x.log"):
+        (tmp_path / name).hardlink_to(tmp_path / "precious")
+    write_json(tmp_path / "report.html", 1)
+    os.close(create_file(tmp_path / "x.log"))
+    assert (tmp_path / "precious").read_text() == "kept"
 
 
 @pytest.mark.real
@@ -107,7 +140,7 @@ def test_a_power_cut_leaves_the_old_database_or_the_new_one(tmp_path: Path) -> N
     image = make_ext4(tmp_path / "disk.img")
     with mounted(image) as root:
         write_database(root / "study.duckdb", 1)
-        with contextlib.suppress(OSError), whole_database(root / "study.duckdb") as part:
+        with contextlib.suppress(OSError), whole_file(root / "study.duckdb") as part:
             write_rows(part, 2)
             cut_power(root)
     with mounted(image) as root:
@@ -119,7 +152,7 @@ def test_a_power_cut_leaves_the_old_database_or_the_new_one(tmp_path: Path) -> N
 
 
 def write_database(file: Path, content: int) -> None:
-    with whole_database(file) as part:
+    with whole_file(file) as part:
         write_rows(part, content)
 
 

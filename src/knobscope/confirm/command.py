@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.confirm.findings import blamed_cause, confirm_findings
-from knobscope.detect import read_findings, run_rules, whole_database, write_findings
+from knobscope.detect import read_findings, run_rules, write_findings
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.arguments import add_study_arguments
-from knobscope.storage import read_sealed, write_sealed
+from knobscope.storage import read_sealed, whole_file, write_sealed
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
         write_sealed(args.out, {str(index): {key: row[key] for key in _TOLD} for index, row in of_device.items()})
         rows = list(of_device.values())
     else:
-        with whole_database(args.out) as part:
+        with whole_file(args.out) as part:
             shutil.copyfile(args.database, part)
             write_findings(part, rows)
     confirmed = [row["confirmed"] for row in rows if blamed_cause(row, specs.rules) is not None]

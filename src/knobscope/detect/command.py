@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from knobscope.detect.database import StudyFiles, build_database, whole_database, write_findings
+from knobscope.detect.database import StudyFiles, build_database, write_findings
 from knobscope.detect.rules import run_rules
 from knobscope.specs import VERDICTS, load_study
 from knobscope.specs.arguments import add_study_arguments
+from knobscope.storage import whole_file
 
 __all__ = ["add_parser", "describe_findings"]
 
@@ -19,7 +20,7 @@ def _run(args: argparse.Namespace) -> int:
     import duckdb
 
     specs = load_study(args.study, args.root, runnable=False)
-    with whole_database(args.out) as part:
+    with whole_file(args.out) as part:
         build_database(StudyFiles(args.runs, args.plans, args.fits, args.devices), specs, part)
         with duckdb.connect(str(part), read_only=True, config={"threads": 1}) as connection:
             findings = run_rules(connection, specs)

@@ -6,7 +6,6 @@ import os
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ __all__ = [
     "build_database",
     "create_schema",
     "read_findings",
-    "whole_database",
     "withdraw",
     "write_findings",
     "write_rows",
@@ -73,7 +71,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
     """
     import duckdb
 
-    with whole_database(out) as part, duckdb.connect(str(part), config={"threads": 1}) as connection, one_thread():
+    with whole_file(out) as part, duckdb.connect(str(part), config={"threads": 1}) as connection, one_thread():
         connection.begin()  # few transactions: else each of the hundreds of statements waits for the disk
         connection.execute(";".join(_define_schema()))
         connection.commit()
@@ -98,15 +96,6 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         add_frame(connection, "interference", measure_interference(connection))
         add_frame(connection, "access_contrasts", contrast_access(connection))
         connection.commit()
-
-
-@contextmanager
-def whole_database(out: Path) -> Iterator[Path]:
-    """Yield a path for a database, as `whole_file` does; a log that a killed process left is not replayed into it."""
-    with whole_file(out) as part:
-        for left in (part, part.with_name(f"{part.name}.wal")):
-            left.unlink(missing_ok=True)
-        yield part
 
 
 def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:

@@ -54,7 +54,10 @@ class RunStore:
         if not path.exists():
             return None
         try:
-            return cast(RunRecord, read_sealed(path))
+            record = cast(RunRecord, read_sealed(path))
+            if record["run"]["run_id"] != run_id:
+                raise DamagedFileError(path, f"it holds run {record['run']['run_id']}")
+            return record
         except DamagedFileError as error:
             print(f"knobscope: {error}; kept as {set_aside(path).name}, measured again", file=sys.stderr)
             return None
