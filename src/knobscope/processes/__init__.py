@@ -14,12 +14,20 @@ from knobscope.processes.private import (
     share_files,
     write_shared,
 )
-from knobscope.processes.supervision import PIPELINE_VARIABLE, capture, follow_pipeline, supervise
+from knobscope.processes.supervision import (
+    PIPELINE_VARIABLE,
+    OutputLimitError,
+    capture,
+    follow_pipeline,
+    read_output,
+    supervise,
+)
 from knobscope.processes.user import SERVICE_USER, find_service_user
 
 __all__ = [
     "PIPELINE_VARIABLE",
     "SERVICE_USER",
+    "OutputLimitError",
     "UnsafeFileError",
     "capture",
     "connects",
@@ -34,6 +42,7 @@ __all__ = [
     "open_network",
     "open_temporary",
     "read_foreign",
+    "read_output",
     "remove_if_abandoned",
     "remove_shared",
     "share_directory",

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from knobscope.processes import capture, connects
+from knobscope.processes import OutputLimitError, capture, connects
 from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Lifecycle, ask_version
@@ -111,6 +111,8 @@ class Server:
             return capture(check, _CHECK_S)[0] == 0
         except subprocess.TimeoutExpired:
             return False
+        except OutputLimitError as error:
+            raise ServerFailedError(f"{command[0]}, which `ready` names, {error}", read_tail(self.log)) from error
 
     def set_up(self) -> None:
         """Run what the spec wants done once, before data is loaded."""

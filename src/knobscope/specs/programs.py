@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from pydantic import Field
 
 from knobscope.errors import UserError
-from knobscope.processes import capture, find_service_user, supervise
+from knobscope.processes import OutputLimitError, capture, find_service_user, supervise
 from knobscope.specs.base import Misfit, SpecModel
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _DIGEST_LENGTH = 16
 _VERSION_S = 30
+_VERSION_BYTES = 1 << 20
 
 
 class Program(SpecModel):
@@ -157,9 +158,11 @@ def _run_version(command: tuple[str, ...]) -> str:
         cwd="/",
     )
     try:
-        _, text, _ = capture(process, _VERSION_S)
+        _, text, _ = capture(process, _VERSION_S, _VERSION_BYTES)
     except subprocess.TimeoutExpired as error:
         raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
+    except OutputLimitError as error:
+        raise UserError(f"{' '.join(command)} {error}") from error
     for word in text.replace("(", " ").replace("=", " ").split():
         bare = word.removeprefix(f"{Path(command[0]).name}-").removeprefix("v")
         if bare[:1].isdigit() and "." in bare:
