@@ -14,9 +14,11 @@ from knobscope.processes.private import (
     share_files,
     write_shared,
 )
+from knobscope.processes.sandbox import SandboxUnavailableError, make_sandbox, open_sandbox
 from knobscope.processes.supervision import (
     PIPELINE_VARIABLE,
     OutputLimitError,
+    Sandbox,
     capture,
     follow_pipeline,
     read_output,
@@ -28,6 +30,8 @@ __all__ = [
     "PIPELINE_VARIABLE",
     "SERVICE_USER",
     "OutputLimitError",
+    "Sandbox",
+    "SandboxUnavailableError",
     "UnsafeFileError",
     "capture",
     "connects",
@@ -38,8 +42,10 @@ __all__ = [
     "hand_over",
     "hold_directory",
     "make_own_directory",
+    "make_sandbox",
     "make_shared_directory",
     "open_network",
+    "open_sandbox",
     "open_temporary",
     "read_foreign",
     "read_output",

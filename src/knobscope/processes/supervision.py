@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, cast
@@ -42,10 +43,23 @@ class OutputLimitError(Exception):
         super().__init__(f"wrote more than {limit_bytes / (1 << 20):g} MiB of output and was ended")
 
 
+@dataclass(frozen=True)
+class Sandbox:
+    """Namespaces that the commands of a run share, and nobody else has."""
+
+    first: int  # descriptor of the process that they belong to
+    covers: Mapping[Path, Path]  # directories, and what covers them there
+
+
 @cache
 def _lifeline() -> tuple[int, int]:
     """A pipe that nobody writes to: its write end closes when this process is gone."""
     return os.pipe()
+
+
+def lifeline() -> int:
+    """Return a descriptor that reads EOF when this process is gone."""
+    return _lifeline()[0]
 
 
 def supervise(
@@ -53,6 +67,7 @@ def supervise(
     *,
     user: str | None = None,
     network: int | None = None,
+    sandbox: Sandbox | None = None,
     reach: Iterable[Path] = (),
     end_signal: str | None = None,
     stdin: int = subprocess.DEVNULL,
@@ -67,16 +82,20 @@ def supervise(
     its exit code is the command's (128 + signal when killed, 127 when it cannot be run); USR1 ends everything. With
     `user` (root only) the command runs as that user, who gets at the paths in `reach` whatever directories they lie
     in, and of our environment only what is no secret, with what `env` adds to it; with `network` in that network
-    namespace; with `end_signal` (a name without SIG) it gets that signal before it is killed.
+    namespace, with `sandbox` in those of its run, where it sees of covered directories only the paths in `reach`; with
+    `end_signal` (a name without SIG) it gets that signal before it is killed.
     """
-    read_end, _ = _lifeline()
     options = ["--end-signal", end_signal] if end_signal else []
     if user is not None:
         added = [name for name, text in (env or {}).items() if os.environ.get(name) != text]
-        options += ["--user", user, *(f"--set={name}" for name in added), *(f"--reach={path}" for path in reach)]
+        options += ["--user", user, *(f"--set={name}" for name in added)]
+    if sandbox is not None:
+        options += ["--sandbox", str(sandbox.first), *(f"--cover={on}={by}" for on, by in sandbox.covers.items())]
     if network is not None:
         options += ["--network", str(network)]
-    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *options, "--", *command]
+    options += [f"--reach={path}" for path in reach]
+    passed = [lifeline(), *([network] if network is not None else []), *([sandbox.first] if sandbox else [])]
+    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(passed[0]), *options, "--", *command]
     return subprocess.Popen(
         keeper,
         stdin=stdin,
@@ -84,7 +103,7 @@ def supervise(
         stderr=stderr,
         cwd=cwd,
         env=env,
-        pass_fds=(read_end,) if network is None else (read_end, network),
+        pass_fds=passed,
     )
 
 
