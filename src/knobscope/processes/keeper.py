@@ -21,7 +21,7 @@ import os
 import pwd
 import select
 import signal
-import subprocess
+import stat
 import sys
 import time
 from pathlib import Path
@@ -38,6 +38,10 @@ _CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
 _PATIENCE_S = 3.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 _KILLED = 137
+#: Longest log that a command may write, and how often that is looked at. A run that logs every statement writes some
+#: hundred MB.
+_LOG_BYTES = 1 << 30
+_LOOK_S = 0.5
 #: What another user's commands keep of root's environment: the rest may hold secrets, or name root's own directories.
 _KEPT_VARIABLES = ("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "JAVA_HOME")
 _KEPT_PREFIXES = ("LC_", "LD_", "MALLOC_", "KNOBSCOPE_")
@@ -105,6 +109,8 @@ def _stand_by(inner: int, end_signal: signal.Signals | None, sandbox: int | None
 
 def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_lives: int) -> int:
     """Start the command; return its exit code once it has ended, and all that it left with it."""
+    import subprocess  # the first process of a run does without it
+
     command, lifeline = options.command[1:], options.lifeline
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
@@ -119,9 +125,15 @@ def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_
         return 127
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(child.pid, received))
-    code = None
+    code, logs = None, _find_logs()
     while code is None:
-        ready, _, _ = select.select([lifeline, outer_lives, wake_read], [], [])
+        ready, _, _ = select.select([lifeline, outer_lives, wake_read], [], [], _LOOK_S if logs else None)
+        if not ready and any(os.fstat(log).st_size > _LOG_BYTES for log in logs):
+            os.write(logs[-1], b"\nended, since it wrote a log of more than %d MiB\n" % (_LOG_BYTES >> 20))
+            end_all(end_signal)
+            return 128 + signal.SIGXFSZ
+        if not ready:
+            continue
         if lifeline in ready or outer_lives in ready:
             break
         if signal.SIGUSR1 in os.read(wake_read, 512):
@@ -129,6 +141,11 @@ def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_
         code = reap(child.pid)
     end_all(end_signal if code is None else None)
     return _KILLED if code is None else code
+
+
+def _find_logs() -> list[int]:
+    """Return standard output and error where they are files."""
+    return [stream for stream in (1, 2) if stat.S_ISREG(os.fstat(stream).st_mode)]
 
 
 def _describe_child(options: argparse.Namespace, end_signal: signal.Signals | None) -> dict[str, Any]:
