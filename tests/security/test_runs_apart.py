@@ -93,6 +93,21 @@ def test_temporary_files_lie_on_the_file_systems_where_they_lay(runs: tuple[Sand
     assert inside == [str(Path(folder).stat().st_dev) for folder in ("/tmp", "/var/tmp")]
 
 
+def test_data_on_a_device_in_memory_is_reached(tmp_path: Path) -> None:
+    """Images of emulated devices lie in /dev/shm, and are mounted beside it."""
+    with tempfile.TemporaryDirectory(prefix="knobscope-test-", dir="/dev/shm") as folder:
+        data = Path(folder, "data")
+        data.mkdir()
+        shutil.chown(data, SERVICE_USER)
+        Path(folder, "other").touch()
+        with make_sandbox([data]) as sandbox:
+            assert (
+                say(sandbox, f"touch {data}/made; ls -A {folder} /dev/shm; touch /dev/shm/own", data).count("other")
+                == 0
+            )
+        assert [path.name for path in data.iterdir()] == ["made"]
+
+
 def test_nothing_is_left_of_a_run(open_directory: Path) -> None:
     before = {path.name for folder in ("/tmp", "/var/tmp") for path in Path(folder).glob("knobscope-private-*")}
     with make_sandbox() as sandbox:

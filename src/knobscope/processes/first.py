@@ -19,13 +19,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 from keeper import end_all, reap
-from view import leave_devices, mount
+from view import cover, leave_devices, mount
 
 __all__ = ["main"]
 
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_SLAVE = 2, 4, 8, 16384, 1 << 19
+_SHARED = Path("/dev/shm")  # noqa: S108 - in here it is ours
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -64,7 +65,7 @@ def _make_namespaces(reach: list[Path], told: int, mapped: int, *, is_root: bool
     if is_root:  # nobody else may take a mount out of a namespace
         leave_devices([path.resolve() for path in reach])
     mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")  # noqa: S108 - in here it is ours
+    cover(_SHARED, None, (path for path in reach if _SHARED in path.parents), "mode=1777")
     if is_root:
         _unshare(_CLONE_NEWUSER)
         os.write(told, b"u")

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["DEVICES_FOLDER", "leave_devices", "mount", "open_view"]
+__all__ = ["DEVICES_FOLDER", "cover", "leave_devices", "mount", "open_view"]
 
 #: Name of the folder, beside the images, in which emulated devices are mounted.
 DEVICES_FOLDER = ".knobscope-devices"
@@ -57,7 +57,7 @@ def open_view(account: pwd.struct_passwd | None, wanted: Iterable[Path], covers:
     if account is not None:  # nobody but root may take a mount out of a namespace
         leave_devices([path.resolve() for path in wanted])
     for barrier, paths in closed.items():
-        _cover(barrier, covers.get(barrier), [path for path in paths if path.exists()])
+        cover(barrier, covers.get(barrier), paths)
 
 
 @contextmanager
@@ -100,15 +100,21 @@ def leave_devices(wanted: Sequence[Path]) -> None:
         is_left = DEVICES_FOLDER in point.parts and not any(path.is_relative_to(point) for path in wanted)
         if is_left and _libc.umount2(os.fsencode(point), _MNT_DETACH) != 0:
             number = ctypes.get_errno()
+            if number in (errno.ENOENT, errno.EINVAL):
+                continue  # mounted outside below what is covered in here: it is unmounted from outside, too
             raise OSError(number, f"cannot unmount {point}: {os.strerror(number)}")
 
 
-def _cover(barrier: Path, private: Path | None, paths: Sequence[Path]) -> None:
-    """Cover a directory by another one, or an empty file system, that shows only these paths of it."""
-    tops = [path for path in paths if not any(other in path.parents for other in paths)]
+def cover(barrier: Path, private: Path | None, paths: Iterable[Path], memory: str = "mode=0711,size=1m") -> None:
+    """Cover a directory by another one, or an empty file system, that shows only these paths of it.
+
+    `memory`: options of the empty one.
+    """
+    there = [path for path in paths if path.exists()]
+    tops = [path for path in there if not any(other in path.parents for other in there)]
     originals = [(path, os.open(path, os.O_PATH)) for path in tops]
     if private is None:
-        mount("tmpfs", str(barrier), "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0711,size=1m")
+        mount("tmpfs", str(barrier), "tmpfs", _MS_NOSUID | _MS_NODEV, memory)
     else:
         mount(str(private), str(barrier), "", _MS_BIND)
     for path, original in originals:
