@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -148,6 +149,27 @@ def test_root_makes_no_mount_point_through_a_planted_link(runs: tuple[Sandbox, S
     say(runs[1], f"mkdir {wanted}")
     assert "a program of the run has made" in say(runs[1], "true", wanted / "below")
     shutil.rmtree(wanted)
+
+
+CLOSED = """
+import subprocess
+from knobscope.processes import capture, make_sandbox, supervise
+with make_sandbox() as sandbox:
+    script = "ls -d /proc/[0-9]* | wc -l; ls -A /tmp | wc -l; unshare --user true && echo made"
+    print(capture(supervise(["/bin/sh", "-c", script], sandbox=sandbox, stdout=subprocess.PIPE, cwd="/"), 30)[1])
+"""
+
+
+def test_a_machine_without_user_namespaces_gets_the_others() -> None:
+    """The limit is set in a user namespace that plays the machine, whose root this is."""
+    closing = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "/bin/sh", "-c", closing, "sh", sys.executable, "-c", CLOSED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen, files, *made = done.stdout.split()
+    assert int(seen) < 8
+    assert files == "0"
+    assert made == []
 
 
 def test_somebody_ordinary_gets_all_but_a_network(open_directory: Path) -> None:

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))  # -I leaves it out
-from keeper import end_all, reap
+from keeper import end_all, may_make_user_namespaces, reap
 from view import cover, leave_devices, mount
 
 __all__ = ["main"]
@@ -51,7 +51,8 @@ def main() -> int:
         return _stay(options.lifeline)
     os.close(told_write)
     if is_root and os.read(told_read, 1):
-        _write_maps(str(first), maps)
+        if may_make_user_namespaces():
+            _write_maps(str(first), maps)
         os.write(mapped_write, b"m")
     if os.read(told_read, 1):
         print(first, flush=True)
@@ -66,11 +67,14 @@ def _make_namespaces(reach: list[Path], told: int, mapped: int, *, is_root: bool
         leave_devices([path.resolve() for path in reach])
     mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     cover(_SHARED, None, (path for path in reach if _SHARED in path.parents), "mode=1777")
+    is_open = may_make_user_namespaces()
     if is_root:
-        _unshare(_CLONE_NEWUSER)
+        if is_open:
+            _unshare(_CLONE_NEWUSER)
         os.write(told, b"u")
         os.read(mapped, 1)
-    Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
+    if is_open:
+        Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     os.chdir("/")
     os.write(told, b"d")
 

@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end_all", "main", "reap"]
+__all__ = ["end_all", "main", "may_make_user_namespaces", "reap"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -86,6 +86,12 @@ def _enter(namespaces: int, kinds: int) -> None:
     if _libc.setns(namespaces, kinds) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"cannot enter the namespaces of the run: {os.strerror(number)}")
+
+
+def may_make_user_namespaces() -> bool:
+    """Whether the kernel knows user namespaces, and the machine has not closed them to everybody."""
+    limit = Path("/proc/sys/user/max_user_namespaces")
+    return limit.exists() and limit.read_text(encoding="ascii").strip() != "0"
 
 
 def _stand_by(inner: int, end_signal: signal.Signals | None, sandbox: int | None) -> int:
@@ -163,7 +169,9 @@ def _describe_child(options: argparse.Namespace, end_signal: signal.Signals | No
         covers = {Path(where): Path(by) for where, by in (cover.split("=", 1) for cover in options.cover)}
         open_view(account, [Path(path) for path in options.reach], covers)
     os.chdir(before if before.exists() else "/")
-    if options.sandbox is not None and is_root:  # last: it has no rights over what was made outside
+    if (
+        options.sandbox is not None and is_root and may_make_user_namespaces()
+    ):  # last: it has no rights over what was made outside
         _enter(options.sandbox, _CLONE_NEWUSER)
     death_signal = end_signal or signal.SIGKILL
 
