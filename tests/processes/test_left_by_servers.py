@@ -1,19 +1,40 @@
-"""A killed keeper leaves no shared memory, and no server that a shell started."""
+"""Killed processes leave no shared memory, no temporary files, and no server that a shell started."""
 
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ssh_server import descendants
 
-from knobscope.servers import initialise_data, make_data_directory, open_instance
+from knobscope.servers import Instance, initialise_data, make_data_directory, open_instance
 from knobscope.servers.server import open_log
 from knobscope.specs import Dbms
 
+POSTGRESQL = Path(__file__).parents[2] / "specs/dbms/postgresql.yaml"
 
-@pytest.mark.real
+pytestmark = pytest.mark.real
+
+#: Starts the server of a spec and waits to be killed.
+STARTER = """
+import sys, time
+from pathlib import Path
+from knobscope.servers import Server, initialise_data, open_instance
+from knobscope.specs import Dbms, read_spec
+dbms, data = read_spec(Path(sys.argv[1]), Dbms, None)[1], Path(sys.argv[2])
+with open_instance(dbms, data) as instance:
+    initialise_data(instance, {}, data.parent / "log")
+    with Server(instance, dbms.lifecycle, {}, data.parent / "log") as server:
+        server.wait_ready()
+        print(server.pid, flush=True)
+        time.sleep(1000)
+"""
+
+
 @pytest.mark.parametrize("through_shell", [False, True])
 @pytest.mark.parametrize("victim", ["outer", "inner"])
 def test_a_killed_keeper_leaves_nothing(
@@ -23,6 +44,7 @@ def test_a_killed_keeper_leaves_nothing(
     assert life is not None
     data, log = open_directory / "data", open_directory / "log"
     make_data_directory(data)
+    shared = own_shared_memory()
     with open_instance(postgresql, data) as instance:
         initialise_data(instance, {}, log)
         command = instance.fill_command(life.start, {}, "start")
@@ -31,25 +53,64 @@ def test_a_killed_keeper_leaves_nothing(
         with open_log(log) as output:
             keeper = instance.start(command, stdout=output, stderr=output, end_signal=life.discard)
         ready = instance.fill_command(life.ready or [], {}, "start")
-        deadline = time.monotonic() + 30
-        while instance.start(ready, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait() != 0:
-            assert time.monotonic() < deadline
-        lines = (data / "postmaster.pid").read_text().splitlines()
-        server, segment = int(lines[0]), lines[6].split()[1]
-        maps = Path(f"/proc/{server}/maps").read_text().splitlines()
-        shared = [line.split()[-1] for line in maps if "/dev/shm/" in line]
-        assert shared != []
+        wait_until(lambda: ask(instance, ready) == 0)
+        of_server = list(descendants(keeper.pid))
         inner = int(Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()[0])
-        assert segment in system_v()
+        assert len(of_server) > 4
+        if os.geteuid() == 0:
+            assert own_shared_memory() == shared  # the server has its own, out of sight
         os.kill(keeper.pid if victim == "outer" else inner, signal.SIGKILL)
         keeper.wait(20)
-        deadline = time.monotonic() + 20
-        while (Path(f"/proc/{server}").exists() or segment in system_v()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not Path(f"/proc/{server}").exists()
-        assert segment not in system_v()
-        assert not any(Path(path).exists() for path in shared)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in of_server))
+    assert own_shared_memory() == shared
 
 
-def system_v() -> set[str]:
-    return {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_nothing_is_left_when_everything_is_killed_at_once(open_directory: Path) -> None:
+    data = open_directory / "data"
+    make_data_directory(data)
+    shared = own_shared_memory()
+    command = [sys.executable, "-c", STARTER, str(POSTGRESQL), str(data)]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert starter.stdout is not None
+    keeper = int(starter.stdout.readline())
+    server = next(pid for pid, command in descendants(keeper).items() if "keeper" not in command)
+    namespaces = {str(Path(f"/proc/{server}/ns/{kind}").readlink()) for kind in ("pid", "ipc", "mnt")}
+    segments = ["nsenter", f"--ipc=/proc/{server}/ns/ipc", "tail", "-n+2", "/proc/sysvipc/shm"]
+    assert subprocess.run(segments, capture_output=True, check=True).stdout != b""
+    assert list(Path(f"/proc/{server}/root/dev/shm").iterdir()) != []
+    killed = [starter.pid, *descendants(starter.pid)]
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    starter.wait()
+    starter.stdout.close()
+    wait_until(lambda: not namespaces & in_use())
+    assert own_shared_memory() == shared
+
+
+def ask(instance: Instance, ready: list[str]) -> int:
+    return instance.start(ready, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def own_shared_memory() -> set[str]:
+    """Return the System V segments and the files of shared memory in our namespaces."""
+    segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    return segments | {path.name for path in Path("/dev/shm").iterdir()}
+
+
+def in_use() -> set[str]:
+    """Return the namespaces of all processes that we may look at."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/ns/*"):
+        try:
+            found.add(str(link.readlink()))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,13 @@ def test_jars_are_copied_once_and_damaged_ones_again(machine: RemoteMachine, tmp
 
 @pytest.mark.parametrize("in_own_network", [False, True])
 def test_a_tunnel_leads_into_the_network_of_the_run(server: SshServer, tmp_path: Path, in_own_network: bool) -> None:
-    network = open_network() if in_own_network else None
-    if in_own_network and network is None:
+    if in_own_network and os.geteuid() != 0:
         pytest.skip("needs root")
+    with open_network() if in_own_network else nullcontext() as network:
+        require_tunnel(server, tmp_path / "ssh", network)
+
+
+def require_tunnel(server: SshServer, directory: Path, network: int | None) -> None:
     holder = [] if network is None else ["nsenter", f"--net=/proc/{os.getpid()}/fd/{network}"]
     answer = "import socket; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); "
     listener = subprocess.Popen(
@@ -70,7 +75,7 @@ def test_a_tunnel_leads_into_the_network_of_the_run(server: SshServer, tmp_path:
     )
     assert listener.stdout is not None
     port = int(listener.stdout.readline())
-    with open_machine(server.host, tmp_path / "ssh", network) as machine:
+    with open_machine(server.host, directory, network) as machine:
         far = machine.open_tunnel(port)
         with socket.create_connection(("127.0.0.1", far)) as client:
             client.sendall(b"abc")
@@ -78,8 +83,6 @@ def test_a_tunnel_leads_into_the_network_of_the_run(server: SshServer, tmp_path:
     assert listener.wait() == 0
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", far)) != 0
-    if network is not None:
-        os.close(network)
 
 
 def test_nothing_is_left_when_it_is_closed(server: SshServer, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -114,7 +114,7 @@ def test_without_a_network_of_its_own_a_server_asks_for_a_password(
     spec = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
     if any(find_program(wanted) is None for wanted in spec.programs.values()):
         pytest.skip(f"no {name} here")
-    monkeypatch.setattr("knobscope.servers.instance.open_network", lambda: None)
+    monkeypatch.setattr("knobscope.servers.instance.open_network", nullcontext)
     with running(spec, short_workload, open_directory) as instance:
         command = ["runuser", "-u", "nobody", "--", *(part.format(port=instance.port) for part in client)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd="/")

@@ -1,15 +1,22 @@
-"""A spec is code: none of its commands runs as root, and none at all under `snakemake -n`."""
+"""A spec is code: its commands leave neither their user nor their run, and none runs under `snakemake -n`."""
 
+import json
 import os
+import pwd
+import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from knobscope.generators import CommandRun, GeneratorCall, load_data
+from knobscope.processes import SERVICE_USER
 from knobscope.servers import (
     Server,
     ask_instance,
@@ -24,9 +31,14 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="about root")]
 
-#: Says who runs it in a file of its own, then does what its command should.
+CANARY_S = "1000.125"
+EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm")
+NAME = "left-by-a-command"
+SEGMENT = str(0x6B6E6F62)
+PROBER = Path(__file__).with_name("prober.py")
+#: Writes who runs it and what it could do in a file of its own, then does what its command should.
 TELLING = """#!/bin/sh
-id -u >"{seen}/$1-$$"
+/usr/bin/python3 {prober} "{seen}/$1-$$" {port} {pid} {name} || exit 1
 case $1 in
   version) echo telling 1.0 ;;
   start) exec sleep 60 ;;
@@ -35,13 +47,35 @@ esac
 """
 
 
+@dataclass(frozen=True)
+class Canary:
+    """What no command may get at: a port of the machine, and a process of the user that commands run as."""
+
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+
 @pytest.fixture
-def seen(open_directory: Path) -> Path:
+def canary() -> Iterator[Canary]:
+    account = pwd.getpwnam(SERVICE_USER)
+    sleeper = ["/bin/sleep", CANARY_S]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        process = subprocess.Popen(sleeper, user=account.pw_uid, group=account.pw_gid, extra_groups=[], cwd="/")
+        yield Canary(listening.getsockname()[1], process)
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def seen(open_directory: Path, canary: Canary) -> Path:
     folder = open_directory / "seen"
     folder.mkdir()
     folder.chmod(0o777)
     program = open_directory / "telling"
-    program.write_text(TELLING.format(seen=folder))
+    told_to = {"prober": open_directory / "prober", "port": canary.port, "pid": canary.process.pid, "name": NAME}
+    program.write_text(TELLING.format(seen=folder, **told_to))
+    shutil.copy(PROBER, open_directory / "prober")
+    (open_directory / "prober").chmod(0o644)
     program.chmod(0o755)
     return folder
 
@@ -95,14 +129,35 @@ TELLER = {
 }
 
 
-def who(seen: Path) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for path in seen.iterdir():
-        found.setdefault(path.name.rpartition("-")[0], set()).add(path.read_text().strip())
+def told(seen: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return what the commands have written, by the command's name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in seen.glob("*[0-9]"):
+        found.setdefault(path.name.rpartition("-")[0], []).append(json.loads(path.read_text()))
     return found
 
 
-def test_no_command_of_a_spec_runs_as_root(telling: Dbms, seen: Path, open_directory: Path) -> None:
+def require_confined(commands: Iterable[dict[str, Any]], canary: Canary, *directories: Path) -> None:
+    """Check that nobody got out, or saw of the directories of everybody more than those of the run."""
+    ours = {kind: str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("net", "pid", "ipc", "mnt", "user")}
+    visible = {f"{folder}/{NAME}" for folder in EVERYBODYS} | set(map(str, directories))
+    for command in commands:
+        assert command["user"] == pwd.getpwnam(SERVICE_USER).pw_uid
+        assert not command["connects"]
+        assert not command["signals"]
+        assert not command["user namespace"]
+        assert [kind for kind, name in command["namespaces"].items() if name == ours[kind]] == []
+        assert "prober" in str(command["processes"])
+        assert CANARY_S not in str(command["processes"])
+        assert set(command["seen"]) <= visible
+    assert canary.process.poll() is None
+    assert not any(Path(folder, NAME).exists() for folder in EVERYBODYS)
+    assert SEGMENT not in Path("/proc/sysvipc/shm").read_text()
+
+
+def test_no_command_of_a_spec_leaves_its_user_or_its_run(
+    telling: Dbms, seen: Path, canary: Canary, open_directory: Path
+) -> None:
     assert telling.lifecycle is not None
     data, log = open_directory / "data", open_directory / "log"
     make_data_directory(data)
@@ -123,16 +178,16 @@ def test_no_command_of_a_spec_runs_as_root(telling: Dbms, seen: Path, open_direc
                 wait_for(seen, "run")
             server.process.terminate()
             server.stop()
-    found = who(seen)
+    found = told(seen)
     assert set(found) == {"version", "init", "start", "ready", "setup", "stop", "readback", "load", "run"}
-    assert "0" not in set().union(*found.values())
+    require_confined([one for several in found.values() for one in several], canary, open_directory, instance.runtime)
 
 
 def wait_for(seen: Path, name: str) -> None:
     import time
 
     deadline = time.monotonic() + 20
-    while not any(path.name.startswith(f"{name}-") and path.stat().st_size for path in seen.iterdir()):
+    while not list(seen.glob(f"{name}-*[0-9]")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -178,10 +233,12 @@ def test_nothing_of_a_spec_runs_when_nothing_is_to_be_done(study: Path, seen: Pa
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "telling" in done.stdout + done.stderr  # it came as far as the study
     assert "found" not in done.stderr, done.stderr  # no complaint about the specs
-    assert who(seen) == {}
+    assert told(seen) == {}
 
 
-def test_a_pipeline_that_executes_asks_for_the_version_first(study: Path, seen: Path) -> None:
+def test_a_pipeline_that_executes_asks_for_the_version_first(
+    study: Path, seen: Path, canary: Canary, open_directory: Path
+) -> None:
     spec = study / "specs/dbms/telling.yaml"
     spec.write_text(spec.read_text().replace("since: '1'", "since: '2'"))
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(study)]
@@ -196,5 +253,5 @@ def test_a_pipeline_that_executes_asks_for_the_version_first(study: Path, seen: 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr
     assert "telling 1.0" in done.stderr
-    assert set(who(seen)) == {"version"}
-    assert who(seen)["version"] != {"0"}
+    assert set(told(seen)) == {"version"}
+    require_confined(told(seen)["version"], canary, open_directory)

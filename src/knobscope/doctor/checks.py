@@ -12,6 +12,7 @@ from knobscope.devices import find_block_device
 from knobscope.devices.program import find_program as find_device_program
 from knobscope.errors import UserError
 from knobscope.generators import DSDGEN, find_clients
+from knobscope.processes import make_sandbox, open_network
 from knobscope.servers import limit_memory
 from knobscope.specs import (
     FETCH_DRIVERS,
@@ -129,6 +130,7 @@ def _check_system() -> Iterator[Finding]:
     for name, describe in (
         ("block monitor", _describe_monitor),
         ("memory limit", _describe_memory),
+        ("namespaces", _describe_namespaces),
         ("loop devices", _describe_loops),
         ("modelled devices", _describe_models),
     ):
@@ -147,6 +149,12 @@ def _describe_monitor() -> str:
 def _describe_memory() -> str:
     with limit_memory(64):
         return "control group"
+
+
+def _describe_namespaces() -> str:
+    with make_sandbox(), open_network() as network:
+        own = "processes, shared memory and temporary files of each run are its own"
+        return own if network is None else f"{own}, and so is its network"
 
 
 def _describe_loops() -> str:

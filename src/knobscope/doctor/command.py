@@ -37,8 +37,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "doctor",
         help="list what this machine can run, and how to get what is missing",
         description="Try everything a study may need, a line each: DBMSs of specs/dbms with the version found, load "
-        "generators, Java, fio, Slurm, the BPF monitor, memory limits, loop devices. A line says how to get what is "
-        "missing. Exit code 0 when a study can run (Java, load client, fio and at least one DBMS are there), else 1.",
+        "generators, Java, fio, Slurm, the BPF monitor, memory limits, namespaces, loop devices. A line says how to "
+        "get what is missing. Exit code 0 when a study can run (Java, load client, fio and at least one DBMS are "
+        "there), else 1.",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are looked at")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of lines")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from knobscope.generators import GeneratorError
 from knobscope.measure.validity import RunFailedError
-from knobscope.servers import Instance, ServerFailedError
+from knobscope.servers import Instance, ServerFailedError, read_log
 
 __all__ = ["find_complaint", "read_logs", "status_of", "tell_complaints"]
 
@@ -60,9 +60,9 @@ def _add(reason: str, who: str, text: str) -> str:
 
 
 def read_logs(instance: Instance, name: str) -> str:
-    """Return all that `client` or `server` has written to its logs."""
+    """Return what `client` or `server` has written to its logs, without the middle of long ones."""
     paths = [instance.runtime / f"{name}.log", *sorted((instance.runtime / name).glob("*.log"))]
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file())
+    return "\n".join(read_log(path) for path in paths if path.is_file())
 
 
 def status_of(error: Exception) -> str:

@@ -14,12 +14,24 @@ from knobscope.processes.private import (
     share_files,
     write_shared,
 )
-from knobscope.processes.supervision import PIPELINE_VARIABLE, capture, follow_pipeline, supervise
+from knobscope.processes.sandbox import SandboxUnavailableError, make_sandbox, open_sandbox
+from knobscope.processes.supervision import (
+    PIPELINE_VARIABLE,
+    OutputLimitError,
+    Sandbox,
+    capture,
+    follow_pipeline,
+    read_output,
+    supervise,
+)
 from knobscope.processes.user import SERVICE_USER, find_service_user
 
 __all__ = [
     "PIPELINE_VARIABLE",
     "SERVICE_USER",
+    "OutputLimitError",
+    "Sandbox",
+    "SandboxUnavailableError",
     "UnsafeFileError",
     "capture",
     "connects",
@@ -30,10 +42,13 @@ __all__ = [
     "hand_over",
     "hold_directory",
     "make_own_directory",
+    "make_sandbox",
     "make_shared_directory",
     "open_network",
+    "open_sandbox",
     "open_temporary",
     "read_foreign",
+    "read_output",
     "remove_if_abandoned",
     "remove_shared",
     "share_directory",

@@ -8,32 +8,40 @@ signal all processes get it first, and a moment to return what only they can ret
 server).
 
 With `--user` the command runs as that user, in an environment without what is root's alone; with `--network` in a
-network namespace, so that nobody else reaches its ports; with `--reach` it gets to directories below some that the
-user may not enter (view.py).
+network namespace, so that nobody else reaches its ports; with `--sandbox` in the namespaces of its run (first.py); with
+`--reach` it gets to directories below some that the user may not enter, or that are covered (view.py). In a sandbox the
+inner process and all that it starts live in the run's PID namespace, where orphans of a killed inner process go to the
+first process there; the outer one lives outside and asks that one to end them.
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import pwd
 import select
 import signal
-import subprocess
+import stat
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
+__all__ = ["end_all", "main", "may_make_user_namespaces", "reap"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
-_CLONE_NEWNET = 0x40000000
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x40000000
+_CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
 #: After the end signal, until everything is killed.
 _PATIENCE_S = 3.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 _KILLED = 137
+#: Longest log that a command may write, and how often that is looked at. A run that logs every statement writes some
+#: hundred MB.
+_LOG_BYTES = 1 << 30
+_LOOK_S = 0.5
 #: What another user's commands keep of root's environment: the rest may hold secrets, or name root's own directories.
 _KEPT_VARIABLES = ("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "JAVA_HOME")
 _KEPT_PREFIXES = ("LC_", "LD_", "MALLOC_", "KNOBSCOPE_")
@@ -48,6 +56,8 @@ def main() -> int:
     parser.add_argument("--user", help="user that the command runs as; needs root")
     parser.add_argument("--set", action="append", default=[], metavar="NAME", help="variable that this user gets too")
     parser.add_argument("--network", type=int, help="descriptor of the network namespace; needs root")
+    parser.add_argument("--sandbox", type=int, help="descriptor of the first process of the run's namespaces")
+    parser.add_argument("--cover", action="append", default=[], help="DIRECTORY=WITH: what covers it (repeatable)")
     parser.add_argument("--reach", action="append", default=[], help="path that the user has to get at (repeatable)")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
@@ -55,12 +65,16 @@ def main() -> int:
     if os.getsid(0) != os.getpid():  # a command that sshd started has a session of its own already
         os.setsid()
     _set(_PR_SET_CHILD_SUBREAPER, 1)
-    outer = os.getpid()
+    if options.sandbox is not None:
+        _enter(options.sandbox, _CLONE_NEWPID if os.geteuid() == 0 else _CLONE_NEWPID | _CLONE_NEWUSER)
+    outer_lives, held = os.pipe()
     inner = os.fork()
     if inner:
-        return _stand_by(inner, end_signal)
+        os.close(outer_lives)
+        return _stand_by(inner, end_signal, options.sandbox)
+    os.close(held)
     _set(_PR_SET_CHILD_SUBREAPER, 1)  # forked processes do not inherit it
-    return _keep(options, end_signal, outer)
+    return _keep(options, end_signal, outer_lives)
 
 
 def _set(option: int, value: int) -> None:
@@ -68,7 +82,19 @@ def _set(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def _stand_by(inner: int, end_signal: signal.Signals | None) -> int:
+def _enter(namespaces: int, kinds: int) -> None:
+    if _libc.setns(namespaces, kinds) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"cannot enter the namespaces of the run: {os.strerror(number)}")
+
+
+def may_make_user_namespaces() -> bool:
+    """Whether the kernel knows user namespaces, and the machine has not closed them to everybody."""
+    limit = Path("/proc/sys/user/max_user_namespaces")
+    return limit.exists() and limit.read_text(encoding="ascii").strip() != "0"
+
+
+def _stand_by(inner: int, end_signal: signal.Signals | None, sandbox: int | None) -> int:
     """Pass signals on to the inner process and return its exit code; end what it leaves when it is killed."""
     for number in (*_FORWARDED, signal.SIGUSR1):
         signal.signal(number, lambda received, _: os.kill(inner, received))
@@ -80,12 +106,17 @@ def _stand_by(inner: int, end_signal: signal.Signals | None) -> int:
         signal.signal(number, signal.SIG_IGN)
     if os.WIFEXITED(status):
         return os.WEXITSTATUS(status)
-    _end_all(end_signal)
+    if sandbox is not None:
+        with contextlib.suppress(ProcessLookupError):  # gone, and all with it
+            signal.pidfd_send_signal(sandbox, signal.SIGUSR1)
+    end_all(end_signal)
     return _KILLED
 
 
-def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer: int) -> int:
+def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_lives: int) -> int:
     """Start the command; return its exit code once it has ended, and all that it left with it."""
+    import subprocess  # the first process of a run does without it
+
     command, lifeline = options.command[1:], options.lifeline
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
@@ -94,46 +125,65 @@ def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer:
         signal.signal(number, lambda *_: None)  # seen through the wake-up pipe
     try:
         described = _describe_child(options, end_signal)
-        _set(_PR_SET_PDEATHSIG, signal.SIGUSR1)  # not before: who acts as another user for a while loses it
-        if os.getppid() != outer:
-            return _KILLED
         child = subprocess.Popen(command, **described)
     except OSError as error:
         print(f"cannot run {command[0]}: {error}", file=sys.stderr)
         return 127
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(child.pid, received))
-    code = None
+    code, logs = None, _find_logs()
     while code is None:
-        ready, _, _ = select.select([lifeline, wake_read], [], [])
-        if lifeline in ready:
+        ready, _, _ = select.select([lifeline, outer_lives, wake_read], [], [], _LOOK_S if logs else None)
+        if not ready and any(os.fstat(log).st_size > _LOG_BYTES for log in logs):
+            os.write(logs[-1], b"\nended, since it wrote a log of more than %d MiB\n" % (_LOG_BYTES >> 20))
+            end_all(end_signal)
+            return 128 + signal.SIGXFSZ
+        if not ready:
+            continue
+        if lifeline in ready or outer_lives in ready:
             break
         if signal.SIGUSR1 in os.read(wake_read, 512):
             break
-        code = _reap(child.pid)
-    _end_all(end_signal if code is None else None)
+        code = reap(child.pid)
+    end_all(end_signal if code is None else None)
     return _KILLED if code is None else code
+
+
+def _find_logs() -> list[int]:
+    """Return standard output and error where they are files."""
+    return [stream for stream in (1, 2) if stat.S_ISREG(os.fstat(stream).st_mode)]
 
 
 def _describe_child(options: argparse.Namespace, end_signal: signal.Signals | None) -> dict[str, Any]:
     """Enter the namespaces that the command lives in; return the arguments of Popen."""
-    if options.network is not None and _libc.setns(options.network, _CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "cannot enter the network namespace")
+    is_root, before = os.geteuid() == 0, Path.cwd()
+    if options.sandbox is not None:
+        _enter(options.sandbox, _CLONE_NEWIPC | _CLONE_NEWNS)
+    if options.network is not None:
+        _enter(options.network, _CLONE_NEWNET)
+    account = pwd.getpwnam(options.user) if options.user is not None else None
+    if account is not None or options.cover:
+        sys.path.append(str(Path(__file__).parent))  # -I leaves it out
+        from view import open_view
+
+        covers = {Path(where): Path(by) for where, by in (cover.split("=", 1) for cover in options.cover)}
+        open_view(account, [Path(path) for path in options.reach], covers)
+    os.chdir(before if before.exists() else "/")
+    if (
+        options.sandbox is not None and is_root and may_make_user_namespaces()
+    ):  # last: it has no rights over what was made outside
+        _enter(options.sandbox, _CLONE_NEWUSER)
     death_signal = end_signal or signal.SIGKILL
-    if options.user is None:
-        return {"preexec_fn": lambda: _libc.prctl(_PR_SET_PDEATHSIG, death_signal)}
-    account = pwd.getpwnam(options.user)
-    sys.path.append(str(Path(__file__).parent))  # -I leaves it out
-    from view import open_view
 
-    open_view(account, [Path(path) for path in options.reach])
-
-    def give_up_privileges() -> None:
+    def prepare() -> None:
         _set(_PR_SET_PDEATHSIG, death_signal)
-        _set(_PR_SET_NO_NEW_PRIVS, 1)
+        if account is not None or options.sandbox is not None:
+            _set(_PR_SET_NO_NEW_PRIVS, 1)
 
+    if account is None:
+        return {"preexec_fn": prepare}
     return {
-        "preexec_fn": give_up_privileges,
+        "preexec_fn": prepare,
         "user": account.pw_uid,
         "group": account.pw_gid,
         "extra_groups": [],
@@ -150,7 +200,7 @@ def _environment_of(account: pwd.struct_passwd, wanted: list[str]) -> dict[str, 
     return {"HOME": "/nonexistent", "USER": account.pw_name, "LOGNAME": account.pw_name, **kept}
 
 
-def _reap(command_pid: int) -> int | None:
+def reap(command_pid: int | None) -> int | None:
     """Collect ended children, adopted ones too; return the command's exit code once it has one."""
     code = None
     while True:
@@ -165,7 +215,7 @@ def _reap(command_pid: int) -> int | None:
             code = 128 - ended if ended < 0 else ended
 
 
-def _end_all(end_signal: signal.Signals | None) -> None:
+def end_all(end_signal: signal.Signals | None) -> None:
     """End all descendants: by the end signal and, what does not heed it in time, by SIGKILL."""
     if end_signal is not None:
         _send(end_signal)

@@ -6,7 +6,8 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 __all__ = ["connects", "open_network"]
@@ -19,14 +20,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 Result = TypeVar("Result")
 
 
-def open_network() -> int | None:
-    """Return a descriptor of a new network namespace with nothing but a loopback device, None where none can be made.
+@contextmanager
+def open_network() -> Iterator[int | None]:
+    """Yield a descriptor of a new network namespace with nothing but a loopback device, None where none can be made.
 
     It takes root and the right to make one (CAP_SYS_ADMIN); the namespace is gone when nobody holds it any more.
     """
-    if os.geteuid() != 0:
-        return None
-    return _in_thread(_make_namespace)
+    network = _in_thread(_make_namespace) if os.geteuid() == 0 else None
+    try:
+        yield network
+    finally:
+        if network is not None:
+            os.close(network)
 
 
 def connects(port: int, network: int | None) -> bool:

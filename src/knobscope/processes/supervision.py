@@ -2,23 +2,53 @@
 
 import os
 import select
+import selectors
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from knobscope.errors import UserError
 
-__all__ = ["PIPELINE_VARIABLE", "capture", "follow_pipeline", "supervise"]
+__all__ = [
+    "CAPTURED_BYTES",
+    "PIPELINE_VARIABLE",
+    "OutputLimitError",
+    "capture",
+    "follow_pipeline",
+    "read_output",
+    "supervise",
+]
 
 #: The pipeline's process number, set by the Snakefile for its jobs.
 PIPELINE_VARIABLE = "KNOBSCOPE_PIPELINE_PID"
 
+#: What a command may write that is asked something: the longest catalogue of settings has 2 MB.
+CAPTURED_BYTES = 16 << 20
+_CHUNK_BYTES = 1 << 16
 _KEEPER = Path(__file__).with_name("keeper.py")
+
+
+class OutputLimitError(Exception):
+    """A command wrote more than it may; it was ended."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"wrote more than {limit_bytes / (1 << 20):g} MiB of output and was ended")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Namespaces that the commands of a run share, and nobody else has."""
+
+    first: int  # descriptor of the process that they belong to
+    covers: Mapping[Path, Path]  # directories, and what covers them there
 
 
 @cache
@@ -27,11 +57,17 @@ def _lifeline() -> tuple[int, int]:
     return os.pipe()
 
 
+def lifeline() -> int:
+    """Return a descriptor that reads EOF when this process is gone."""
+    return _lifeline()[0]
+
+
 def supervise(
     command: list[str],
     *,
     user: str | None = None,
     network: int | None = None,
+    sandbox: Sandbox | None = None,
     reach: Iterable[Path] = (),
     end_signal: str | None = None,
     stdin: int = subprocess.DEVNULL,
@@ -46,16 +82,20 @@ def supervise(
     its exit code is the command's (128 + signal when killed, 127 when it cannot be run); USR1 ends everything. With
     `user` (root only) the command runs as that user, who gets at the paths in `reach` whatever directories they lie
     in, and of our environment only what is no secret, with what `env` adds to it; with `network` in that network
-    namespace; with `end_signal` (a name without SIG) it gets that signal before it is killed.
+    namespace, with `sandbox` in those of its run, where it sees of covered directories only the paths in `reach`; with
+    `end_signal` (a name without SIG) it gets that signal before it is killed.
     """
-    read_end, _ = _lifeline()
     options = ["--end-signal", end_signal] if end_signal else []
     if user is not None:
         added = [name for name, text in (env or {}).items() if os.environ.get(name) != text]
-        options += ["--user", user, *(f"--set={name}" for name in added), *(f"--reach={path}" for path in reach)]
+        options += ["--user", user, *(f"--set={name}" for name in added)]
+    if sandbox is not None:
+        options += ["--sandbox", str(sandbox.first), *(f"--cover={on}={by}" for on, by in sandbox.covers.items())]
     if network is not None:
         options += ["--network", str(network)]
-    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(read_end), *options, "--", *command]
+    options += [f"--reach={path}" for path in reach]
+    passed = [lifeline(), *([network] if network is not None else []), *([sandbox.first] if sandbox else [])]
+    keeper = [sys.executable, "-I", "-S", str(_KEEPER), "--lifeline", str(passed[0]), *options, "--", *command]
     return subprocess.Popen(
         keeper,
         stdin=stdin,
@@ -63,22 +103,64 @@ def supervise(
         stderr=stderr,
         cwd=cwd,
         env=env,
-        pass_fds=(read_end,) if network is None else (read_end, network),
+        pass_fds=passed,
     )
 
 
-def capture(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[int, str, str]:
+def read_output(
+    process: "subprocess.Popen[bytes]", limit_bytes: int, timeout_s: float | None = None
+) -> Iterator[tuple[IO[bytes], bytes]]:
+    """Yield (pipe, chunk) of what a supervised command writes to its pipes, until it closes them.
+
+    Raises OutputLimitError as soon as it has written more than the limit, on all pipes together, and
+    subprocess.TimeoutExpired when it takes too long. It is ended then, with all it started; so it is when the caller
+    stops reading. The pipes are closed afterwards.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    written, is_whole = 0, False
+    with ExitStack() as stack, selectors.DefaultSelector() as waiting:
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            waiting.register(stack.enter_context(pipe), selectors.EVENT_READ)
+        try:
+            while waiting.get_map():
+                ready = waiting.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                if not ready and timeout_s is not None:
+                    raise subprocess.TimeoutExpired(process.args, timeout_s)
+                for key, _ in ready:
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
+                    if not chunk:
+                        waiting.unregister(key.fileobj)
+                    written += len(chunk)
+                    if written > limit_bytes:
+                        raise OutputLimitError(limit_bytes)
+                    yield cast("IO[bytes]", key.fileobj), chunk
+            is_whole = True
+        finally:
+            if not is_whole:
+                process.send_signal(signal.SIGUSR1)
+
+
+def capture(
+    process: "subprocess.Popen[bytes]", timeout_s: float, limit_bytes: int = CAPTURED_BYTES
+) -> tuple[int, str, str]:
     """Wait for a supervised command with pipes; return exit code, output and errors.
 
-    Raises subprocess.TimeoutExpired when it takes too long; it is ended then, with all it started.
+    Raises subprocess.TimeoutExpired when it takes too long and OutputLimitError when it writes too much; it is ended
+    then, with all it started.
     """
+    deadline = time.monotonic() + timeout_s
+    chunks: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
     try:
-        output, errors = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
+        for pipe, chunk in read_output(process, limit_bytes, timeout_s):
+            chunks[pipe].append(chunk)
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except (OutputLimitError, subprocess.TimeoutExpired):
         process.send_signal(signal.SIGUSR1)
-        process.communicate()
+        process.wait()
         raise
-    said, complained = ((text or b"").decode(errors="replace") for text in (output, errors))
+    said, complained = (
+        b"".join(chunks[pipe]).decode(errors="replace") if pipe else "" for pipe in (process.stdout, process.stderr)
+    )
     return process.returncode, said, complained
 
 

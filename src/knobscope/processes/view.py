@@ -1,20 +1,24 @@
-"""Lets another user get at single directories below some that it may not enter, and at nothing else there.
+"""Lets a run get at single directories below some that are closed or covered, and at nothing else there.
 
 A study may lie in root's home, or in a test's closed temporary directory, while its servers run as a user of their own.
 In a mount namespace of the command alone an empty file system covers the closed directory, and what the command needs
-is mounted in it again, at the same path. Emulated devices that the command has no data on are not mounted in there: a
+is mounted in it again, at the same path. In the same way directories that everybody writes to, as /tmp, are covered by
+those of the run. Emulated devices that the command has no data on are not mounted in there: a
 device could not be taken down while a server of another study lives.
 """
 
+import contextlib
 import ctypes
+import errno
 import os
 import pwd
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["DEVICES_FOLDER", "open_view"]
+__all__ = ["DEVICES_FOLDER", "cover", "leave_devices", "mount", "open_view"]
 
 #: Name of the folder, beside the images, in which emulated devices are mounted.
 DEVICES_FOLDER = ".knobscope-devices"
@@ -25,36 +29,42 @@ _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def open_view(account: pwd.struct_passwd, wanted: Iterable[Path]) -> None:
+def open_view(account: pwd.struct_passwd | None, wanted: Iterable[Path], covers: Mapping[Path, Path]) -> None:
     """Make the existing paths that are wanted reachable for a user, for this process and its children.
 
-    Raises OSError when the user may not pass one of their parents and no mount namespace can be made here.
+    `covers`: directories, and what is mounted over them. Without an account it is for us, to whom nothing is closed.
+    Raises OSError when the user may not pass one of the parents and no mount namespace can be made here.
     """
-    wanted, closed = sorted(set(wanted)), dict[Path, list[Path]]()
+    wanted = sorted(set(wanted))
+    closed: dict[Path, list[Path]] = {cover: [] for cover in covers}
     with _acting_as(account):
         for path in wanted:
-            if (barrier := _find_barrier(path)) is not None:
+            barrier = next((cover for cover in covers if path.is_relative_to(cover)), None) or _find_barrier(path)
+            if barrier is not None and path != barrier:
                 closed.setdefault(barrier, []).append(path)
     if not closed:
         return
     if _libc.unshare(_CLONE_NEWNS) != 0:
         number = ctypes.get_errno()
         barrier = next(iter(closed))
+        name = "the user" if account is None else f"user {account.pw_name}"
         raise OSError(
             number,
-            f"user {account.pw_name} may not pass {barrier} and no mount namespace can be made "
+            f"{name} may not pass {barrier} and no mount namespace can be made "
             f"({os.strerror(number)}); chmod o+x {barrier}, or work in another directory",
         )
-    _mount("none", "/", "", _MS_REC | _MS_SLAVE)  # what is mounted from now on stays in here
-    _leave_devices([path.resolve() for path in wanted])
-    before = Path.cwd()
+    mount("none", "/", "", _MS_REC | _MS_SLAVE)  # what is mounted from now on stays in here
+    if account is not None:  # nobody but root may take a mount out of a namespace
+        leave_devices([path.resolve() for path in wanted])
     for barrier, paths in closed.items():
-        _uncover(barrier, paths)
-    os.chdir(before if before.exists() else "/")
+        cover(barrier, covers.get(barrier), paths)
 
 
 @contextmanager
-def _acting_as(account: pwd.struct_passwd) -> Iterator[None]:
+def _acting_as(account: pwd.struct_passwd | None) -> Iterator[None]:
+    if account is None:
+        yield
+        return
     groups, group = os.getgroups(), os.getegid()
     os.setgroups([])
     os.setegid(account.pw_gid)
@@ -79,7 +89,7 @@ def _find_barrier(path: Path) -> Path | None:
     return None
 
 
-def _leave_devices(wanted: Sequence[Path]) -> None:
+def leave_devices(wanted: Sequence[Path]) -> None:
     """Unmount the emulated devices that none of these paths lies on.
 
     The keeper starts with the standard library alone, so that `knobscope.devices.mounts` cannot be asked here.
@@ -90,26 +100,62 @@ def _leave_devices(wanted: Sequence[Path]) -> None:
         is_left = DEVICES_FOLDER in point.parts and not any(path.is_relative_to(point) for path in wanted)
         if is_left and _libc.umount2(os.fsencode(point), _MNT_DETACH) != 0:
             number = ctypes.get_errno()
+            if number in (errno.ENOENT, errno.EINVAL):
+                continue  # mounted outside below what is covered in here: it is unmounted from outside, too
             raise OSError(number, f"cannot unmount {point}: {os.strerror(number)}")
 
 
-def _uncover(barrier: Path, paths: Iterable[Path]) -> None:
-    """Cover a directory with an empty file system that shows only these paths of it."""
-    originals = [(path, os.open(path, os.O_PATH)) for path in paths]
+def cover(barrier: Path, private: Path | None, paths: Iterable[Path], memory: str = "mode=0711,size=1m") -> None:
+    """Cover a directory by another one, or an empty file system, that shows only these paths of it.
+
+    `memory`: options of the empty one.
+    """
+    there = [path for path in paths if path.exists()]
+    tops = [path for path in there if not any(other in path.parents for other in there)]
+    originals = [(path, os.open(path, os.O_PATH)) for path in tops]
+    if private is None:
+        mount("tmpfs", str(barrier), "tmpfs", _MS_NOSUID | _MS_NODEV, memory)
+    else:
+        mount(str(private), str(barrier), "", _MS_BIND)
+    for path, original in originals:
+        point = _make_point(barrier, path, is_directory=stat.S_ISDIR(os.fstat(original).st_mode))
+        mount(f"/proc/self/fd/{original}", f"/proc/self/fd/{point}", "", _MS_BIND | _MS_REC)
+        os.close(original)
+        os.close(point)
+
+
+def _make_point(top: Path, path: Path, *, is_directory: bool) -> int:
+    """Return a descriptor of a new or known mount point; the run may write to `top`, and its links are not followed."""
+    *folders, name = path.relative_to(top).parts
+    here = os.open(top, os.O_PATH | os.O_DIRECTORY)
     umask = os.umask(0)
-    _mount("tmpfs", str(barrier), "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0711,size=1m")
-    for path, descriptor in originals:
-        for parent in reversed(path.parents):
-            if not parent.exists():
-                parent.mkdir(mode=0o711)
-        if not path.exists():
-            path.mkdir(mode=0o711)
-        _mount(f"/proc/self/fd/{descriptor}", str(path), "", _MS_BIND | _MS_REC)
-        os.close(descriptor)
+    for folder in folders:
+        here = _step_into(here, folder)
+    if is_directory:
+        here = _step_into(here, name)
+    else:
+        flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        here = _exchange(here, os.open(name, flags, 0o444, dir_fd=here), name)
     os.umask(umask)
+    return here
 
 
-def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+def _step_into(here: int, name: str) -> int:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o711, dir_fd=here)
+    return _exchange(here, os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here), name)
+
+
+def _exchange(here: int, found: int, name: str) -> int:
+    """Close a directory for what was opened in it, which has to be ours."""
+    os.close(here)
+    if os.fstat(found).st_uid != os.geteuid():
+        raise OSError(errno.EPERM, f"a program of the run has made {name} where its directories are to be mounted")
+    return found
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """Mount something; OSError says what and where."""
     arguments = (os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data.encode())
     if _libc.mount(*arguments) != 0:
         number = ctypes.get_errno()

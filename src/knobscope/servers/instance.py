@@ -16,11 +16,13 @@ from typing import IO, Any
 
 from knobscope.errors import UserError
 from knobscope.processes import (
+    Sandbox,
     find_service_user,
     hold_directory,
     make_own_directory,
     make_shared_directory,
     open_network,
+    open_sandbox,
     remove_if_abandoned,
     remove_shared,
     share_directory,
@@ -35,6 +37,7 @@ from knobscope.specs import (
     Value,
     Writing,
     clients_directory,
+    find_path,
     find_paths,
     find_program,
     fleet_directory,
@@ -64,6 +67,7 @@ class Instance:
     password: str
     user: str | None  # whom all commands run as, when we are root
     network: int | None = None  # descriptor of the network namespace in which they meet; None: the machine's own
+    sandbox: Sandbox | None = None  # the other namespaces in which they meet; None: the machine's own
     homes: Mapping[str, PartHome] = field(default_factory=dict)  # by knob: parts that lie beside the data, or elsewhere
 
     @property
@@ -115,6 +119,7 @@ class Instance:
             command,
             user=self.user,
             network=self.network,
+            sandbox=self.sandbox,
             reach=[*self._reach(command[0]), *reach],
             end_signal=end_signal,
             stdout=stdout,
@@ -125,9 +130,10 @@ class Instance:
 
     def _reach(self, program: str) -> list[Path]:
         """Return what a command has to get at, though it may lie below a directory that only root may enter."""
-        folder = Path(program).parent
         homes = [home.directory for home in self.homes.values()]
-        return [self.data, *homes, self.runtime, clients_directory(), fleet_directory(), folder]
+        named = [path for wanted in self.dbms.paths.values() if (path := find_path(wanted)) is not None]
+        own = [self.data, *homes, self.runtime]
+        return [*own, clients_directory(), fleet_directory(), Path(program), Path(program).parent, *named]
 
     def fill(self, text: str) -> str:
         """Return a text of the spec with its placeholders filled."""
@@ -211,10 +217,14 @@ def open_instance(
     remove_stale_directories()
     user = find_service_user()
     runtime, holding = _make_runtime()
-    network = open_network() if dbms.lifecycle is not None else None
-    secret = password or secrets.token_hex(16)
-    instance = Instance(dbms, data, runtime, find_free_ports(), secret, user, network, homes or {})
+    homes = homes or {}
+    reach = [data, runtime, *(home.directory for home in homes.values())]
+    stack = ExitStack()
     try:
+        network = stack.enter_context(open_network())
+        sandbox = stack.enter_context(open_sandbox(reach))
+        secret = password or secrets.token_hex(16)
+        instance = Instance(dbms, data, runtime, find_free_ports(), secret, user, network, sandbox, homes)
         share_directory(runtime, user)
         if needs_alias(data):
             (runtime / _ALIAS).symlink_to(data.absolute())
@@ -223,8 +233,7 @@ def open_instance(
         write_shared(instance.config / "password", instance.password + "\n", user)
         yield instance
     finally:
-        if network is not None:
-            os.close(network)
+        stack.close()
         remove_shared(runtime)
         os.close(holding)
 

@@ -6,7 +6,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from knobscope.processes import capture
+from knobscope.processes import OutputLimitError, capture
 from knobscope.servers.answers import ANSWER_PARSERS
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.servers.server import ServerFailedError
@@ -61,6 +61,8 @@ def _output_of(instance: Instance, command: list[str]) -> str:
         code, output, errors = capture(process, _ANSWER_S)
     except subprocess.TimeoutExpired as error:
         raise ServerFailedError(f"{command[0]} did not answer within {_ANSWER_S} s", "") from error
+    except OutputLimitError as error:
+        raise ServerFailedError(f"{command[0]} {error}", "") from error
     if code != 0:
         raise ServerFailedError(f"{command[0]} ended with exit code {code}", output + errors)
     return output

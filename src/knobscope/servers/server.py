@@ -7,16 +7,19 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from knobscope.processes import capture, connects
+from knobscope.processes import OutputLimitError, capture, connects
 from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Lifecycle, ask_version
 
-__all__ = ["Server", "ServerFailedError", "initialise_data", "read_tail", "read_version"]
+__all__ = ["Server", "ServerFailedError", "initialise_data", "read_log", "read_tail", "read_version"]
 
 _TAIL_LINES = 20
 #: Until one check whether the server answers counts as a no.
 _CHECK_S = 10
+#: Until a command that makes data, sets up or stops a server counts as stuck.
+_COMMAND_S = 3600
+_END_BYTES = 1 << 20
 
 
 class ServerFailedError(Exception):
@@ -31,11 +34,22 @@ class ServerFailedError(Exception):
         self.exit_code = exit_code
 
 
-def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
-    """Return the last lines of a log, or nothing when it was never written."""
+def read_log(path: Path) -> str:
+    """Return a log, or nothing when it was never written; of a long one its first and its last MiB."""
     if not path.exists():
         return ""
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+    with path.open("rb") as log:
+        text = log.read(_END_BYTES)
+        size = os.fstat(log.fileno()).st_size
+        if size > 2 * _END_BYTES:
+            text += b"\n[...]\n"
+            log.seek(size - _END_BYTES)
+        return (text + log.read(_END_BYTES)).decode(errors="replace")
+
+
+def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
+    """Return the last lines of a log, or nothing when it was never written."""
+    return "\n".join(read_log(path).splitlines()[-lines:])
 
 
 def initialise_data(instance: Instance, configuration: Configuration, log: Path) -> None:
@@ -55,7 +69,13 @@ def open_log(path: Path) -> BinaryIO:
 def run_command(instance: Instance, command: list[str], log: Path) -> None:
     """Run a command as the server's user until it ends; raises ServerFailedError with its words when it fails."""
     with open_log(log) as output:
-        code = instance.start(command, stdout=output, stderr=output).wait()
+        process = instance.start(command, stdout=output, stderr=output)
+    try:
+        code = process.wait(_COMMAND_S)
+    except subprocess.TimeoutExpired as error:
+        process.send_signal(signal.SIGUSR1)
+        process.wait()
+        raise ServerFailedError(f"{command[0]} did not end within {_COMMAND_S} s", read_tail(log)) from error
     if code != 0:
         raise ServerFailedError(f"{command[0]} ended with exit code {code}", read_tail(log), code)
 
@@ -111,6 +131,8 @@ class Server:
             return capture(check, _CHECK_S)[0] == 0
         except subprocess.TimeoutExpired:
             return False
+        except OutputLimitError as error:
+            raise ServerFailedError(f"{command[0]}, which `ready` names, {error}", read_tail(self.log)) from error
 
     def set_up(self) -> None:
         """Run what the spec wants done once, before data is loaded."""

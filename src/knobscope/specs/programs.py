@@ -13,7 +13,14 @@ from types import SimpleNamespace
 from pydantic import Field
 
 from knobscope.errors import UserError
-from knobscope.processes import capture, find_service_user, supervise
+from knobscope.processes import (
+    OutputLimitError,
+    capture,
+    find_service_user,
+    open_network,
+    open_sandbox,
+    supervise,
+)
 from knobscope.specs.base import Misfit, SpecModel
 
 __all__ = [
@@ -31,6 +38,7 @@ __all__ = [
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _DIGEST_LENGTH = 16
 _VERSION_S = 30
+_VERSION_BYTES = 1 << 20
 
 
 class Program(SpecModel):
@@ -141,25 +149,31 @@ def ask_version(command: list[str], programs: dict[str, Program], paths: dict[st
         wanted = programs[command[0]]
         raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
     found = find_paths(paths)
-    return _run_version((str(program), *(part.format(path=found) for part in command[1:])))
+    arguments = [part.format(path=found) for part in command[1:]]
+    return _run_version((str(program), *arguments), tuple(map(Path, vars(found).values())))
 
 
 @cache
-def _run_version(command: tuple[str, ...]) -> str:
-    """Run the program as somebody who is not root: what it is, a spec says."""
-    reach = [fleet_directory(), Path(command[0]).parent]
-    process = supervise(
-        list(command),
-        user=find_service_user(),
-        reach=reach,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd="/",
-    )
-    try:
-        _, text, _ = capture(process, _VERSION_S)
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
+def _run_version(command: tuple[str, ...], paths: tuple[Path, ...]) -> str:
+    """Run the program as somebody who is not root, in namespaces of its own: what it is, a spec says."""
+    reach = [fleet_directory(), Path(command[0]), Path(command[0]).parent, *paths]
+    with open_network() as network, open_sandbox(reach) as sandbox:
+        process = supervise(
+            list(command),
+            user=find_service_user(),
+            network=network,
+            sandbox=sandbox,
+            reach=reach,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+        )
+        try:
+            _, text, _ = capture(process, _VERSION_S, _VERSION_BYTES)
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
+        except OutputLimitError as error:
+            raise UserError(f"{' '.join(command)} {error}") from error
     for word in text.replace("(", " ").replace("=", " ").split():
         bare = word.removeprefix(f"{Path(command[0]).name}-").removeprefix("v")
         if bare[:1].isdigit() and "." in bare:
