@@ -317,7 +317,7 @@ MACROS: dict[str, str] = {
         CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
              WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
     """,
-    # Share of a shared device's I/O of unknown origin, above which nothing is concluded about the DBMS from the block
+    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from the block
     # layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
     # read_write_interference for files.
     "most_unattributed()": "0.5",

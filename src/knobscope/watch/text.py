@@ -65,7 +65,7 @@ def _format_run(profile: Profile) -> str:
     ]
     if profile["monitor"] == "bpf":
         facts.append(f"scope {profile['scope']}")
-        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's requests"]
+        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's data requests"]
     return ", ".join(facts)
 
 

@@ -288,7 +288,7 @@ def _watching(data: StudyData) -> Iterator[Sureness]:
     level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
     meaning = "of runs were watched there without losing an event"
     if row["unknown"] is not None:
-        meaning += f"; origin unknown of {format_share(unknown)} of the I/O (median)"
+        meaning += f"; origin unknown of {format_share(unknown)} of the reads and writes (median)"
     yield Sureness("Block layer", format_share(share), meaning, level)
 
 

@@ -211,7 +211,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         yield "Lost events", format_count(lost) if lost else "none"
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
         yield (
-            "I/O of unknown origin",
+            "Reads and writes of unknown origin",
             (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
         )
 
