@@ -13,6 +13,7 @@ from knobscope.detect.database import (
 )
 from knobscope.detect.effects import add_effects, effects_of_case
 from knobscope.detect.evidence import RunsBehind, find_runs_behind
+from knobscope.detect.guards import find_stalled_runs
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
 from knobscope.detect.mismatches import Mismatch, merge_findings
@@ -36,6 +37,7 @@ __all__ = [
     "describe_findings",
     "effects_of_case",
     "find_runs_behind",
+    "find_stalled_runs",
     "io_marks_comparison",
     "merge_findings",
     "read_findings",

@@ -235,10 +235,7 @@ BLOCK_VIEWS: dict[str, str] = {
         WITH compared AS (
             SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
             FROM sweep_runs r
-            WHERE status = 'ok' AND NOT EXISTS (
-                FROM blocks b
-                WHERE b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session AND treatment = 'dropped'
-            )
+            WHERE status = 'ok' AND NOT EXISTS (FROM set_aside_runs s WHERE s.run_id = r.run_id)
         ), changed AS (
             SELECT DISTINCT dbms, device, workload, knob, value, reference_id, block_id, session
             FROM compared WHERE knob IS NOT NULL
