@@ -293,6 +293,9 @@ MACROS: dict[str, str] = {
     "rules_out_effect(low, high)": "rules_out_loss(low) AND rules_out_gain(high)",
     # The smallest change (0.1: 10 %) that runs with such an interval could have told from none, and that matters.
     "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
+    # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
+    # 1/faster of it (`knobscope.detect.penalties`).
+    "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
     # A fitted share, which noise may carry out of its range.
     "as_share(x)": "greatest(0, least(1, x))",
     # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.

@@ -260,7 +260,11 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     effect: Annotated[Real | None, "Effect that it is judged by, as the rule defines it."]
     effect_low: Annotated[Real | None, "Lower end of its 95 % interval."]
     effect_high: Annotated[Real | None, "Upper end of its 95 % interval."]
-    penalty: Annotated[Real | None, "How much it costs, as the rule defines it; the order of the findings."]
+    penalty: Annotated[
+        Real | None,
+        "How much it costs, as the rule defines it, within what the busy time of the device allows; the order of the "
+        "findings.",
+    ]
     evidence: Annotated[Text | None, "JSON: the figures that it is judged by."]
     cause: Annotated[
         Text | None,
