@@ -108,7 +108,11 @@ def test_of_two_configurations_with_the_same_figures_neither_counts(damaged: Cal
 
     study = damaged(damage)
     assert set_aside(study) == dict.fromkeys(names, "copied")
-    assert study.query("SELECT reason FROM set_aside_runs WHERE guard = 'copied'")["reason"].str.contains("nobody can say whose").all()
+    assert (
+        study.query("SELECT reason FROM set_aside_runs WHERE guard = 'copied'")["reason"]
+        .str.contains("nobody can say whose")
+        .all()
+    )
 
 
 def test_a_copied_block_is_no_second_block(damaged: Callable[..., Study]) -> None:

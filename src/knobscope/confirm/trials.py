@@ -190,7 +190,9 @@ def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Out
 
 
 def _tell_busy(setting: Setting) -> str:
-    return loosen_units(f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time")
+    return loosen_units(
+        f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time"
+    )
 
 
 def _both(setting: Setting) -> list[Replica]:

@@ -178,7 +178,9 @@ def _control_sureness(controls: Controls | None) -> Iterator[Sureness]:
 def _losses(data: StudyData) -> Iterator[str]:
     """Say which runs and cases the page is silent about."""
     set_aside = data.value("SELECT count(*) FROM set_aside_runs")
-    failed = data.value("SELECT count(*) FROM runs ANTI JOIN set_aside_runs USING (run_id) WHERE status IS DISTINCT FROM 'ok'")
+    failed = data.value(
+        "SELECT count(*) FROM runs ANTI JOIN set_aside_runs USING (run_id) WHERE status IS DISTINCT FROM 'ok'"
+    )
     total = data.value("SELECT count(*) FROM runs")
     lost = failed + set_aside
     if failed == lost and failed:
