@@ -78,7 +78,7 @@ def _doubt(row: dict[str, Any], others: Mapping[str, Sequence[Others]]) -> dict[
         return row
     seen = mean_of(others[curve])
     confidence = max(row["confidence"], _grade(seen.share), key=_LEVELS.index)
-    because = row["because"] if confidence == row["confidence"] else f"{row['because']}; {seen.describe()}"
+    because = row["because"] if _grade(seen.share) == "high" else f"{row['because']}; {seen.describe()}"
     return {**row, "confidence": confidence, "because": loosen_units(because)}
 
 
