@@ -29,7 +29,6 @@ __all__ = [
     "format_seconds",
     "format_share",
     "format_size",
-    "share_of",
     "format_time",
     "format_unit",
     "format_value",
@@ -38,6 +37,7 @@ __all__ = [
     "list_names",
     "loosen_units",
     "plural",
+    "share_of",
 ]
 
 #: Stands where there is no number.

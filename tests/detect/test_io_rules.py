@@ -300,6 +300,8 @@ USED: list[tuple[Any, ...]] = [
     ),
     ({"batch": 8.0}, "none", "are asked for asynchronously, 8 per call)"),
     ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its ability is unknown"),
+    # 2,000 writes per second on a device that is said to do 1,200: nobody believes its profile.
+    ({"write_iops": 1200.0}, "insufficient", "so the device can do more than its profile says"),
 ]
 
 

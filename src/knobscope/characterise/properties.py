@@ -11,7 +11,7 @@ from knobscope.characterise.session import Session
 from knobscope.characterise.unit import CANDIDATES, UnitFinding, find_unit
 from knobscope.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios"]
+__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios", "lower_confidence"]
 
 Confidence = Literal["high", "medium", "low", "not measured"]
 
@@ -65,10 +65,10 @@ def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str,
         _beside_row(session, curves),
         _atomic_row(kernel),
     ]
-    return [_doubt(row, session.others) for row in rows]
+    return [lower_confidence(row, session.others) for row in rows]
 
 
-def _doubt(row: dict[str, Any], others: Mapping[str, Sequence[Others]]) -> dict[str, Any]:
+def lower_confidence(row: dict[str, Any], others: Mapping[str, Sequence[Others]]) -> dict[str, Any]:
     """Lower the confidence of a row when others kept the machine or the device busy while it was measured.
 
     They may be off by the share that others used, so that share is graded as the difference between rounds is.

@@ -106,7 +106,8 @@ def gain_of_dbms(io: Ratio, busy_share: float) -> Ratio:
 
     Throughput rises less than they do: the rest of the time stays.
     """
-    return Ratio(*(most_gain(busy_share, ratio) for ratio in (io.estimate, io.low, io.high)), io.rounds)
+    estimate, low, high = (most_gain(busy_share, ratio) for ratio in (io.estimate, io.low, io.high))
+    return Ratio(estimate, low, high, io.rounds)
 
 
 def _reaches(ratio: Ratio, least: float) -> Answer:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["find_copied_runs", "find_damaged_series", "find_stalled_runs", "set_aside_blocks", "set_aside_runs"]
 
 _RUNS = """
-    SELECT run_id, dbms, device, workload, phase, block_id, session, config_id, is_sentinel, window_s, operations, throughput_ops,
-        latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us, cpu_s
+    SELECT run_id, dbms, device, workload, phase, block_id, session, config_id, is_sentinel, window_s, operations,
+        throughput_ops, latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us, cpu_s
     FROM runs WHERE status = 'ok' ORDER BY dbms, device, workload, phase, round, block_id, position, run_id
 """
 _INTERVALS = "SELECT run_id, t_s, ops, latency_p95_us, latency_p99_us FROM intervals ORDER BY run_id, t_s"

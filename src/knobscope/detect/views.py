@@ -136,8 +136,8 @@ RUN_VIEWS: dict[str, str] = {
         FROM loads
         GROUP BY run_id
     """,
-    # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are flushes
-    # where no row tells of them: our monitor writes one also for none, a table of others may not know.
+    # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
+    # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
     "run_metrics": """
         WITH requests AS (
             SELECT w.run_id,
@@ -321,8 +321,8 @@ MACROS: dict[str, str] = {
         CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
              WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
     """,
-    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from the block
-    # layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
+    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from
+    # the block layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
     # read_write_interference for files.
     "most_unattributed()": "0.5",
     # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.

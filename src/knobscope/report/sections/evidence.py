@@ -13,8 +13,8 @@ from knobscope.formats import (
     format_rate,
     format_share,
     format_size,
-    share_of,
     format_value,
+    share_of,
 )
 from knobscope.report.figures import (
     Figure,

@@ -15,7 +15,7 @@ _EXAMPLES = 8
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs of one DBMS that failed or were set aside for one reason; configurations as what differs from the default."""
+    """Runs of one DBMS that failed or were set aside for one reason; configurations as changes to the default."""
 
     cases: list[str]
     status: str
