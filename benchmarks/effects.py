@@ -27,6 +27,7 @@ import pandas as pd
 
 from knobscope.detect.contrasts import contrast_tiers
 from knobscope.detect.effects import effects_of_case
+from knobscope.detect.guards import find_stalled_runs
 from knobscope.detect.metrics import METRICS
 from knobscope.explain.causes import Answer
 from knobscope.explain.experiment import ITSELF
@@ -140,6 +141,12 @@ class Design:
         return count_more(precision, AIM, ~suffices, np.maximum((self.most or 0) - planned, 0)), suffices
 
 
+def set_stalls_aside(runs: pd.DataFrame) -> pd.DataFrame:
+    """Take the throughput from runs that stalled, as `detect` does before it compares any."""
+    stalled = runs["run_id"].isin([run for run, _ in find_stalled_runs(runs)])
+    return runs.assign(throughput_ops=runs["throughput_ops"].mask(stalled))
+
+
 def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
     """Judge one study without effects, and the same noise with one effect on the highest tier."""
     rows: dict[str, float] = {}
@@ -147,7 +154,8 @@ def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
         rng = np.random.default_rng([seed, 7])
         drawn = [design.draw(rng, device, noise, effect * (rank == 2)) for rank, device in enumerate(DEVICES)]
         effects = pd.concat(
-            effects_of_case(runs, MIN_EFFECT)[0].assign(tier_rank=rank) for rank, (runs, _) in enumerate(drawn)
+            effects_of_case(set_stalls_aside(runs), MIN_EFFECT)[0].assign(tier_rank=rank)
+            for rank, (runs, _) in enumerate(drawn)
         )
         effects = effects[effects["metric"] == "throughput_ops"].reset_index(drop=True)
         effects["q_value"] = adjust_for_fdr(effects["p_value"].to_numpy(float))

@@ -22,16 +22,18 @@ _PARTS = {
 }
 #: Owners that `requests` and everything derived from it counts.
 _COUNTED = {"device": OWNERS, "process": ("own", "inode", "flush")}
-#: Owners nobody can vouch for. A journal and flushes are the workload's only where the device is.
-_UNATTRIBUTED = {"device": ("unseen", "unknown"), "process": ("unseen", "unknown", "journal", "flush")}
+#: Owners of data nobody can vouch for. A journal is the workload's only where the device is.
+_UNATTRIBUTED = {"device": ("unseen", "unknown"), "process": ("unseen", "unknown", "journal")}
 
 
 def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -> Row:
     """Return the profile of a run; times in the series count from its beginning."""
     counted = [_count(totals, "requests", _COUNTED[scope]) for totals in reading.totals]
     depths = _list_depths(reading)
-    total = sum(sum(totals["requests"]) for totals in reading.totals)
-    unattributed = sum(_count(totals, "requests", _UNATTRIBUTED[scope]) for totals in reading.totals)
+    # A flush has no owner: it stores what all have written.
+    data = [totals for op, totals in zip(OPERATIONS, reading.totals, strict=True) if op != "flush"]
+    total = sum(sum(totals["requests"]) for totals in data)
+    unattributed = sum(_count(totals, "requests", _UNATTRIBUTED[scope]) for totals in data)
     return {
         "duration_s": (reading.end_ns - reading.begin_ns) / 1e9,
         "monitor": "bpf",

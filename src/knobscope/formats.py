@@ -13,6 +13,7 @@ from datetime import datetime
 from knobscope.specs import Dbms
 
 __all__ = [
+    "LEAST_REQUESTS",
     "UNKNOWN",
     "describe_beside",
     "describe_change",
@@ -36,10 +37,13 @@ __all__ = [
     "list_names",
     "loosen_units",
     "plural",
+    "share_of",
 ]
 
 #: Stands where there is no number.
 UNKNOWN = "–"
+#: Shares of fewer requests are not told, nor compared: one request more or less would change them by more than 3 %.
+LEAST_REQUESTS = 30
 _SPACE = "\u00a0"  # keeps number and unit on one line
 
 #: Below this ratio a change is told in percent. "1.4x faster" may be understood as 2.4 times as fast, "40 %" may not.
@@ -74,6 +78,11 @@ def format_rate(per_second: float | None, unit: str = "ops/s") -> str:
         return UNKNOWN
     text = format_count(per_second) if per_second >= 100 else format_number(per_second)
     return f"{text}{_SPACE}{unit}"
+
+
+def share_of(part: float | None, requests: float | None) -> float | None:
+    """Return a share of requests; None of so few that it says nothing."""
+    return None if part is None or requests is None or requests < LEAST_REQUESTS else part / requests
 
 
 def format_share(share: float | None) -> str:

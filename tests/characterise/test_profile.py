@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pytest
 
 from knobscope.characterise import command, profile
 from knobscope.characterise.kernel import read_kernel_facts
+from knobscope.characterise.others import Others
+from knobscope.characterise.properties import lower_confidence
 from knobscope.characterise.schedule import QUICK
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
@@ -67,6 +72,42 @@ def test_every_property_says_how_sure_it_is_and_why(found: dict[str, Any]) -> No
     assert all(row["because"] for row in rows.values())
     assert "minimum_io_size 512" in rows["write_unit"]["kernel"]
     assert "hardware_queues 1" in rows["saturating_depth"]["kernel"]
+
+
+def test_a_busy_machine_lowers_confidence_and_is_named(loop: OpenDevice) -> None:
+    """Whatever rounds say: while others keep all processors busy, nothing that was measured is sure."""
+    program = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(program) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    try:
+        rows = profile.measure_profile(loop, TINY)["properties"]
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    measured = [row for row in rows if row["confidence"] != "not measured"]
+    assert {row["confidence"] for row in measured} == {"low"}
+    assert all("in the pauses between measurements, processors were" in row["because"] for row in measured)
+
+
+@pytest.mark.parametrize(
+    ("row", "pauses", "confidence"),
+    [
+        (("flush", "high"), [Others(0.02, 0.01, 0.0)], "high"),
+        (("flush", "high"), [Others(0.2, None, 0.0)], "medium"),
+        (("flush", "high"), [Others(0.02, 0.01, 0.6)], "low"),  # the device itself
+        (("flush", "high"), [Others(0.0, 0.9, 0.0), Others(0.0, 0.0, 0.0)], "low"),  # on average
+        (("flush", "low"), [Others(0.2, 0.0, 0.0)], "low"),
+        (("atomic_write", "not measured"), [Others(0.9, 0.9, 0.9)], "not measured"),
+        (("saturating_depth", "high"), [Others(0.9, 0.9, 0.9)], "high"),  # that was at another time
+    ],
+)
+def test_confidence_is_that_of_the_rounds_or_of_the_machine(
+    row: tuple[str, str], pauses: list[Others], confidence: str
+) -> None:
+    known = {"property": row[0], "confidence": row[1], "because": "3 rounds"}
+    found = lower_confidence(known, {"flush": pauses})
+    assert found["confidence"] == confidence
+    assert ("pauses" in found["because"]) == (row[0] == "flush" and confidence != "high")
 
 
 def test_what_the_kernel_says_is_read_from_sysfs(loop: OpenDevice) -> None:

@@ -157,7 +157,7 @@ def test_an_older_database_is_compared_as_far_as_it_goes(
     two: tuple[Path, Path], changed: Changed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older = changed(two[1], "DROP TABLE setup", "DROP TABLE importance", "ALTER TABLE runs DROP COLUMN machine",
-                    "ALTER TABLE effects DROP COLUMN stalled")  # fmt: skip
+                    "ALTER TABLE effects DROP COLUMN set_aside")  # fmt: skip
     assert main(["compare", str(two[0]), str(older)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert text.count("The database of B has no tables `importance` and `setup`: an earlier version") == 1

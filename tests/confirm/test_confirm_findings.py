@@ -114,7 +114,7 @@ def test_the_runs_behind_a_finding_change_its_knob_alone(database: duckdb.DuckDB
 
 
 def test_what_the_effects_leave_out_is_not_behind_a_finding(database: duckdb.DuckDBPyConnection) -> None:
-    insert(database, "blocks", block_id="b0", treatment="dropped", **CASE)
+    database.execute("INSERT INTO set_aside_runs (run_id, guard) SELECT run_id, 'block' FROM runs")
     behind = find_runs_behind(database, finding("io_size", "page", "4"))
     assert (behind.value, behind.default) == ([], [])
 

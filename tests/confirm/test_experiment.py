@@ -10,7 +10,17 @@ from knobscope.characterise.fio import lay_out_file
 from knobscope.confirm.experiment import Ratio, compare, repeat_replicas
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import Part, describe_replica
-from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
+from knobscope.confirm.verdict import (
+    Answer,
+    Comparison,
+    PartlyFilled,
+    all_hold,
+    deny,
+    gain_of_dbms,
+    is_worthwhile,
+    loses_nothing,
+    may_be_io,
+)
 from knobscope.devices import OpenDevice
 
 
@@ -64,6 +74,33 @@ def test_when_a_replay_shows_the_difference(
 ) -> None:
     found = Comparison(measured, replayed, exchanged)
     assert (found.is_reproduced, found.is_due_to_exchanged) == (reproduced, due)
+
+
+@pytest.mark.parametrize(
+    ("measured", "busy_share", "may_be"),
+    [
+        (3.0, 0.14, False),  # without any I/O it would be 1.16 times as fast; most of the difference takes 1.5
+        (3.0, 0.5, True),
+        (1.2, 0.14, True),
+        (100.0, 0.49, False),
+        (100.0, 1.0, True),
+        (1.0, 0.0, True),  # nothing to explain
+    ],
+)
+def test_io_explains_no_more_than_the_time_in_which_the_device_is_busy(
+    measured: float, busy_share: float, may_be: bool
+) -> None:
+    assert may_be_io(measured, busy_share) is may_be
+
+
+def test_what_faster_io_is_worth_to_the_dbms() -> None:
+    """Of a device that is busy for 14 % of the time, 6.8 times as many requests are worth 14 %, and 1.2 times 2 %."""
+    gain = gain_of_dbms(Ratio(6.8, 6.0, 7.6, 5), 0.14)
+    assert gain.estimate == pytest.approx(1 / (0.86 + 0.14 / 6.8))
+    assert 1 < gain.low < gain.estimate < gain.high < 1 / 0.86
+    assert is_worthwhile(gain)
+    assert is_worthwhile(gain_of_dbms(ratio(1.2), 0.14)) is False
+    assert gain_of_dbms(ratio(6.8), 1.0) == ratio(6.8)
 
 
 @pytest.mark.parametrize(

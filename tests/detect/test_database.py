@@ -185,3 +185,16 @@ def test_findings_are_replaced_all_or_none(make_study: Make, tmp_path: Path) -> 
     with pytest.raises(duckdb.Error):
         write_findings(study.database, [{"rule": "tier"}, {"penalty": "no number"}])
     assert study.query("SELECT verdict FROM findings")["verdict"].tolist() == ["none"]
+
+
+def test_a_few_requests_have_no_share() -> None:
+    """29 reads, all in order, are no sequential I/O; 30 writes are enough to say so."""
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        connection.execute("INSERT INTO runs (run_id, status, monitor, operations) VALUES ('r', 'ok', 'bpf', 1000)")
+        connection.execute(
+            "INSERT INTO io_profile (run_id, op, requests, bytes, aligned_requests, sequential_requests) "
+            "VALUES ('r', 'read', 29, 0, 29, 29), ('r', 'write', 30, 0, 15, 30)"
+        )
+        shares = "read_sequential_share, write_sequential_share, unaligned_write_share"
+        assert connection.execute(f"SELECT {shares} FROM run_metrics").fetchall() == [(None, 1.0, 0.5)]  # noqa: S608

@@ -60,8 +60,10 @@ def damaged(tmp_path: Path) -> Callable[..., Study]:
 
 
 def set_aside(study: Study) -> dict[str, str]:
-    """Run -> guard; what the tables say of these runs has to agree."""
-    found = study.query("SELECT s.*, status, r.reason AS told FROM set_aside_runs s JOIN runs r USING (run_id)")
+    """Run -> guard, but for whole blocks; what the tables say of these runs has to agree."""
+    found = study.query(
+        "SELECT s.*, status, r.reason AS told FROM set_aside_runs s JOIN runs r USING (run_id) WHERE guard <> 'block'"
+    )
     assert (found["status"] == "invalid").all()
     assert (found["reason"] == found["told"]).all()
     return dict(zip(found["run_id"], found["guard"], strict=True))
@@ -106,7 +108,11 @@ def test_of_two_configurations_with_the_same_figures_neither_counts(damaged: Cal
 
     study = damaged(damage)
     assert set_aside(study) == dict.fromkeys(names, "copied")
-    assert study.query("SELECT reason FROM set_aside_runs")["reason"].str.contains("nobody can say whose").all()
+    assert (
+        study.query("SELECT reason FROM set_aside_runs WHERE guard = 'copied'")["reason"]
+        .str.contains("nobody can say whose")
+        .all()
+    )
 
 
 def test_a_copied_block_is_no_second_block(damaged: Callable[..., Study]) -> None:
@@ -233,3 +239,39 @@ def test_two_hundred_studies_of_noise_lose_no_run() -> None:
         runs, series = draw_runs(rng, digits, noise, [10, 1000, 30_000][seed // 3 % 3])
         told = series if seed % 2 else {}
         assert [*find_copied_runs(runs, told), *find_damaged_series(runs, told)] == [], seed
+
+
+def test_a_default_run_that_stalled_is_set_aside_and_counted(damaged: Callable[..., Study]) -> None:
+    """Each value is compared with default runs that lack one: all say so, and nothing else uses that run."""
+    names: list[str] = []
+
+    def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
+        stalled = next(run for run in runs if run["is_sentinel"])
+        stalled["throughput_ops"] /= 6
+        names[:] = [stalled["run_id"]]
+
+    study = damaged(damage)
+    assert set_aside(study) == {names[0]: "stalled"}
+    lost = study.query("SELECT DISTINCT set_aside, reference_set_aside FROM effects WHERE beside IS NULL")
+    assert lost.to_dict("records") == [{"set_aside": 0, "reference_set_aside": 1}]
+    assert not study.query(f"FROM runs_behind WHERE run_id = '{names[0]}'").size
+
+
+def test_runs_of_a_block_that_cannot_be_compared_are_set_aside(damaged: Callable[..., Study]) -> None:
+    """Without a default run a block compares nothing: its other runs are as lost as those that failed."""
+    blocks: list[str] = []
+
+    def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
+        blocks[:] = [runs[0]["block_id"]]
+        for run in runs:
+            if run["block_id"] == blocks[0] and run["is_sentinel"]:
+                run |= {"status": "failed_run", "throughput_ops": None}
+
+    study = damaged(damage)
+    found = study.query("SELECT guard, block_id, s.reason, status FROM set_aside_runs s JOIN runs USING (run_id)")
+    assert found["guard"].unique().tolist() == ["block"]
+    assert found["block_id"].unique().tolist() == blocks
+    assert found["reason"].str.contains("no successful run of the default configuration").all()
+    runs = study.query("FROM runs WHERE status = 'ok'")
+    assert len(found) == (runs["block_id"] == blocks[0]).sum() > 0
+    assert study.query("SELECT min(set_aside) AS least FROM effects WHERE beside IS NULL")["least"][0] == 1

@@ -73,7 +73,7 @@ def test_no_mismatch_where_nothing_has_an_effect(make_study: Make, rule: str) ->
 BLIND = [
     ({"monitor": "procfs", "lost_events": None}, "not watched"),
     ({"lost_events": 3}, "lost events in every run"),
-    ({"unattributed_share": 0.7}, "70 % of the I/O on this shared device"),
+    ({"unattributed_share": 0.7}, "70 % of the reads and writes on this shared device"),
     ({"status": "failed_start"}, "no run of the one-at-a-time round succeeded"),
 ]
 

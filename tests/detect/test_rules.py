@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -98,3 +99,52 @@ def test_thresholds_decide(make_study: Make) -> None:
         findings = replace(study, specs=specs).judge("intuition")
         found[min_effect] = (findings["verdict"] == "mismatch").sum()
     assert found == {0.05: 1, 0.5: 0}
+
+
+COSTLY = """-- mine: the default costs much.
+-- Source: none.
+-- Needs: nothing.
+-- Insufficient: never.
+SELECT dbms, device, workload, 'mismatch' AS verdict, 100 AS penalty, {found: 7} AS evidence FROM cases
+"""
+
+
+def judge_mine(study: Study, folder: Path, about: str = ABOUT) -> dict[str, Any]:
+    """Judge the only case of a study by a rule that says that it costs a hundredfold."""
+    for name, text in (("rule.sql", COSTLY), ("rule.yaml", about), ("sentence.j2", SENTENCE)):
+        (folder / "mine").mkdir(exist_ok=True)
+        (folder / "mine" / name).write_text(text)
+    specs = study.specs
+    specs = replace(
+        specs,
+        study=specs.study.model_copy(update={"thresholds": Thresholds()}),
+        rules={"mine": read_rule(folder / "mine")},
+    )
+    with duckdb.connect(str(study.database), read_only=True) as connection:
+        (row,) = run_rules(connection, specs)
+    return row
+
+
+def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: Make, tmp_path: Path) -> None:
+    """A device that is idle for a fifth of the time is not waited for in that fifth: 1 / .2."""
+    row = judge_mine(make_study(busy=0.8), tmp_path)
+    assert row["penalty"] == pytest.approx(5)
+    assert "The device is busy for 80 % of the time, so better I/O could gain 5x at most." in row["sentence"]
+    limit = json.loads(row["evidence"])["limit"]
+    assert (limit["busy_share"], limit["without"]) == (pytest.approx(0.8), 100)
+
+
+def test_a_device_that_is_busy_all_the_time_limits_nothing(make_study: Make, tmp_path: Path) -> None:
+    row = judge_mine(make_study(busy=1.0), tmp_path)
+    assert (row["penalty"], row["sentence"]) == (100, "Yes.")
+
+
+def test_a_measured_ratio_is_no_promise_of_better_io(make_study: Make, tmp_path: Path) -> None:
+    row = judge_mine(make_study(busy=0.8), tmp_path, ABOUT + "penalty: measured\n")
+    assert (row["penalty"], row["sentence"]) == (100, "Yes.")
+
+
+def test_without_a_busy_time_there_is_no_penalty(make_study: Make, tmp_path: Path) -> None:
+    row = judge_mine(make_study(columns={"monitor": "procfs", "lost_events": None}), tmp_path)
+    assert row["penalty"] is None
+    assert row["sentence"].endswith("cannot be bounded: no run says how long the device was busy.")

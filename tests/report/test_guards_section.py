@@ -69,7 +69,7 @@ def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     changed = changed_study(
-        "UPDATE blocks SET treatment = 'none'",
+        "DELETE FROM set_aside_runs",
         "INSERT INTO set_aside_runs SELECT run_id, CASE WHEN row_number() OVER (ORDER BY run_id) > 2 THEN 'frozen' "
         "ELSE 'copied' END, NULL, 'why' FROM runs WHERE status = 'ok' ORDER BY run_id LIMIT 3",
         "UPDATE runs SET status = 'invalid', reason = 'why' WHERE run_id IN (SELECT run_id FROM set_aside_runs)",

@@ -92,8 +92,8 @@ def test_runs_of_few_operations_are_told(
 
 def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
     changed = changed_study(
-        "UPDATE blocks SET treatment = 'none'",
-        "UPDATE blocks SET treatment = 'dropped', runs = 30 WHERE block_id = (SELECT min(block_id) FROM blocks)",
+        "DELETE FROM set_aside_runs",
+        "INSERT INTO set_aside_runs SELECT run_id, 'block', NULL, 'why' FROM runs WHERE status = 'ok' LIMIT 30",
     )
     page = render(changed, specs, tmp_path)
     assert "40 of 90 runs (44 %) were set aside: 10 gave no result and 30 are in blocks that cannot be compared." in (

@@ -346,19 +346,19 @@ def test_knobs_that_were_left_out_are_listed_by_reason(
     assert 'id="knobs-left-out"' not in page.source
 
 
-def test_stalled_runs_and_repeated_attempts_are_told(
+def test_stalled_runs_and_repeated_attempts_are_named(
     changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
 ) -> None:
     changed = changed_study(
-        "UPDATE effects SET stalled = 2 WHERE metric = 'throughput_ops' AND rowid = ("
-        "SELECT min(rowid) FROM effects WHERE metric = 'throughput_ops')",
+        "INSERT INTO set_aside_runs SELECT min(run_id), 'stalled', NULL, 'it stalled' FROM runs WHERE is_sentinel",
         "INSERT INTO operations (run_id, operation, ok, failed, retried) "
         "SELECT min(run_id), 'UPDATE', 90, 10, 7 FROM runs WHERE status = 'ok'",
     )
     runs = render(changed, specs, tmp_path / "changed").section("runs")
-    assert re.search(r"Stalled runs ?2, many times slower than others of their configuration", runs), runs[:3000]
+    assert re.search(r"Set aside ?1 stalled, many times slower than others of its configuration", runs), runs[:3000]
+    assert "set aside it stalled" in runs
     assert re.search(r"Attempts repeated ?7 in 100 operations", runs)
-    assert "Stalled" not in page.section("runs")
+    assert "it stalled" not in page.section("runs")
     assert "repeated" not in page.section("runs")
 
 

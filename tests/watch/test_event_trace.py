@@ -86,6 +86,7 @@ def test_trace_and_counters_of_a_run_agree(
     for table in ("io_sizes", "io_latency", "queue_wait"):
         assert traced[table] == counted[table]
     assert traced["duration_s"] == counted["duration_s"]
+    assert traced["unattributed_share"] == counted["unattributed_share"]
     ours, theirs = times_of(traced), times_of(counted)
     assert ours == pytest.approx(theirs, rel=0.01, abs=2e6)
 
@@ -164,6 +165,7 @@ def test_flags_and_flushes(mounted: Loop, fio: Fio, mounted_watch: Watch, tmp_pa
     mounted_watch.write_trace(tmp_path / "run", [read_tree(mounted.mount)])
     traced = describe(tmp_path / "run")
     assert row_of(traced, "flush")["requests"] == row_of(counted, "flush")["requests"] > 0
+    assert traced["unattributed_share"] == counted["unattributed_share"]
     for name in ("fua", "preflush", "journal_requests", "own_requests", "inode_requests"):
         assert row_of(traced, "write")[name] == row_of(counted, "write")[name], name
     assert select(

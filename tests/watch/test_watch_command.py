@@ -57,7 +57,7 @@ def test_the_commands_figures_and_the_devices_stand_apart(
     head, of_command, of_device = re.split(
         r"\n\ncaused by the command .*\n|\n\neverything .*\n", capfd.readouterr().err
     )
-    assert "of the device's requests" in head
+    assert "of the device's data requests" in head
     assert re.search(r"^write +1009 ", of_command, re.MULTILINE)
     assert "write sizes: 4 KiB 100.0 %" in of_command
     assert "read sizes" not in of_command

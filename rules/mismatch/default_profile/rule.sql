@@ -12,7 +12,8 @@
 --        per case, without a knob.
 -- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin, or the device has no profile; no run of the default configuration has queue depths; depth holds the
+--        origin, or the device has no profile, or the runs use more than most_used of the ability in it, so that it was measured
+--        while something else slowed the device down; no run of the default configuration has queue depths; depth holds the
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
 --        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
 --        busy for busy_processors of the time, so that requests may wait for these.
@@ -95,6 +96,7 @@ judged AS (
             WHEN v.obstacle IS NOT NULL THEN v.obstacle
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
+            WHEN used > getvariable('most_used') THEN 'profile_too_low'
             WHEN is_mismatch AND held_by IN ('depth', 'requests') AND processors >= getvariable('busy_processors')
                 THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.

@@ -13,8 +13,9 @@
 --        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
 --        more in the mean, so that nobody could ask for more at a time; the device is busy for less than least_busy of
 --        the time; no value of a knob was measured beside the default.
--- Penalty: how many times more random requests, of the kind that most of them are, the device does at its best depth than
---        at depth one: an upper bound. Where writes at depth were not measured, reads stand for them.
+-- Penalty: what throughput gains at most if the time in which the device is busy becomes as much shorter as the device
+--        does more random requests, of the kind that most of them are, at its best depth than at depth one. Where writes
+--        at depth were not measured, reads stand for them.
 -- Cannot see: what the DBMS would do with more clients than the workload has.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,
@@ -107,14 +108,14 @@ SELECT
         WHEN confined AND freed = 0 AND NOT coalesce(does_no_more, false) THEN 'mismatch'
         ELSE 'none'
     END AS verdict,
-    CASE WHEN verdict = 'mismatch' THEN device_gain END AS penalty,
+    CASE WHEN verdict = 'mismatch' THEN most_gain(busy, device_gain) END AS penalty,
     {
         busy_share: busy, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
         busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
         confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,
         confined: confined, configurations: configurations, knobs: knobs, freed: freed, freed_by: best,
-        device_gain: device_gain, best_queue_depth: best_depth, mostly_writes: mostly_writes,
+        device_gain: device_gain, most_gain: most_gain(busy, device_gain), best_queue_depth: best_depth, mostly_writes: mostly_writes,
         obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from knobscope.characterise.curves import PAGE, Measured, Point, choose_knee, find_saturation, rank_tier
 from knobscope.characterise.fio import FioRefusedError, lay_out_file
 from knobscope.characterise.kernel import read_kernel_facts
+from knobscope.characterise.others import mean_of
 from knobscope.characterise.properties import describe_properties, find_preferred_size, find_ratios
 from knobscope.characterise.schedule import FULL, QUICK, Schedule
 from knobscope.characterise.session import Session
@@ -51,6 +53,7 @@ def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
             "window_ms": session.window_ms,
             "rounds": session.repeats,
             "knows_addresses": session.knows_addresses,
+            "others": asdict(mean_of([pause for pauses in session.others.values() for pause in pauses])),
             "seconds": round(time.monotonic() - begin, 1),
         }
     kernel = read_kernel_facts(opened.block)

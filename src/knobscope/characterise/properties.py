@@ -1,19 +1,30 @@
 """What a device is like, in properties: what was measured, what the kernel says, and how sure that is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, Literal
 
 from knobscope.characterise.curves import PAGE, Measured, Pattern, Point, choose_knee, find_saturation
 from knobscope.characterise.kernel import KernelFacts
+from knobscope.characterise.others import Others, mean_of
 from knobscope.characterise.session import Session
 from knobscope.characterise.unit import CANDIDATES, UnitFinding, find_unit
 from knobscope.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios"]
+__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios", "lower_confidence"]
 
 Confidence = Literal["high", "medium", "low", "not measured"]
 
+_LEVELS: tuple[Confidence, ...] = ("high", "medium", "low", "not measured")
+#: How the name of a property starts -> the curve that it rests on.
+_CURVES = {
+    "write_unit": "unit",
+    "preferred": "write_size",
+    "flush": "flush",
+    "saturating": "queue_depth",
+    "random": "queue_depth",
+    "reads_beside": "beside",
+}
 #: Rounds that differ by no more than this share agree; beyond the second they say little.
 _AGREE, _DISAGREE = 0.1, 0.3
 #: Standard errors from which on a unit is beyond doubt.
@@ -43,7 +54,7 @@ def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str,
     """Return rows of `device_property`, without the device."""
     curves, durable = session.merged(), find_unit(session.durable)
     unit = _unit_row("write_unit", durable, session, _say_sizes(kernel))
-    return [
+    rows = [
         unit,
         {**unit, "property": "write_unit_cost", "value": durable.cost_us, "unit": "us", "kernel": None},
         _unit_row("write_unit_without_flush", find_unit(session.plain), session, None),
@@ -54,6 +65,21 @@ def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str,
         _beside_row(session, curves),
         _atomic_row(kernel),
     ]
+    return [lower_confidence(row, session.others) for row in rows]
+
+
+def lower_confidence(row: dict[str, Any], others: Mapping[str, Sequence[Others]]) -> dict[str, Any]:
+    """Lower the confidence of a row when others kept the machine or the device busy while it was measured.
+
+    They may be off by the share that others used, so that share is graded as the difference between rounds is.
+    """
+    curve = next((curve for start, curve in _CURVES.items() if row["property"].startswith(start)), None)
+    if curve is None or not others.get(curve):
+        return row
+    seen = mean_of(others[curve])
+    confidence = max(row["confidence"], _grade(seen.share), key=_LEVELS.index)
+    because = row["because"] if _grade(seen.share) == "high" else f"{row['because']}; {seen.describe()}"
+    return {**row, "confidence": confidence, "because": loosen_units(because)}
 
 
 def _row(

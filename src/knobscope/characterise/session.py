@@ -13,6 +13,7 @@ from knobscope.characterise.curves import (
     next_depth,
 )
 from knobscope.characterise.fio import FioFile
+from knobscope.characterise.others import Others, watch_pause
 from knobscope.characterise.progress import Countdown
 from knobscope.characterise.schedule import Schedule
 from knobscope.characterise.unit import TimedWrite, plan_writes
@@ -40,7 +41,9 @@ class Session:
         self.plain: list[TimedWrite] = []
         self.window_ms, self.repeats = schedule.window_ms, schedule.repeats
         self._reads_ms = schedule.window_ms
-        self._file, self._schedule = file, schedule
+        #: By curve, and of the writes that show a unit: what others did in pauses before the windows.
+        self.others: dict[str, list[Others]] = {}
+        self._file, self._schedule, self._block = file, schedule, opened.block
         points = len(schedule.reads()) + schedule.finer_depths + 2 + len(schedule.writes()) + 1
         self._countdown = Countdown(f"characterise {opened.name}", points * schedule.repeats + 2)
         self._spot = _find_spot(opened, file)
@@ -83,7 +86,11 @@ class Session:
         for number in range(self.repeats):
             for point in points[:: -1 if number % 2 else 1]:
                 self._countdown.show(str(point))
+                self._pause(point.curve)
                 self.windows.setdefault(point, []).append(measure(point))
+
+    def _pause(self, curve: str) -> None:
+        self.others.setdefault(curve, []).append(watch_pause(self._block))
 
     def _random_reads(self) -> dict[int, float]:
         return {
@@ -122,6 +129,7 @@ class Session:
         base, begin, end = self._spot or (0, 0, self._file.bytes)
         for durable, repeats in ((True, _DURABLE_REPEATS), (False, _PLAIN_REPEATS)):
             self._countdown.show("durable writes of all sizes" if durable else "writes of all sizes")
+            self._pause("unit")
             planned = plan_writes(base + begin, base + end, repeats, sweep=self._schedule.sweep)
             writes = [(address - base, size) for address, size in planned]
             done = self._file.replay(writes, durable=durable, longest_ms=self._schedule.replay_ms)

@@ -8,7 +8,7 @@ from knobscope.characterise.fio import FioFile, FioRefusedError, find_fio, lay_o
 from knobscope.confirm.evidence import find_preferred_bytes, find_sides, name_value, read_pattern
 from knobscope.confirm.replica import find_aligned_part
 from knobscope.confirm.trials import Setting, Stand, try_cause
-from knobscope.detect import withdraw
+from knobscope.detect import find_busy_share, withdraw
 from knobscope.devices import BlockDevice, OpenDevice, device_lock
 from knobscope.errors import UserError
 from knobscope.specs import Rule, RuleCause
@@ -130,8 +130,11 @@ def _read_setting(row: dict[str, Any], cause: RuleCause, connection: "duckdb.Duc
             if not slower.watched
             else f"the runs of {slower.name} did no I/O on the device"
         )
+    busy_share = find_busy_share(connection, slower.watched)
+    if busy_share is None:
+        raise _UntestableError("no run says how long the device was busy")
     if row["knob"] is None:
-        return Setting(slower.name, pattern, "", None, 1.0)
+        return Setting(slower.name, pattern, "", None, 1.0, busy_share)
     if cause.factor == "write_size" and not pattern.write_sizes:
         raise _UntestableError("its runs wrote nothing to the device")
     if not faster.watched:
@@ -141,4 +144,5 @@ def _read_setting(row: dict[str, Any], cause: RuleCause, connection: "duckdb.Duc
     other = read_pattern(connection, faster)
     if not pattern.operations or (other is not None and not other.operations):
         raise _UntestableError("it is not known how many operations the requests were for")
-    return Setting(slower.name, pattern, faster.name, other, math.exp(abs(math.log1p(row["effect"]))))
+    measured = math.exp(abs(math.log1p(row["effect"])))
+    return Setting(slower.name, pattern, faster.name, other, measured, busy_share)

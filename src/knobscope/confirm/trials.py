@@ -18,8 +18,19 @@ from knobscope.confirm.pattern import (
     write_whole_units,
 )
 from knobscope.confirm.replica import Part
-from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled, all_hold, deny, is_worthwhile, loses_nothing
-from knobscope.formats import format_micros, format_number, format_size, loosen_units
+from knobscope.confirm.verdict import (
+    Answer,
+    Comparison,
+    PartlyFilled,
+    all_hold,
+    deny,
+    gain_of_dbms,
+    is_worthwhile,
+    loses_nothing,
+    may_be_io,
+)
+from knobscope.detect import most_gain
+from knobscope.formats import format_micros, format_number, format_share, format_size, loosen_units
 
 __all__ = ["Outcome", "Setting", "Stand", "try_cause"]
 
@@ -32,7 +43,8 @@ class Setting:
     """What a finding compares: the I/O of the slower setting, that of the faster one, and how much faster it was.
 
     `other` is None where the finding is about one configuration (`other_name` is empty then), or the faster one did no
-    I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared.
+    I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the device
+    was busy with the slower one.
     """
 
     name: str
@@ -40,6 +52,7 @@ class Setting:
     other_name: str
     other: Pattern | None
     measured: float
+    busy_share: float
 
 
 @dataclass(frozen=True)
@@ -96,7 +109,7 @@ def _try_sizes(setting: Setting, unit: int) -> Trial:
         if not cost.may_be_most:
             words += f" {_tell_cost(cost)}"
         claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
-        return Outcome(all_hold(claims), f"{told} {words}")
+        return _within_busy_time(setting, claims, f"{told} {words}")
 
     sides: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes")]
     return Trial([*sides, *_both(setting), (exchanged, "operations")], judge)
@@ -136,7 +149,7 @@ def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
 def _try_flushes(setting: Setting, _: int) -> Trial:
     def judge(found: Figures) -> Outcome:
         comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
-        return Outcome(all_hold([comparison.is_reproduced, comparison.is_due_to_exchanged]), told)
+        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
 
     return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
 
@@ -157,10 +170,29 @@ def _try_order(setting: Setting, _: int) -> Trial:
 def _try_parallelism(setting: Setting, _: int) -> Trial:
     def judge(found: Figures) -> Outcome:
         ratio = compare(found[1], found[0])
+        gain = gain_of_dbms(ratio, setting.busy_share)
         words = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
-        return Outcome(is_worthwhile(ratio), words)
+        return Outcome(is_worthwhile(gain), f"{words} {_tell_busy(setting)}, so that is worth {gain} at most.")
 
     return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
+
+
+def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Outcome:
+    """Return what claims about the difference of two settings come to, if the device is busy for long enough."""
+    if may_be_io(setting.measured, setting.busy_share):
+        return Outcome(all_hold(claims), words)
+    most = format_number(most_gain(setting.busy_share))
+    return Outcome(
+        False,
+        f"{words} {_tell_busy(setting)}, so better I/O makes the DBMS {most}x as fast at most, and "
+        f"{setting.other_name} is {format_number(setting.measured)}x as fast.",
+    )
+
+
+def _tell_busy(setting: Setting) -> str:
+    return loosen_units(
+        f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time"
+    )
 
 
 def _both(setting: Setting) -> list[Replica]:

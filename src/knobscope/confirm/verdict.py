@@ -5,6 +5,9 @@ each can fail: fio, repeating the I/O of both, shows the direction and most of t
 the slower one with that property taken from the faster one, and nothing else, makes up most of it; and a device that
 minds partly filled units is slower across their limits than on them at equal size, by enough to make up most of it.
 
+All of that is judged against the time in which the device is busy with the slower setting: more than that time, better
+I/O cannot save the DBMS (`knobscope.detect.penalties`).
+
 Answers have three values: None where the interval of a ratio holds both, so that nothing can be told.
 """
 
@@ -12,8 +15,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from knobscope.confirm.experiment import Ratio
+from knobscope.detect import most_gain
 
-__all__ = ["Answer", "Comparison", "PartlyFilled", "all_hold", "deny", "is_worthwhile", "loses_nothing"]
+__all__ = [
+    "Answer",
+    "Comparison",
+    "PartlyFilled",
+    "all_hold",
+    "deny",
+    "gain_of_dbms",
+    "is_worthwhile",
+    "loses_nothing",
+    "may_be_io",
+]
 
 Answer = bool | None
 
@@ -50,7 +64,7 @@ class Comparison:
         if self.exchanged is None:
             return False
         ratio = self.measured if self.replayed is None else min(self.measured, max(self.replayed.estimate, 1.0))
-        return _reaches(self.exchanged, 1 / (1 - _MOST * (1 - 1 / ratio)))
+        return _reaches(self.exchanged, _most_of(ratio))
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,25 @@ class PartlyFilled:
     def may_be_most(self) -> bool:
         """Whether they may cost half of the difference or more; no where they surely cost less."""
         return self.most_s >= _MOST * self.difference_s
+
+
+def _most_of(ratio: float) -> float:
+    """Return the ratio of throughput that saves most of the time per operation that another one saves."""
+    return 1 / (1 - _MOST * (1 - 1 / ratio))
+
+
+def may_be_io(measured: float, busy_share: float) -> bool:
+    """Whether the device is busy for so long that its I/O can be most of the difference that the DBMS showed."""
+    return most_gain(busy_share) >= _most_of(measured)
+
+
+def gain_of_dbms(io: Ratio, busy_share: float) -> Ratio:
+    """Return what the DBMS gains at most when the requests of a device that is busy for a share of the time gain that.
+
+    Throughput rises less than they do: the rest of the time stays.
+    """
+    estimate, low, high = (most_gain(busy_share, ratio) for ratio in (io.estimate, io.low, io.high))
+    return Ratio(estimate, low, high, io.rounds)
 
 
 def _reaches(ratio: Ratio, least: float) -> Answer:

@@ -11,11 +11,13 @@ from knobscope.detect.database import (
     write_rows,
 )
 from knobscope.detect.effects import add_effects, effects_of_case
-from knobscope.detect.evidence import RunsBehind, find_runs_behind
+from knobscope.detect.evidence import RunsBehind, find_busy_share, find_runs_behind
+from knobscope.detect.guards import find_stalled_runs
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
 from knobscope.detect.mismatches import Mismatch, merge_findings
 from knobscope.detect.order import steps_from
+from knobscope.detect.penalties import most_gain
 from knobscope.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.detect.views import MACROS, VIEWS
 
@@ -34,9 +36,12 @@ __all__ = [
     "create_schema",
     "describe_findings",
     "effects_of_case",
+    "find_busy_share",
     "find_runs_behind",
+    "find_stalled_runs",
     "io_marks_comparison",
     "merge_findings",
+    "most_gain",
     "read_findings",
     "run_rules",
     "steps_from",

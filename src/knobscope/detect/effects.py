@@ -19,6 +19,7 @@ import numpy as np
 
 from knobscope.detect.blocks import Groups, judge_blocks
 from knobscope.detect.contrasts import contrast_tiers
+from knobscope.detect.guards import set_aside_blocks
 from knobscope.detect.metrics import METRICS
 from knobscope.detect.order import steps_from
 from knobscope.detect.units import Units, list_blocks, make_units
@@ -46,6 +47,21 @@ LEAST_REPLICATES = 2
 _RANGE_SLACK = 1 + 1e-9
 _CASE = ["dbms", "device", "workload"]
 _CHANGE = ["knob", "value", "baseline", "beside"]
+#: How many runs of each value, and of what it is compared with, were set aside.
+_LOST_RUNS = """
+    WITH lost AS (
+        SELECT dbms, device, workload, config_id, count(*) AS runs
+        FROM set_aside_runs JOIN runs USING (run_id) WHERE phase = 'sweep' GROUP BY ALL
+    )
+    SELECT c.dbms, c.device, c.workload, knob, value, baseline, beside,
+        coalesce(max(v.runs), 0) AS set_aside, coalesce(max(r.runs), 0) AS reference_set_aside
+    FROM single_changes c
+    LEFT JOIN lost v
+        ON (v.dbms, v.device, v.workload, v.config_id) = (c.dbms, c.device, c.workload, c.config_id)
+    LEFT JOIN lost r
+        ON (r.dbms, r.device, r.workload, r.config_id) = (c.dbms, c.device, c.workload, c.reference_id)
+    GROUP BY ALL
+"""
 
 
 def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
@@ -62,8 +78,11 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
     effects = _describe_knobs(effects, specs)
     devices = connection.execute("FROM device_tiers").df()
     effects = effects.merge(devices, how="left", on="device")
-    add_frame(connection, "effects", effects)
     add_frame(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
+    set_aside_blocks(connection)
+    lost = connection.execute(_LOST_RUNS).df()
+    effects = effects.merge(lost, how="left", on=[*_CASE, *_CHANGE])
+    add_frame(connection, "effects", effects)
     add_frame(connection, "tier_contrasts", contrast_tiers(effects))
 
 
@@ -78,10 +97,9 @@ def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFr
     runs = runs.drop_duplicates("run_id")  # one that is compared in two ways has a row for each
     codes, configurations = pd.factorize(runs["config_id"].where(~runs["is_sentinel"]))
     contrasts = Contrasts.of(changes, configurations)
-    units = make_units(runs, (codes + 1).astype(np.int64), contrasts.settings)
+    units = make_units(runs, (codes + 1).astype(np.int64))
     groups, blocks = judge_blocks(units.frame, min_effect)
     about = {name: changes[name].to_numpy() for name in _CHANGE}
-    about["stalled"] = units.stalled[contrasts.value]
     rows = []
     for name, metric in METRICS.items():
         columns = _fit_metric(units.responses[name], units, groups, contrasts)

@@ -1,13 +1,13 @@
 """The runs behind a finding, as view `runs_behind` defines them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RunsBehind", "find_runs_behind"]
+__all__ = ["RunsBehind", "find_busy_share", "find_runs_behind"]
 
 _QUERY = """
     SELECT side, run_id, watched FROM runs_behind
@@ -35,3 +35,10 @@ def find_runs_behind(connection: "duckdb.DuckDBPyConnection", finding: Mapping[s
     rows = connection.execute(_QUERY, asked).fetchall()
     sides = {side: [run for where, run, _ in rows if where == side] for side in ("value", "default")}
     return RunsBehind(sides["value"], sides["default"], frozenset(run for _, run, watched in rows if watched))
+
+
+def find_busy_share(connection: "duckdb.DuckDBPyConnection", runs: Sequence[str]) -> float | None:
+    """Return for which share of the time the device was busy in the median of runs; None where no run says."""
+    query = "SELECT median(busy_share) FROM run_depths WHERE run_id IN (SELECT unnest($runs::VARCHAR[]))"
+    (share,) = connection.execute(query, {"runs": list(runs)}).fetchone() or (None,)
+    return None if share is None else float(share)

@@ -1,8 +1,9 @@
-"""Runs that said they were well and cannot be believed: copies of others, frozen series, series without an end.
+"""Runs that said they were well and are set aside: copies of others, damaged series, stalls, blocks without use.
 
 They are set aside before anything is compared: their status becomes `invalid`, with the reason, as if `measure` had
 found it, and table `set_aside_runs` says which guard it was. What one block shows by itself (the same series twice, too
 few intervals), `measure` has found already; here all runs of the study are at hand, also those that others measured.
+Runs of a sweep block that cannot be compared stay `ok`: nothing is wrong with them but their company.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from knobscope.detect.metrics import METRICS
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.copies import Figure, cautious_noise, chances_of_series, find_copies, measured_figure
 from knobscope.statistics.series import (
@@ -21,16 +23,17 @@ from knobscope.statistics.series import (
     find_silent,
     find_truncated,
 )
+from knobscope.statistics.stalls import find_stalls
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["find_copied_runs", "find_damaged_series", "set_aside_runs"]
+__all__ = ["find_copied_runs", "find_damaged_series", "find_stalled_runs", "set_aside_blocks", "set_aside_runs"]
 
 _RUNS = """
-    SELECT run_id, dbms, device, workload, block_id, session, config_id, window_s, operations, throughput_ops,
-        latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us, cpu_s
+    SELECT run_id, dbms, device, workload, phase, block_id, session, config_id, is_sentinel, window_s, operations,
+        throughput_ops, latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us, cpu_s
     FROM runs WHERE status = 'ok' ORDER BY dbms, device, workload, phase, round, block_id, position, run_id
 """
 _INTERVALS = "SELECT run_id, t_s, ops, latency_p95_us, latency_p99_us FROM intervals ORDER BY run_id, t_s"
@@ -59,6 +62,8 @@ def set_aside_runs(connection: "duckdb.DuckDBPyConnection") -> None:
     }
     for run, guard, reason in find_damaged_series(runs, series):
         found.setdefault(run, (guard, None, reason))
+    sweep = runs[(runs["phase"] == "sweep") & ~runs["run_id"].isin(list(found))]
+    found |= {run: ("stalled", None, reason) for run, reason in find_stalled_runs(sweep)}
     if not found:
         return
     rows = [(run, *about) for run, about in found.items()]
@@ -69,6 +74,27 @@ def set_aside_runs(connection: "duckdb.DuckDBPyConnection") -> None:
         "UPDATE runs SET status = 'invalid', reason = found.reason FROM found WHERE found.run_id = runs.run_id"
     )
     connection.unregister("found")
+
+
+def set_aside_blocks(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Add the runs of sweep blocks that cannot be compared to table `set_aside_runs`."""
+    connection.execute(
+        "INSERT INTO set_aside_runs SELECT DISTINCT run_id, 'block', NULL, 'its block: ' || b.reason "
+        "FROM sweep_runs r JOIN blocks b ON b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session "
+        "WHERE status = 'ok' AND treatment = 'dropped'"
+    )
+
+
+def find_stalled_runs(runs: "pd.DataFrame") -> Iterator[tuple[str, str]]:
+    """Yield runs of a sweep that stalled, with a reason; all default runs of a case are of one configuration."""
+    for _, case in runs.groupby(_CASE, sort=False):
+        names = case["run_id"].tolist()
+        setting: Ints = case["config_id"].where(~case["is_sentinel"]).factorize()[0].astype(np.int64) + 1
+        group = case.groupby(["block_id", "session"], dropna=False, sort=False).ngroup().to_numpy(np.int64)
+        log = METRICS["throughput_ops"].response(case["throughput_ops"].to_numpy(float))
+        for index in np.flatnonzero(find_stalls(log, setting, group)):
+            slower = np.exp(np.nanmedian(log[setting == setting[index]]) - log[index])
+            yield names[index], f"it stalled: {slower:.2g} times slower than the median run of its configuration"
 
 
 def _read_series(connection: "duckdb.DuckDBPyConnection") -> dict[str, Series]:

@@ -46,7 +46,7 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
 
     codes, configurations = pd.factorize(runs["config_id"].where(~runs["is_sentinel"]))
     settings = len(configurations) + 1
-    units = make_units(runs, (codes + 1).astype(np.int64), settings)
+    units = make_units(runs, (codes + 1).astype(np.int64))
     groups, _ = judge_blocks(units.frame, min_effect)
     response = units.responses["throughput_ops"]
     rows = groups.comparable(np.isfinite(response))

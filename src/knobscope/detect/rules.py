@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from knobscope.detect.penalties import limit_penalty
 from knobscope.errors import UserError
 from knobscope.sentences import Sentences
 from knobscope.specs import VERDICTS, Rule, StudySpecs
@@ -84,11 +85,13 @@ class _Judge:
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
 
     def __call__(self, rule: Rule) -> list[Row]:
-        rows = sorted(_run_rule(self._connection, rule, self._tables), key=_order)
-        for row in rows:
+        rows = _run_rule(self._connection, rule, self._tables)
+        limits = [(row, limit_penalty(self._connection, rule, row)) for row in rows]
+        limits.sort(key=lambda one: _order(one[0]))
+        for row, limit in limits:
             if (beside := self._besides.get(tuple(row[name] for name in _SWEPT))) is not None:
                 row["evidence"]["beside"] = beside
-            sentence = self._sentences.say(rule, row)
+            sentence = self._sentences.say(rule, row) + limit
             excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
             if excuse is not None and row["verdict"] == "mismatch":
                 row.update(verdict="none", penalty=None)
@@ -96,7 +99,7 @@ class _Judge:
             cause = rule.about.cause.factor if rule.about.cause else None
             row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
             row.update(_UNCONFIRMED)
-        return rows
+        return [row for row, _ in limits]
 
 
 def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], dict[str, str]]:

@@ -2,7 +2,7 @@
 
 Repeats directly after each other share a server instance, a state of the caches and of the device: they say how steady
 one instance is, and not what another one would do. Their mean is one measurement (the experimental unit of Fisher's
-designs). Runs of a configuration that others separate are measurements of their own. A run that stalled is set aside.
+designs). Runs of a configuration that others separate are measurements of their own.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ import numpy as np
 
 from knobscope.detect.metrics import METRICS
 from knobscope.statistics.arrays import Bools, Floats, Ints
-from knobscope.statistics.stalls import find_stalls
 from knobscope.tables import NO_BLOCK
 
 if TYPE_CHECKING:
@@ -30,12 +29,11 @@ class Units:
 
     Its columns are those that tell where it stands (block_id, session, position, is_sentinel, setting, dbms, device,
     workload), `log_throughput` and `runs`, how many successful runs it is the mean of. `responses` has an array per
-    metric as it is fitted, shape (units,); `stalled` counts the runs set aside per setting, shape (settings,).
+    metric as it is fitted, shape (units,).
     """
 
     frame: "pd.DataFrame"
     responses: dict[str, Floats]
-    stalled: Ints
 
     @cached_property
     def setting(self) -> Ints:
@@ -65,15 +63,12 @@ def list_blocks(setting: Ints, block: Ints, settings: int) -> Bools:
     return seen
 
 
-def make_units(runs: "pd.DataFrame", setting: Ints, settings: int) -> Units:
+def make_units(runs: "pd.DataFrame", setting: Ints) -> Units:
     """Join runs of one case (view `sweep_metrics`) to measurements; `setting` numbers their configurations."""
     import pandas as pd
 
-    columns = {name: metric.response(runs[name].to_numpy(float)) for name, metric in METRICS.items()}
+    responses = pd.DataFrame({name: metric.response(runs[name].to_numpy(float)) for name, metric in METRICS.items()})
     group = runs.groupby(_GROUP, dropna=False, sort=True).ngroup().to_numpy(np.int64)
-    is_stalled = find_stalls(columns["throughput_ops"], setting, group)
-    responses = pd.DataFrame(columns)
-    responses[is_stalled] = np.nan
     order = np.lexsort((runs["position"].to_numpy(float), group))
     group, ordered = group[order], setting[order]
     begins = np.ones(len(order), bool)
@@ -87,8 +82,4 @@ def make_units(runs: "pd.DataFrame", setting: Ints, settings: int) -> Units:
         runs=responses["throughput_ops"].iloc[order].notna().groupby(unit).sum(),
         log_throughput=means["throughput_ops"],
     )
-    return Units(
-        frame.reset_index(drop=True),
-        {name: means[name].to_numpy(float) for name in METRICS},
-        np.bincount(setting[is_stalled], minlength=settings),
-    )
+    return Units(frame.reset_index(drop=True), {name: means[name].to_numpy(float) for name in METRICS})

@@ -4,6 +4,8 @@ A study's file holds the rows of most views as tables, calculated once: each rul
 else go through all views below the one that it names. `OPEN_VIEWS` stay views: they show rows of `runs` as they are.
 """
 
+from knobscope.formats import LEAST_REQUESTS
+
 __all__ = ["BLOCK_VIEWS", "MACROS", "OPEN_VIEWS", "RUN_VIEWS", "TABLE_MACROS", "VIEWS"]
 
 #: Of what was measured; created in this order. Facts of the block layer come only from runs that BPF watched without
@@ -134,8 +136,8 @@ RUN_VIEWS: dict[str, str] = {
         FROM loads
         GROUP BY run_id
     """,
-    # One row per ok run; writes that BPF did not see at all were not issued. Shares of nothing are NULL, as are flushes
-    # where no row tells of them: our monitor writes one also for none, a table of others may not know.
+    # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
+    # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
     "run_metrics": """
         WITH requests AS (
             SELECT w.run_id,
@@ -144,8 +146,8 @@ RUN_VIEWS: dict[str, str] = {
                 coalesce(sum(p.bytes) FILTER (op = 'write'), 0)::DOUBLE AS write_bytes,
                 (sum(p.requests) FILTER (op = 'flush'))::DOUBLE AS flushes,
                 (sum(p.requests - p.aligned_requests) FILTER (op = 'write'))::DOUBLE AS unaligned,
-                any_value(p.sequential_requests / p.requests) FILTER (op = 'write' AND p.requests > 0) AS write_run,
-                any_value(p.sequential_requests / p.requests) FILTER (op = 'read' AND p.requests > 0) AS read_run
+                any_value(share_of(p.sequential_requests, p.requests)) FILTER (op = 'write') AS write_run,
+                any_value(share_of(p.sequential_requests, p.requests)) FILTER (op = 'read') AS read_run
             FROM watched_runs w LEFT JOIN io_profile p USING (run_id)
             GROUP BY w.run_id
         ), judged AS (
@@ -157,7 +159,7 @@ RUN_VIEWS: dict[str, str] = {
             writes / nullif(operations, 0) AS writes_per_op,
             write_bytes / nullif(operations, 0) AS write_bytes_per_op,
             flushes / nullif(operations, 0) AS flushes_per_op,
-            unaligned_writes / nullif(writes, 0) AS unaligned_write_share,
+            share_of(unaligned_writes, writes) AS unaligned_write_share,
             unaligned_writes / nullif(operations, 0) AS unaligned_writes_per_op,
             write_run AS write_sequential_share,
             read_run AS read_sequential_share,
@@ -235,10 +237,7 @@ BLOCK_VIEWS: dict[str, str] = {
         WITH compared AS (
             SELECT r.*, coalesce(monitor = 'bpf' AND coalesce(lost_events, 0) = 0, false) AS watched
             FROM sweep_runs r
-            WHERE status = 'ok' AND NOT EXISTS (
-                FROM blocks b
-                WHERE b.block_id = r.block_id AND b.session IS NOT DISTINCT FROM r.session AND treatment = 'dropped'
-            )
+            WHERE status = 'ok' AND NOT EXISTS (FROM set_aside_runs s WHERE s.run_id = r.run_id)
         ), changed AS (
             SELECT DISTINCT dbms, device, workload, knob, value, reference_id, block_id, session
             FROM compared WHERE knob IS NOT NULL
@@ -296,6 +295,11 @@ MACROS: dict[str, str] = {
     "rules_out_effect(low, high)": "rules_out_loss(low) AND rules_out_gain(high)",
     # The smallest change (0.1: 10 %) that runs with such an interval could have told from none, and that matters.
     "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
+    # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
+    # 1/faster of it (`knobscope.detect.penalties`).
+    "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
+    # A share of requests; none where they are next to nothing.
+    "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
     # A fitted share, which noise may carry out of its range.
     "as_share(x)": "greatest(0, least(1, x))",
     # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
@@ -317,8 +321,8 @@ MACROS: dict[str, str] = {
         CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
              WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
     """,
-    # Share of a shared device's I/O of unknown origin, above which nothing is concluded about the DBMS from the block
-    # layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
+    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from
+    # the block layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
     # read_write_interference for files.
     "most_unattributed()": "0.5",
     # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.

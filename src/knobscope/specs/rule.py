@@ -116,6 +116,11 @@ class RuleSpec(SpecModel):
         description="What `knobscope explain` looks for the cause of: the effect of a knob's value, or the time that "
         "the configuration itself takes per operation.",
     )
+    penalty: Literal["io", "measured"] = Field(
+        default="io",
+        description="What a penalty is: `io`, what better I/O would gain, so that the time in which the device is busy "
+        "limits it; `measured`, the ratio of two figures that were measured, whatever made them differ.",
+    )
     cause: RuleCause | None = Field(
         default=None, description="The factor of the I/O that it blames; absent: fio cannot test it."
     )

@@ -23,9 +23,15 @@ Thresholds of single rules stand below. A study sets any of them under `threshol
 A knob whose `mechanism` is `throttle` holds I/O back on purpose, so no rule calls that a mismatch: its findings say
 *none*, and why.
 
-On a shared device some I/O is of unknown origin. Its share has two limits that no study sets, macros of `study.duckdb`:
-above `most_unattributed()` the rules about the block layer say *insufficient*, above `told_unattributed()` findings
-tell it.
+On a shared device some data requests (reads, writes and discards; a flush has no owner) are of unknown origin. Their
+share has two limits that no study sets, macros of `study.duckdb`: above `most_unattributed()` the rules about the block
+layer say *insufficient*, above `told_unattributed()` findings mention it.
+
+A penalty says what better I/O would gain, unless the rule measures it as a ratio of two figures (`penalty: measured`).
+It never exceeds 1 / (1 - busy share), where the busy share is that of the device in the median run of the slower
+setting: while no request is in flight, no client waits for the device, so that part of the time stays, with one client
+or with many. Where the limit lowers a penalty, the finding says so; where no run says how long the device was busy,
+there is no penalty.
 """
 #: Headings of the comment at the head of a query, in the order of the page.
 _ORDER = ("Mismatch", "None", "Insufficient", "Penalty", "Cannot see", "Needs", "Source")

@@ -68,7 +68,8 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     ]
     runs: Annotated[Integer, "Runs with this value that were compared."]
     blocks: Annotated[Integer, "Blocks that hold such runs and runs of what they are compared with."]
-    stalled: Annotated[Integer, "Runs with this value that were set aside, because they were many times slower."]
+    set_aside: Annotated[Integer, "Runs with this value that were set aside (table `set_aside_runs`)."]
+    reference_set_aside: Annotated[Integer, "The same of what it is compared with: mostly default runs."]
     expect: Annotated[Text | None, "What raising the knob should do to performance, as its spec says."]
     mechanism: Annotated[Text, "I/O mechanism that the knob steers."]
     durability: Annotated[Truth, "Whether the value risks committed data."]
@@ -121,15 +122,18 @@ class BlockRow(CaseColumns, total=False):
 
 
 class SetAsideRow(RunColumns, total=False):
-    """Runs that ended well and cannot be believed: set aside before anything was compared.
+    """Runs that ended well and are left out of all comparisons.
 
-    In table `runs` they are `invalid`, with the same reason.
+    In table `runs` they are `invalid`, with the same reason, but for those of a block that cannot be compared: these
+    stay `ok`.
     """
 
     guard: Annotated[
         Text,
         "What found it: `copied` (the figures of another run), `frozen` (an interval again and again), `truncated` (no "
-        "intervals at the end of the window) or `silent` (no operation in the last third of the intervals or more).",
+        "intervals at the end of the window), `silent` (no operation in the last third of the intervals or more), "
+        "`stalled` (many times slower than its configuration and its block are) or `block` (its sweep block cannot be "
+        "compared).",
     ]
     twin_run_id: Annotated[Text | None, "Of a copy: a run with the same figures."]
     reason: Annotated[Text, "Why, in words."]
@@ -256,7 +260,11 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     effect: Annotated[Real | None, "Effect that it is judged by, as the rule defines it."]
     effect_low: Annotated[Real | None, "Lower end of its 95 % interval."]
     effect_high: Annotated[Real | None, "Upper end of its 95 % interval."]
-    penalty: Annotated[Real | None, "How much it costs, as the rule defines it; the order of the findings."]
+    penalty: Annotated[
+        Real | None,
+        "How much it costs, as the rule defines it, within what the busy time of the device allows; the order of the "
+        "findings.",
+    ]
     evidence: Annotated[Text | None, "JSON: the figures that it is judged by."]
     cause: Annotated[
         Text | None,

@@ -26,7 +26,7 @@ class MonitorFacts(TypedDict, total=False):
     lost_events: Annotated[Count | None, "Events that found the kernel's buffer full."]
     starts_without_completion: Annotated[Count | None, "Requests that were issued in the window and not seen to end."]
     completions_without_start: Annotated[Count | None, "Requests that ended in the window and were not seen to begin."]
-    unattributed_share: Annotated[Real | None, "Share of the requests of which nobody knows who asked for them."]
+    unattributed_share: Annotated[Real | None, "Share of the data requests (all but flushes) of unknown origin."]
     files_overflow: Annotated[Count | None, "Requests of more files than the monitor can count apart."]
     addresses_overflow: Annotated[Count | None, "Requests whose file and address both found no room."]
     hidden_completions: Annotated[

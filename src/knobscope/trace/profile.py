@@ -51,7 +51,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
         "monitor": "trace",
         "scope": "device",
         "lost_events": counts.lost_events,
-        "unattributed_share": sums["unattributed"] / sums["requests"] if sums["owned"] else None,
+        "unattributed_share": _share_unattributed(sums),
         "completions_without_start": counts.completions_without_start,
         "starts_without_completion": sums["requests"] - sums["completed"] if sums["completed"] else None,
         "requeues": counts.requeues,
@@ -76,9 +76,17 @@ def _sum_all(connection: "duckdb.DuckDBPyConnection") -> Row:
         connection,
         "SELECT min(ts_ns) AS first, max(ts_ns) AS last, max(ts_ns + coalesce(lat_ns, 0)) AS done, "
         "count(*) AS requests, count(lat_ns) AS completed, sum(failed::INTEGER)::BIGINT AS failed, "
-        "count(owner) AS owned, count(*) FILTER (owner IN ('unknown', 'unseen')) AS unattributed FROM requests",
+        "count(owner) AS owned, count(*) FILTER (op <> 3) AS data, "
+        "count(*) FILTER (op <> 3 AND owner IN ('unknown', 'unseen')) AS unattributed FROM requests",
     )
     return sums
+
+
+def _share_unattributed(sums: Row) -> float | None:
+    """Return the share of data requests without an owner, as live: a flush has none; None where no owner is known."""
+    if not sums["owned"]:
+        return None
+    return sums["unattributed"] / sums["data"] if sums["data"] else 0.0
 
 
 def _choose_interval(span_ns: int) -> int:

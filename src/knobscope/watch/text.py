@@ -1,8 +1,9 @@
 """An I/O profile as text for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from knobscope.formats import LEAST_REQUESTS
 from knobscope.watch.interface import Profile
 from knobscope.watch.layout import ABSENT, align, number, percent
 from knobscope.watch.text_calls import format_calls
@@ -65,7 +66,7 @@ def _format_run(profile: Profile) -> str:
     ]
     if profile["monitor"] == "bpf":
         facts.append(f"scope {profile['scope']}")
-        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's requests"]
+        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's data requests"]
     return ", ".join(facts)
 
 
@@ -95,12 +96,17 @@ def _format_operations(rows: Rows, profile: Profile) -> str:
                 row["op"],
                 str(row["requests"]),
                 number(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
-                percent(row["aligned_share"]),
-                percent(row["sequential_share"]),
+                _share(row, "aligned"),
+                _share(row, "sequential"),
                 *(_list_exact if is_exact else _list_edges)(row["op"], profile),
             ]
         )
     return align(table)
+
+
+def _share(row: Mapping[str, Any], kind: str) -> str:
+    """Show a share of the requests of a row; of a few it says nothing."""
+    return percent(row[f"{kind}_share"] if row["requests"] >= LEAST_REQUESTS else None)
 
 
 def _list_exact(op: str, profile: Profile) -> list[str]:
@@ -173,7 +179,7 @@ def _format_files(rows: Rows) -> str:
     for row in sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_FILES]:
         pattern = row["pattern"] or ABSENT
         size = number(row["bytes"] / 2**20, 1)
-        table.append([row["file"], row["op"], str(row["requests"]), size, percent(row["sequential_share"]), pattern])
+        table.append([row["file"], row["op"], str(row["requests"]), size, _share(row, "sequential"), pattern])
     rest = [f"{len(rows) - _MAX_FILES} more lines in the JSON"] if len(rows) > _MAX_FILES else []
     return "\n".join([align(table), *rest]) if rows else ""
 

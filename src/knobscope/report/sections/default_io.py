@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from knobscope.formats import UNKNOWN, format_number, format_rate, format_share, format_size
+from knobscope.formats import format_number, format_rate, format_share, format_size, share_of
 from knobscope.report.figures import Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.report.study_data import Row, StudyData, name_case
@@ -75,7 +75,7 @@ def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
     rows = data.rows(
         """
         SELECT op, sum(requests)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes,
-            sum(aligned_requests) / sum(requests) AS aligned, sum(sequential_requests) / sum(requests) AS sequential,
+            sum(aligned_requests) AS aligned, sum(sequential_requests) AS sequential,
             sum(own_requests) AS own, sum(inode_requests) AS inode, sum(journal_requests) AS journal,
             sum(flush_requests) AS flush, sum(foreign_requests) AS foreign_
         FROM io_profile WHERE requests > 0 AND list_contains(?, run_id)
@@ -90,13 +90,13 @@ def _io_line(row: Row, operations: int) -> IoLine:
     has_size = row["op"] in ("read", "write")
     # A monitor that follows processes counts foreign requests beside the others, not among them.
     parts = [row[name] or 0 for name in ("own", "inode", "journal", "flush", "foreign_")]
-    shares = [format_share(part / sum(parts)) if sum(parts) else UNKNOWN for part in parts]
+    shares = [format_share(share_of(part, sum(parts))) for part in parts]
     return IoLine(
         op=row["op"],
         per_operation=format_number(row["requests"] / operations if operations else None),
         mean_size=format_size(row["bytes"] / row["requests"]) if has_size else "",
-        aligned=format_share(row["aligned"]) if row["op"] == "write" else "",
-        sequential=format_share(row["sequential"]) if has_size else "",
+        aligned=format_share(share_of(row["aligned"], row["requests"])) if row["op"] == "write" else "",
+        sequential=format_share(share_of(row["sequential"], row["requests"])) if has_size else "",
         origins=shares,
     )
 

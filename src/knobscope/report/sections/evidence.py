@@ -14,6 +14,7 @@ from knobscope.formats import (
     format_share,
     format_size,
     format_value,
+    share_of,
 )
 from knobscope.report.figures import (
     Figure,
@@ -190,7 +191,7 @@ def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") ->
 
 def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
     row = data.rows(
-        "SELECT sum(requests) AS requests, sum(aligned_requests) / sum(requests) AS aligned FROM io_profile "
+        "SELECT sum(requests) AS requests, sum(aligned_requests) AS aligned FROM io_profile "
         "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
         op, setting.watched,
     )[0]  # fmt: skip
@@ -198,7 +199,8 @@ def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
     if not row["requests"]:
         return "none"
     per_operation = f"{format_number(row['requests'] / operations)} per operation" if operations else ""
-    aligned = f"{format_share(row['aligned'])} aligned" if op == "write" and row["aligned"] is not None else ""
+    share = share_of(row["aligned"], row["requests"])
+    aligned = f"{format_share(share)} aligned" if op == "write" and share is not None else ""
     return ", ".join(filter(None, [aligned, per_operation]))
 
 
@@ -238,11 +240,12 @@ def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for setting in comparison.settings:
         for op in ("write", "read"):
-            found[f"sequential {op}s"][setting.name] = data.value(
-                "SELECT sum(sequential_requests) / sum(requests) FROM io_profile "
+            row = data.rows(
+                "SELECT sum(requests) AS requests, sum(sequential_requests) AS sequential FROM io_profile "
                 "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
                 op, setting.watched,
-            )  # fmt: skip
+            )[0]  # fmt: skip
+            found[f"sequential {op}s"][setting.name] = share_of(row["sequential"], row["requests"])
         for name, column in processors.items():
             busy = [run[column] for run in setting.runs if run[column] is not None]
             found[name][setting.name] = fmean(busy) if busy else None

@@ -15,10 +15,11 @@ _EXAMPLES = 8
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs of one DBMS that failed for one reason; configurations as what differs from the default."""
+    """Runs of one DBMS that failed or were set aside for one reason; configurations as changes to the default."""
 
     cases: list[str]
     status: str
+    is_set_aside: bool
     reason: str
     count: int
     configurations: list[str]
@@ -27,17 +28,18 @@ class Failure:
 
 
 def list_failures(data: StudyData) -> list[Failure]:
-    """Return all runs that are not ok, grouped by DBMS, status and reason; the most frequent first."""
+    """Return all runs that failed or were set aside, by DBMS, status and reason; the most frequent first."""
     rows = data.rows(
         """
-        SELECT dbms, status, reason, count(*) AS n,
+        SELECT dbms, s.run_id IS NOT NULL AS is_set_aside, CASE WHEN is_set_aside THEN 'set aside' ELSE status END
+            AS status, coalesce(s.reason, r.reason) AS reason, count(*) AS n,
             list(DISTINCT config_id ORDER BY config_id) AS ids,
             list(DISTINCT {device: device, workload: workload}) AS pairs,
             first(log_tail ORDER BY started_at) FILTER (trim(log_tail) <> '') AS log_tail
-        FROM runs
-        WHERE status IS DISTINCT FROM 'ok'
-        GROUP BY dbms, status, reason
-        ORDER BY n DESC, dbms, status, reason
+        FROM runs r LEFT JOIN set_aside_runs s USING (run_id)
+        WHERE r.status IS DISTINCT FROM 'ok' OR is_set_aside
+        GROUP BY ALL
+        ORDER BY n DESC, dbms, 3, 4
         """
     )
     return [_failure(data, row) for row in rows]
@@ -48,6 +50,7 @@ def _failure(data: StudyData, row: Row) -> Failure:
     return Failure(
         cases=sorted(name_case(Case(row["dbms"], pair["device"], pair["workload"])) for pair in row["pairs"]),
         status=row["status"] or UNKNOWN,
+        is_set_aside=row["is_set_aside"],
         reason=row["reason"] or "no reason was recorded",
         count=row["n"],
         configurations=[_describe_configuration(data, row["dbms"], config_id) for config_id in ids],

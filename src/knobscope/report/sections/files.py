@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.formats import UNKNOWN, format_count, format_number, format_share, format_size, join_words
+from knobscope.formats import UNKNOWN, format_count, format_number, format_share, format_size, join_words, share_of
 from knobscope.report.figures import Figure, FileSizes, draw_file_sizes, slug
 from knobscope.report.sections.evidence import default_only
 from knobscope.report.sections.sources import access_figure, submitters_figure
@@ -103,7 +103,7 @@ def _read_usage(data: StudyData, runs: list[str]) -> Rows:
         )
         SELECT file_group, role, op, (sum(requests) / any_value(runs))::DOUBLE AS requests,
             (sum(bytes) / any_value(runs))::DOUBLE AS bytes, arg_max(pattern, judged) AS pattern,
-            sum(in_order) / nullif(sum(judged), 0) AS sequential_share
+            sum(in_order) AS in_order, sum(judged) AS judged
         FROM by_pattern GROUP BY file_group, role, op ORDER BY bytes DESC, file_group, op
         """,
         runs,
@@ -128,7 +128,8 @@ def _describe_order(row: Row) -> str:
         return UNKNOWN
     if row["pattern"] == "few":
         return "too few to say"
-    return f"{row['pattern']}, {format_share(row['sequential_share'])} in order"
+    share = share_of(row["in_order"], row["judged"])
+    return row["pattern"] if share is None else f"{row['pattern']}, {format_share(share)} in order"
 
 
 def _sentences(rows: list[Row]) -> Iterator[str]:

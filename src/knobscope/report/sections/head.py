@@ -177,17 +177,17 @@ def _control_sureness(controls: Controls | None) -> Iterator[Sureness]:
 
 def _losses(data: StudyData) -> Iterator[str]:
     """Say which runs and cases the page is silent about."""
-    unbelievable = data.value("SELECT count(*) FROM set_aside_runs")
-    failed = data.value("SELECT count(*) FROM runs WHERE status IS DISTINCT FROM 'ok'") - unbelievable
+    set_aside = data.value("SELECT count(*) FROM set_aside_runs")
+    failed = data.value(
+        "SELECT count(*) FROM runs ANTI JOIN set_aside_runs USING (run_id) WHERE status IS DISTINCT FROM 'ok'"
+    )
     total = data.value("SELECT count(*) FROM runs")
-    left_out = data.value("SELECT coalesce(sum(runs), 0)::BIGINT FROM blocks WHERE treatment = 'dropped'")
-    lost = failed + unbelievable + left_out
+    lost = failed + set_aside
     if failed == lost and failed:
         yield f"{format_count(failed)} of {plural(total, 'run')} gave no result."
     elif lost:
         words = [f"{format_count(failed)} gave no result"] if failed else []
         words += name_set_aside(data)
-        words += [f"{format_count(left_out)} are in blocks that cannot be compared"] if left_out else []
         share = f"{format_count(lost)} of {plural(total, 'run')} ({format_share(lost / total)})"
         yield f"{share} were set aside: {join_words(words)}."
     if total and (missing := data.missing_cases):
@@ -288,7 +288,7 @@ def _watching(data: StudyData) -> Iterator[Sureness]:
     level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
     meaning = "of runs were watched there without losing an event"
     if row["unknown"] is not None:
-        meaning += f"; origin unknown of {format_share(unknown)} of the I/O (median)"
+        meaning += f"; origin unknown of {format_share(unknown)} of the reads and writes (median)"
     yield Sureness("Block layer", format_share(share), meaning, level)
 
 

@@ -211,26 +211,16 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         yield "Lost events", format_count(lost) if lost else "none"
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
         yield (
-            "I/O of unknown origin",
+            "Reads and writes of unknown origin",
             (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
         )
 
 
 def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
-    """Tell of runs that stalled and of operations that were tried again, where there were any."""
+    """Name the runs that were set aside, and operations that were tried again, where there were any."""
     names = (case.dbms, case.device, case.workload)
-    stalled = data.value(
-        "SELECT sum(stalled)::BIGINT FROM effects "
-        "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
-        *names,
-    )
-    if stalled:
-        yield (
-            "Stalled runs",
-            f"{format_count(stalled)}, many times slower than others of their configuration and left out of its effect",
-        )
-    if unbelievable := name_set_aside(data, case):
-        yield "Set aside", f"{join_words(unbelievable)}; table set_aside_runs names them"
+    if set_aside := name_set_aside(data, case):
+        yield "Set aside", f"{join_words(set_aside)}; table set_aside_runs names them"
     tried = data.rows(
         "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
         "FROM operations JOIN runs USING (run_id) "
