@@ -51,7 +51,7 @@ class Reading:
     odd_sizes: dict[tuple[int, int], int]
     depth_times: dict[int, list[int]]
     programs: list[dict[str, Any]]
-    #: Age of requests that count as in flight on a device that is idle: their completions were never seen.
+    #: How long of the run requests counted as in flight that still do on an idle device: their ends were never seen.
     unended_ns: list[int]
     dirty_bytes: int  # of the page cache, of all devices, at the end
     origins: Origins
@@ -84,7 +84,7 @@ class Counters:
         begin, used = int(self._config.since), self._set
         programs = self._program.list_costs()
         end = self._flip(is_following=bool(self._config.is_following))
-        unended = self._list_unended(end) if self._disk.is_idle() else []
+        unended = self._list_unended(begin, end) if self._disk.is_idle() else []
         return Reading(
             begin_ns=begin,
             end_ns=end,
@@ -154,10 +154,10 @@ class Counters:
             state.depth = 0
             self._program.put("queues", queue, state)
 
-    def _list_unended(self, now_ns: int) -> list[int]:
+    def _list_unended(self, begin_ns: int, end_ns: int) -> list[int]:
         slots = (leaf for _, leaf in self["slots"].items_lookup_batch())
-        epoch = (int(self._config.epoch) - 1) & 0xFF  # of the run that has just ended
-        return [now_ns - slot.issued_at for slot in slots if slot.state == _ISSUED and slot.epoch == epoch]
+        ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
+        return [age for age in ages if age > 0]  # the device may have been used since
 
     def _sum(self, table: str, which: int, op: int) -> Totals:
         cpus = self.get(table, which * len(OPERATIONS) + op)
