@@ -98,10 +98,11 @@ def bound_depth(rows: Sequence[Row], hidden_ns: int, unseen_ns: int) -> dict[str
 def _find_unwritten(reading: Reading) -> int:
     """Return bytes of the page cache that the followed processes dirtied and that were not written to the device.
 
-    At most: a folio is dirtied as a whole, and the kernel's own sum of dirty pages, of all devices, may be other's.
+    At most: a folio is dirtied as a whole but may be written in part, what is dirty may be cut off with its file, and
+    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none.
     """
     left = _add(reading, "dirtied") - _add(reading, "written_back")
-    return max(min(left, reading.dirty_bytes), 0)
+    return max(min(left, reading.dirty_bytes, reading.unwritten_bytes), 0)
 
 
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:

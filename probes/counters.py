@@ -7,6 +7,7 @@ twice or lost at its borders, and requests in flight at that moment are told apa
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 import time
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ __all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
 OPERATIONS = ("read", "write", "discard", "flush")
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
 _ISSUED = 1
+_CALLABLE = ("on_look",)
 _NAME = struct.Struct("=4Q")  # gendisk.disk_name
 _SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
 
@@ -53,7 +55,9 @@ class Reading:
     programs: list[dict[str, Any]]
     #: How long of the run requests counted as in flight that still do on an idle device: their ends were never seen.
     unended_ns: list[int]
-    dirty_bytes: int  # of the page cache, of all devices, at the end
+    #: Of the page cache at the end: what is dirty, of all devices; what there is of files that are not all written.
+    dirty_bytes: int
+    unwritten_bytes: int
     origins: Origins
 
 
@@ -95,6 +99,7 @@ class Counters:
             programs=programs,
             unended_ns=unended,
             dirty_bytes=_read_dirty_bytes(),
+            unwritten_bytes=self._measure_unwritten(),
             origins=read_origins(self._program),
         )
 
@@ -159,6 +164,10 @@ class Counters:
         ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
         return [age for age in ages if age > 0]  # the device may have been used since
 
+    def _measure_unwritten(self) -> int:
+        dirtied = list(self["dirtied"].items_lookup_batch())  # inodes, and their numbers
+        return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
+
     def _sum(self, table: str, which: int, op: int) -> Totals:
         cpus = self.get(table, which * len(OPERATIONS) + op)
         sums: Totals = {}
@@ -187,9 +196,9 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, s
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
     what = (_SOURCE, kernel, choose_handlers(kernel), _list_constants(kernel, disk, unit, scope))
     try:
-        return TypedProgram(*what), None
+        return TypedProgram(*what, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
-        return Program(*what), str(refusal)
+        return Program(*what, callable_functions=_CALLABLE), str(refusal)
 
 
 def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[str, int | str]:

@@ -127,7 +127,7 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     if (end_io == AT_iomap_dio_bio_end_io)
         return FIRST_FILE;
 #endif
-#if defined(AT_end_bio_bh_io_sync) && defined(AT_journal_end_buffer_io_sync)
+#if defined(HAVE_buffer_head__b_end_io) && defined(AT_end_bio_bh_io_sync) && defined(AT_journal_end_buffer_io_sync)
     // Of ext4: with data=journal the journal writes pages of files, which then say nothing about where they go.
     if (end_io == AT_end_bio_bh_io_sync && LOAD(*private, buffer_head, b_end_io, u64) == AT_journal_end_buffer_io_sync)
         return JOURNAL_FILE;

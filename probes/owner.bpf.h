@@ -135,6 +135,16 @@ static __always_inline int is_on_device(struct config_t *c, u64 inode)
     return disk && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
 }
 
+// Not of an event: the monitor runs it at the end of a run, on each inode that `dirtied` knows. Returns how many pages of
+// the file are in the page cache, 0 if all of them are written: the tree of its pages has a mark where some are not, in
+// bits above those of its own flags.
+int on_look(struct bpf_raw_tracepoint_args *ctx)
+{
+    u64 inode = ctx->args[0], mapping = read_u64(inode + inode__i_mapping);
+    int is_the_same = read_u64(inode + inode__i_ino) == ctx->args[1];  // else the file is gone
+    return is_the_same && read_u32(mapping + address_space__xa_flags) >> 16 ? read_u64(mapping + address_space__nrpages) : 0;
+}
+
 int HANDLER(on_dirty)
 {
     struct config_t *c = get_config();
