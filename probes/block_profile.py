@@ -49,6 +49,7 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "missed_events": sum(row["missed"] for row in reading.programs),
         "unnamed_submitters": reading.origins.unnamed,
         "unwritten_bytes": _find_unwritten(reading),
+        "moved_processes": reading.moved_processes,
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
         **describe_depth(depths),

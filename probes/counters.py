@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ class Reading:
     #: Of the page cache at the end: what is dirty, of all devices; what there is of files that are not all written.
     dirty_bytes: int
     unwritten_bytes: int
+    moved_processes: int
     origins: Origins
 
 
@@ -70,18 +72,22 @@ class Counters:
         self._program, self.untyped = _load(kernel, disk, unit, scope)
         self._config = self["config"].Leaf()
 
-    def start(self, cgroup: Path | None) -> int:
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of these cgroups, and of those below, be the followed ones."""
+        self._program.follow(groups)
+
+    def start(self, groups: Sequence[Path]) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock.
 
-        `cgroup`: the directory of the followed processes; None: nobody is followed.
+        `groups`: the directories of the followed processes' cgroups; none: nobody is followed.
         """
         self._clear(1 - self._set)
         self._forget_hidden()
         self._program.clear("streams")
         clear_origins(self._program)
         self._program.start_costs()
-        self._program.follow(cgroup)
-        return self._flip(is_following=cgroup is not None)
+        self._program.follow(groups)
+        return self._flip(is_following=bool(groups))
 
     def stop(self) -> Reading:
         """Freeze the run's counters and read them."""
@@ -100,6 +106,7 @@ class Counters:
             unended_ns=unended,
             dirty_bytes=_read_dirty_bytes(),
             unwritten_bytes=self._measure_unwritten(),
+            moved_processes=self._program.count_moved(),
             origins=read_origins(self._program),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from file_of import FOLIO_MEMBERS, NAME_MEMBERS, PAGE_HEAD
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs
 
 _FILESYSTEMS = Path("/proc/filesystems")
@@ -76,6 +77,7 @@ BLOCK_NEEDS = Needs(
         Member("super_block", "s_magic", 8),
         *NAME_MEMBERS,
         *FOLIO_MEMBERS,
+        *FOLLOWED_MEMBERS,
         Member("iomap_dio", "iocb", 8, in_headers=False),
         Member("btrfs_bio", "inode", 8, in_headers=False),  # since 6.3
         Member("btrfs_bio", "bio", 0, in_headers=False),
@@ -103,6 +105,7 @@ BLOCK_NEEDS = Needs(
         "block_split": "bio",
         "writeback_dirty_folio": "folio",
         "writeback_dirty_page": "page",  # until 5.17
+        **FOLLOWED_TRACEPOINTS,
     },
     heads={
         "request__START_END": _START,
@@ -113,7 +116,7 @@ BLOCK_NEEDS = Needs(
     },
     sizes=("bio_vec",),
     enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
-    headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache"),
+    headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache", *FOLLOWED_HEADERS),
     types=("pt_regs",),
     symbols=(
         *("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),

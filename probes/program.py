@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from followed import FOLLOWED_HANDLERS, MAX_GROUPS
 from kernel import Kernel, UnavailableError, compile_environment
 
 __all__ = ["Program", "call_bpf", "count_missed"]
@@ -52,7 +53,7 @@ class Program:
         self._lib = lib
         try:
             with compile_environment(kernel):
-                self._bpf = BPF(text=_compose(source, kernel, constants), cflags=_FLAGS)
+                self._bpf = BPF(text=_compose(source, kernel, {"GROUPS": MAX_GROUPS, **constants}), cflags=_FLAGS)
                 for table, functions in tails.items():
                     for index, function in enumerate(functions):
                         loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
@@ -60,7 +61,7 @@ class Program:
                         self._descriptors[function] = loaded.fd
                 load = self._bpf.load_func
                 self._callable = {name: load(name, BPF.RAW_TRACEPOINT).fd for name in callable_functions}
-                for tracepoint, handler in handlers.items():
+                for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
                     if tracepoint in kernel.tracepoints:
                         self._descriptors[handler] = self._attach(kernel, tracepoint, handler)
         except Exception as failure:  # bcc raises nothing narrower
@@ -103,16 +104,31 @@ class Program:
         call_bpf(_TEST_RUN, attributes)
         return int(struct.unpack_from("<I", attributes, 4)[0])
 
-    def follow(self, cgroup: Path | None) -> None:
-        """Let the processes of a cgroup, and of those below it, count as followed; None: nobody."""
-        if cgroup is None:
-            self._lib.bpf_delete_elem(self._bpf["followed"].map_fd, ctypes.byref(ctypes.c_int(0)))
-            return
-        handle = ctypes.c_int(os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        try:
-            self.put("followed", 0, handle)
-        finally:
-            os.close(handle.value)
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of cgroups, and of those below them, count as followed, also when they leave; none: nobody.
+
+        When groups are added to the same ones, who has left these goes on counting.
+        """
+        table, before, now = self["followed"], self.get("following", 0), self["following"].Leaf()
+        ids = [group.stat().st_ino for group in groups]
+        now.groups, now.ids = len(ids), type(now.ids)(*ids)
+        if before.groups and ids[: before.groups] == list(before.ids)[: before.groups]:
+            now.moved = before.moved
+        else:
+            self.clear("family")
+        for index in range(MAX_GROUPS):
+            self._lib.bpf_delete_elem(table.map_fd, ctypes.byref(ctypes.c_int(index)))
+        for index, group in enumerate(groups):
+            handle = ctypes.c_int(os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            try:
+                self.put("followed", index, handle)
+            finally:
+                os.close(handle.value)
+        self.put("following", 0, now)
+
+    def count_moved(self) -> int:
+        """Return how often a followed process has left the cgroups since they are followed."""
+        return int(self.get("following", 0).moved)
 
     def start_costs(self) -> None:
         """Let `list_costs` count from now on."""

@@ -130,7 +130,7 @@ class Machine:
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[None]:
         """Count what happens in the block and print it."""
-        self.counters.start(None)
+        self.counters.start(())
         yield
         print(json.dumps({"scenario": name, **describe_run(self.counters.stop(), [], self._scope)}))
 
