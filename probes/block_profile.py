@@ -43,9 +43,7 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "files_overflow": reading.origins.overflow,
         "addresses_overflow": _add(reading, "unfiled"),
         "hidden_completions": _add(reading, "hidden") + len(reading.unended_ns),
-        **bound_depth(
-            depths, _add(reading, "hidden_ns") + sum(reading.unended_ns), _add(reading, "unstarted_ns")
-        ),
+        **bound_depth(depths, _add(reading, "hidden_ns") + sum(reading.unended_ns), _add(reading, "unstarted_ns")),
         "missed_events": sum(row["missed"] for row in reading.programs),
         "unnamed_submitters": reading.origins.unnamed,
         "unwritten_bytes": _find_unwritten(reading),

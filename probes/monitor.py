@@ -168,8 +168,9 @@ class Monitor:
 
     def _announce(self, groups: Sequence[Path]) -> None:
         """Tell the kernel side of cgroups before processes are put there, so that it knows these when they leave."""
-        for watching in (self._counters, *self._probes.values()):
-            watching.follow(groups)
+        self._counters.follow(groups)
+        for probe in self._probes.values():
+            probe.follow(groups)
 
     def _begin(self) -> None:
         if self._is_counting:

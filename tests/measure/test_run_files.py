@@ -73,9 +73,13 @@ def test_files_that_a_program_has_mapped_outside_the_data_are_not_the_dbms(tmp_p
     counts = {"requests": 2, "sequential_requests": 2}
     files = [row(tmp_path, str(file.relative_to(tmp_path)), **counts) for file in (table, archive)]
     files += [{**files[1], "inode": 99, "name": "pgsql_tmp77.1"}]  # came and went: nobody maps it
-    with table.open("rb") as one, archive.open("rb") as other:
-        with mmap(one.fileno(), 0, prot=PROT_READ), mmap(other.fileno(), 0, prot=PROT_READ):
-            trees += read_program_files(trees)
+    with (
+        table.open("rb") as one,
+        archive.open("rb") as other,
+        mmap(one.fileno(), 0, prot=PROT_READ),
+        mmap(other.fileno(), 0, prot=PROT_READ),
+    ):
+        trees += read_program_files(trees)
     total = {"op": "write", "requests": 7, "bytes": 7 * 4096}
     profile = {"monitor": "bpf", "files": files, "addresses": [], "io_profile": [total]}
     rows = describe_files(profile, trees, postgresql, TABLES_OF_RUN)

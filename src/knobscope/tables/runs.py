@@ -47,8 +47,8 @@ class MonitorFacts(TypedDict, total=False):
     ]
     unwritten_bytes: Annotated[
         Count | None,
-        "Bytes that the DBMS left in the page cache when the window ended, not yet written; at most. 0 where all of its "
-        "files were written. Not counted on btrfs.",
+        "Bytes that the DBMS left in the page cache when the window ended, not yet written; at most. 0 where all of "
+        "its files were written. Not counted on btrfs.",
     ]
 
 

@@ -40,7 +40,7 @@ class FileTree:
     """The files of a directory at one moment: inode -> path below it, and whose an address of the disk is.
 
     `generations`: inode -> what tells its file from others that had the number before; without files not to be read.
-    `is_own`: whether the files are the DBMS's; those of programs are `unknown`, as all that lies outside its directories.
+    `is_own`: whether the files are the DBMS's; those of programs are `unknown`, as all outside its directories is.
     """
 
     device: str  # MAJ:MIN of the file system
