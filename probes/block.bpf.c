@@ -54,6 +54,26 @@ static __always_inline void count_request(struct config_t *c, struct totals_t *t
         d->wait[get_bucket(now - started)] += 1;
 }
 
+static __always_inline void
+count_issue(struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 *request, u32 op, u64 now)
+{
+    u32 owner = take_asked(c, slot, request, op), bytes = GET(request, request__data_len, u32);
+    slot->issued_at = now;
+    slot->epoch = c->epoch;
+    asm volatile("" : "+r"(owner));  // keeps the bound before the verifier's eyes
+    if (owner >= OWNERS)
+        return;
+    t->requests[owner] += 1;
+    t->bytes[owner] += bytes;
+    if (op != OP_FLUSH)  // these were counted when they were asked for
+        count_submitter(c, slot->asked.submitter, op, bytes);
+    if (op == OP_WRITE && slot->asked.is_cached)
+        t->written_back += bytes;
+    trace_issue(slot, request, op, now);
+    if (is_counted(owner))
+        count_request(c, t, request, op, slot->asked.file, now);
+}
+
 int HANDLER(on_issue)
 {
     struct config_t *c = get_config();
@@ -61,7 +81,7 @@ int HANDLER(on_issue)
     u32 op = classify(c, request);
     if (op == OPS)
         return 0;
-    u32 queue = get_queue(request), bytes = GET(request, request__data_len, u32);
+    u32 queue = get_queue(request);
     struct totals_t *t = get_totals(c, op);
     struct slot_t *slot = get_slot(request, queue, op);
     if (!t)
@@ -76,24 +96,11 @@ int HANDLER(on_issue)
         count_hidden(c, t, slot, now);
     else
         move_depth(c, queue, now, 1);
-    slot->issued_at = now;
     slot->state = ISSUED;
     if (before == REQUEUED)
-        return 0;  // counted when it was issued first
-    slot->epoch = c->epoch;
-    u32 owner = take_asked(c, slot, request, op);
-    asm volatile("" : "+r"(owner));  // keeps the bound before the verifier's eyes
-    if (owner >= OWNERS)
-        return 0;
-    t->requests[owner] += 1;
-    t->bytes[owner] += bytes;
-    if (op != OP_FLUSH)  // these were counted when they were asked for
-        count_submitter(c, slot->asked.submitter, op, bytes);
-    if (op == OP_WRITE && slot->asked.is_cached)
-        t->written_back += bytes;
-    trace_issue(slot, request, op, now);
-    if (is_counted(owner))
-        count_request(c, t, request, op, slot->asked.file, now);
+        slot->issued_at = now;  // counted when it was issued first
+    else
+        count_issue(c, t, slot, request, op, now);
     return 0;
 }
 
@@ -106,6 +113,26 @@ static __always_inline void count_latency(struct config_t *c, struct totals_t *t
     t->completed += 1;
     t->latency_ns += latency_ns;
     d->latency[get_bucket(latency_ns)] += 1;
+}
+
+// The end of a request whose issue was not seen: programs that the kernel runs preemptibly miss events of other threads. It
+// still holds all that its issue would have told but the moment: that it was made is the earliest that can be. What was
+// made before the run is not the run's.
+static __always_inline void count_late(struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 address, u32 op)
+{
+    READ(request, request__END, address);
+    u64 now = bpf_ktime_get_ns(), made = GET(request, request__start_time_ns, u64);
+    t->unstarted += 1;
+    t->unstarted_ns += get_time_since(c, made, now);
+#ifdef HAVE_block_io_start  // older kernels miss none, and there the stack is too small
+    if (made < c->since || !is_measured(c))
+        return;
+    count_issue(c, t, slot, request, op, made);
+    t->late += is_counted(slot->asked.owner);
+    if (is_counted(slot->asked.owner))
+        trace_end(c, slot, get_queue(request), UNSEEN_END, 0);
+    slot->asked.owner = UNSEEN;
+#endif
 }
 
 int HANDLER(on_complete)
@@ -122,7 +149,8 @@ int HANDLER(on_complete)
     if (!t || !slot)
         return 0;
     if (slot->state == FREE) {
-        t->unstarted += finished || op == OP_FLUSH;  // a request with a flush in its wake ends twice, then with 0 bytes
+        if (finished || op == OP_FLUSH)  // a request with a flush in its wake ends twice, then with 0 bytes
+            count_late(c, t, slot, ctx->args[ARG_block_rq_complete], op);
         return 0;
     }
     t->errors += (u8)ctx->args[ARG_block_rq_complete + 1] != 0;

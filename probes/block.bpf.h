@@ -45,7 +45,9 @@ struct depths_t { u64 time[DEPTHS + 1]; };
 struct odd_size_t { u32 set, op, bytes; };
 struct totals_t {
     u64 completed, latency_ns, aligned, sequential, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
-    u64 fua, preflush, early, unstarted, requeues, errors, lost, merges, splits, unfiled, hidden, hidden_ns;
+    u64 fua, preflush, early, requeues, errors, lost, merges, splits, unfiled;
+    u64 hidden, hidden_ns;             // requests whose end was not seen, and how long they counted as in flight
+    u64 unstarted, unstarted_ns, late; // whose issue was not seen, how long they did not, and those of them of this run
     u64 dirtied, written_back;  // bytes of cached pages that the followed processes dirtied, and of theirs that were written
 };
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };

@@ -9,7 +9,7 @@ from typing import Any
 from counters import OPERATIONS, OWNERS, Reading, Snapshot, Totals
 from patterns import describe_pattern
 
-__all__ = ["describe_depth", "describe_run"]
+__all__ = ["bound_depth", "describe_depth", "describe_run"]
 
 Row = dict[str, Any]
 #: Part of the profile -> owners it is made of.
@@ -41,14 +41,15 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "lost_events": _add(reading, "lost"),
         "unattributed_share": unattributed / total if total else 0.0,
         "completions_without_start": _add(reading, "unstarted") + _add(reading, "early"),
-        "starts_without_completion": sum(counted) - _add(reading, "completed"),
+        "starts_without_completion": sum(counted) - _add(reading, "completed") - _add(reading, "late"),
         "files_overflow": reading.origins.overflow,
         "addresses_overflow": _add(reading, "unfiled"),
         "hidden_completions": _add(reading, "hidden") + len(reading.unended_ns),
-        "depth_excess": _find_excess(reading, depths),
+        **bound_depth(depths, _add(reading, "hidden_ns") + sum(reading.unended_ns), _add(reading, "unstarted_ns")),
         "missed_events": sum(row["missed"] for row in reading.programs),
         "unnamed_submitters": reading.origins.unnamed,
         "unwritten_bytes": _find_unwritten(reading),
+        "moved_processes": reading.moved_processes,
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
         **describe_depth(depths),
@@ -65,19 +66,44 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
     }
 
 
-def _find_excess(reading: Reading, depths: Sequence[Row]) -> float | None:
-    """Return by how much hidden completions may have raised the mean depth, at most: until then they are in flight."""
-    busy_ns = sum(row["time_ns"] for row in depths if row["queue"] == -1 and row["depth"])
-    return (_add(reading, "hidden_ns") + sum(reading.unended_ns)) / busy_ns if busy_ns else None
+def bound_depth(rows: Sequence[Row], hidden_ns: int, unseen_ns: int) -> dict[str, float | None]:
+    """Return by how much what the programs did not see may have changed `mean_depth` and `busy_share`, at most.
+
+    `hidden_ns`: time for which requests counted as in flight that had ended unseen, at most; `unseen_ns`: for which
+    requests did not count whose issue was not seen. A request that was not in flight makes the depth too high while
+    others were, and the busy time too long where it was alone, which makes the mean over that time too low. So the
+    mean is highest without the time at the lowest depths.
+    """
+    times = {row["depth"]: row["time_ns"] for row in rows if row["queue"] == -1}
+    total, area = sum(times.values()), sum(depth * time_ns for depth, time_ns in times.items())
+    busy = total - times.get(0, 0)
+    if not busy:
+        return {"depth_excess": None, "depth_shortfall": None, "busy_error": unseen_ns / total if total else None}
+    mean, unseen_alone = area / busy, min(unseen_ns, total - busy)
+    lowest = max((area - hidden_ns + unseen_alone) / (busy + unseen_alone), 1.0)
+    shortest, highest, left = busy, (area + unseen_ns) / busy, float(hidden_ns)
+    for depth, time_ns in sorted((depth, time_ns) for depth, time_ns in times.items() if depth):
+        emptied = min(left / depth, time_ns)
+        left -= emptied * depth
+        shortest -= emptied
+        area -= emptied * depth
+        if shortest > 0:
+            highest = max(highest, (area + unseen_ns) / shortest)
+    return {
+        "depth_excess": max(mean - lowest, 0.0),
+        "depth_shortfall": highest - mean,
+        "busy_error": max(busy - shortest, unseen_alone) / total,
+    }
 
 
 def _find_unwritten(reading: Reading) -> int:
     """Return bytes of the page cache that the followed processes dirtied and that were not written to the device.
 
-    At most: a folio is dirtied as a whole, and the kernel's own sum of dirty pages, of all devices, may be other's.
+    At most: a folio is dirtied as a whole but may be written in part, what is dirty may be cut off with its file, and
+    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none.
     """
     left = _add(reading, "dirtied") - _add(reading, "written_back")
-    return max(min(left, reading.dirty_bytes), 0)
+    return max(min(left, reading.dirty_bytes, reading.unwritten_bytes), 0)
 
 
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:

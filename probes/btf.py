@@ -23,16 +23,21 @@ _TAIL |= dict.fromkeys((_STRUCT, _UNION, _DATASEC, _ENUM64), (0, 12))
 
 
 class Btf:
-    """Type information of one kernel; ValueError when the data are not BTF that we understand."""
+    """Type information of one kernel; ValueError when the data are not BTF that we understand.
 
-    def __init__(self, data: bytes) -> None:
-        magic, _, _, header, type_start, type_length, string_start, string_length = struct.unpack_from(
-            "<HBBIIIII", data, 0
-        )
-        if magic != 0xEB9F:
-            raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
-        self._types = data[header + type_start : header + type_start + type_length]
-        self._strings = data[header + string_start : header + string_start + string_length]
+    That of a module may follow: its numbers of types and offsets of strings go on where the kernel's end.
+    """
+
+    def __init__(self, *parts: bytes) -> None:
+        self._types, self._strings = b"", b""
+        for data in parts:
+            magic, _, _, header, type_start, type_length, string_start, string_length = struct.unpack_from(
+                "<HBBIIIII", data, 0
+            )
+            if magic != 0xEB9F:
+                raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
+            self._types += data[header + type_start : header + type_start + type_length]
+            self._strings += data[header + string_start : header + string_start + string_length]
         self._positions = [0]  # type ids count from 1
         self._named: dict[tuple[int, int], int] = {}
         self._index()

@@ -1,4 +1,4 @@
-"""One cgroup v2 directory per run: the process set that counts as the workload. Children follow by themselves."""
+"""Cgroup v2 directories of a run: the process set that counts as the workload. Children follow by themselves."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 
+from followed import MAX_GROUPS
 from kernel import UnavailableError
 
 __all__ = ["RunCgroup", "find_hierarchy"]
@@ -33,22 +34,24 @@ def find_hierarchy() -> Path:
 
 
 class RunCgroup:
-    """A directory below the cgroup of the first followed process, so that limits on that one go on holding."""
+    """A directory below each cgroup that a followed process comes from: its limits go on holding, and it can go back.
 
-    def __init__(self, hierarchy: Path, first_pid: int) -> None:
-        self._parent = _find_parent(hierarchy, first_pid)
-        _remove_orphans(self._parent)
-        self._directory, self._lock = _make_held(self._parent)
+    `announce` is called with all directories when there is one more, before a process is moved into it.
+    """
+
+    def __init__(self, hierarchy: Path, announce: Callable[[Sequence[Path]], None]) -> None:
+        self._hierarchy, self._announce = hierarchy, announce
+        self._held: dict[Path, tuple[Path, int]] = {}  # where processes come from -> directory, its lock
 
     @property
-    def directory(self) -> Path:
-        """The cgroup itself; what is made below it belongs to the run too."""
-        return self._directory
+    def directories(self) -> list[Path]:
+        """The cgroups themselves; what is made below them belongs to the run too."""
+        return [directory for directory, _ in self._held.values()]
 
     def read_cpu_us(self) -> int:
-        """Return the CPU time of everything that ever ran in it, in microseconds."""
-        fields = dict(line.split() for line in (self._directory / "cpu.stat").read_text().splitlines())
-        return int(fields["usage_usec"])
+        """Return the CPU time of everything that ever ran in them, in microseconds."""
+        lines = (line for group in self.directories for line in (group / "cpu.stat").read_text().splitlines())
+        return sum(int(line.split()[1]) for line in lines if line.startswith("usage_usec "))
 
     def add_trees(self, pids: Iterable[int], uid: int | None) -> tuple[list[int], list[int]]:
         """Move processes and their present descendants in; return those moved and descendants that are not `uid`'s.
@@ -67,7 +70,7 @@ class RunCgroup:
                 try:
                     is_allowed = uid is None or _get_owners(pid) == {uid}
                     if is_allowed:
-                        self._move(pid, self._directory)
+                        (self._open(_find_parent(self._hierarchy, pid)) / "cgroup.procs").write_text(str(pid))
                 except ProcessLookupError:
                     if pid in pids:
                         raise
@@ -76,12 +79,20 @@ class RunCgroup:
         return sorted(inside), sorted(pid for pid in refused if Path("/proc", str(pid)).exists())
 
     def release(self) -> None:
-        """Move what is left, also below it, back to where it came from and remove the directories."""
-        _release(self._directory, self._parent)
-        os.close(self._lock)
+        """Move what is left, also below them, back to where it came from and remove the directories."""
+        for parent, (directory, lock) in list(self._held.items()):
+            _release(directory, parent)
+            os.close(lock)
+            del self._held[parent]
 
-    def _move(self, pid: int, directory: Path) -> None:
-        (directory / "cgroup.procs").write_text(str(pid))
+    def _open(self, parent: Path) -> Path:
+        if parent not in self._held:
+            if len(self._held) == MAX_GROUPS:
+                raise PermissionError(f"the processes come from more than {MAX_GROUPS} cgroups")
+            _remove_orphans(parent)
+            self._held[parent] = _make_held(parent)
+            self._announce(self.directories)
+        return self._held[parent][0]
 
 
 def _make_held(parent: Path) -> tuple[Path, int]:

@@ -7,8 +7,10 @@ twice or lost at its borders, and requests in flight at that moment are told apa
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ __all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
 OPERATIONS = ("read", "write", "discard", "flush")
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
 _ISSUED = 1
+_CALLABLE = ("on_look",)
 _NAME = struct.Struct("=4Q")  # gendisk.disk_name
 _SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
 
@@ -51,9 +54,12 @@ class Reading:
     odd_sizes: dict[tuple[int, int], int]
     depth_times: dict[int, list[int]]
     programs: list[dict[str, Any]]
-    #: Age of requests that count as in flight on a device that is idle: their completions were never seen.
+    #: How long of the run requests counted as in flight that still do on an idle device: their ends were never seen.
     unended_ns: list[int]
-    dirty_bytes: int  # of the page cache, of all devices, at the end
+    #: Of the page cache at the end: what is dirty, of all devices; what there is of files that are not all written.
+    dirty_bytes: int
+    unwritten_bytes: int
+    moved_processes: int
     origins: Origins
 
 
@@ -66,25 +72,29 @@ class Counters:
         self._program, self.untyped = _load(kernel, disk, unit, scope)
         self._config = self["config"].Leaf()
 
-    def start(self, cgroup: Path | None) -> int:
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of these cgroups, and of those below, be the followed ones."""
+        self._program.follow(groups)
+
+    def start(self, groups: Sequence[Path]) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock.
 
-        `cgroup`: the directory of the followed processes; None: nobody is followed.
+        `groups`: the directories of the followed processes' cgroups; none: nobody is followed.
         """
         self._clear(1 - self._set)
         self._forget_hidden()
         self._program.clear("streams")
         clear_origins(self._program)
         self._program.start_costs()
-        self._program.follow(cgroup)
-        return self._flip(is_following=cgroup is not None)
+        self._program.follow(groups)
+        return self._flip(is_following=bool(groups))
 
     def stop(self) -> Reading:
         """Freeze the run's counters and read them."""
         begin, used = int(self._config.since), self._set
         programs = self._program.list_costs()
         end = self._flip(is_following=bool(self._config.is_following))
-        unended = self._list_unended(end) if self._disk.is_idle() else []
+        unended = self._list_unended(begin, end) if self._disk.is_idle() else []
         return Reading(
             begin_ns=begin,
             end_ns=end,
@@ -95,6 +105,8 @@ class Counters:
             programs=programs,
             unended_ns=unended,
             dirty_bytes=_read_dirty_bytes(),
+            unwritten_bytes=self._measure_unwritten(),
+            moved_processes=self._program.count_moved(),
             origins=read_origins(self._program),
         )
 
@@ -154,10 +166,14 @@ class Counters:
             state.depth = 0
             self._program.put("queues", queue, state)
 
-    def _list_unended(self, now_ns: int) -> list[int]:
+    def _list_unended(self, begin_ns: int, end_ns: int) -> list[int]:
         slots = (leaf for _, leaf in self["slots"].items_lookup_batch())
-        epoch = (int(self._config.epoch) - 1) & 0xFF  # of the run that has just ended
-        return [now_ns - slot.issued_at for slot in slots if slot.state == _ISSUED and slot.epoch == epoch]
+        ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
+        return [age for age in ages if age > 0]  # the device may have been used since
+
+    def _measure_unwritten(self) -> int:
+        dirtied = list(self["dirtied"].items_lookup_batch())  # inodes, and their numbers
+        return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
 
     def _sum(self, table: str, which: int, op: int) -> Totals:
         cpus = self.get(table, which * len(OPERATIONS) + op)
@@ -187,9 +203,9 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, s
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
     what = (_SOURCE, kernel, choose_handlers(kernel), _list_constants(kernel, disk, unit, scope))
     try:
-        return TypedProgram(*what), None
+        return TypedProgram(*what, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
-        return Program(*what), str(refusal)
+        return Program(*what, callable_functions=_CALLABLE), str(refusal)
 
 
 def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[str, int | str]:

@@ -33,13 +33,19 @@ static __always_inline void move_depth(struct config_t *c, u32 queue, u64 now, u
         move_queue(c, QUEUES, now, step);
 }
 
-// A request whose end was never seen counts as in flight until its tag is used again, for so long.
+// How long of this run a request that began at a moment was in flight.
+static __always_inline u64 get_time_since(struct config_t *c, u64 began, u64 now)
+{
+    u64 first = began > c->since ? began : c->since;
+    return now > first ? now - first : 0;
+}
+
+// A request whose end was never seen counts as in flight until its tag is used again, for so long. Depth is the device's:
+// it does not matter whose request it was, nor whether it is of this run.
 static __always_inline void count_hidden(struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 now)
 {
-    if (slot->epoch != (u8)c->epoch || !is_counted(slot->asked.owner))
-        return;
     t->hidden += 1;
-    t->hidden_ns += now - slot->issued_at;
+    t->hidden_ns += get_time_since(c, slot->issued_at, now);
 }
 
 // A new request has this one's tag, so this one must have ended, unseen: programs may be skipped in nested interrupts.

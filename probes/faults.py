@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calls import describe_registers, list_registers
 from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from patterns import describe_pattern
 from probe import Selection
@@ -59,12 +61,16 @@ class FaultProbe:
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
         allow_devices(self._program, selection.devices)
 
-    def start(self, cgroup: Path | None) -> None:
-        """Clear all counters and count for this cgroup, and those below it, from now on."""
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of these cgroups, and of those below, be the followed ones."""
+        self._program.follow(groups)
+
+    def start(self, groups: Sequence[Path]) -> None:
+        """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear("files", "regions", "losses")
         self._program.start_costs()
-        self._program.follow(cgroup)
-        self._configure(is_following=cgroup is not None)
+        self._program.follow(groups)
+        self._configure(is_following=bool(groups))
 
     def sample(self) -> None:
         """Nothing: the kernel counts."""
@@ -72,7 +78,7 @@ class FaultProbe:
     def stop(self) -> Row:
         """Return the mapped files of the run, and which regions of them were worked on."""
         self._configure(is_following=False)
-        self._program.follow(None)
+        self._program.follow(())
         costs = self._program.list_costs()
         files = [(key, file, describe_file(key, file.about)) for key, file in self._program["files"].items()]
         rows = [about | self._describe_file(file) for _, file, about in files]
@@ -122,17 +128,18 @@ def _count_pages(size: int | None) -> int | None:
 
 def _state_needs(machine: str) -> Needs:
     return Needs(
-        members=(*list_registers(machine), *FILE_MEMBERS, *FAULT_MEMBERS, *_BIO_MEMBERS),
+        members=(*list_registers(machine), *FILE_MEMBERS, *FAULT_MEMBERS, *FOLLOWED_MEMBERS, *_BIO_MEMBERS),
         tracepoints={
             "mm_filemap_fault": "address_space",
             "mm_filemap_add_to_page_cache": "folio",
             "writeback_dirty_folio": "folio",
             "block_bio_queue": "bio",
+            **FOLLOWED_TRACEPOINTS,
         },
         heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         sizes=("bio_vec", "page"),
         enums=("pageflags",),
-        headers=("fs", "blkdev", "sched", "ptrace", "mm"),
+        headers=("fs", "blkdev", "sched", "ptrace", "mm", *FOLLOWED_HEADERS),
     )
 
 

@@ -13,6 +13,7 @@
 
 #define FILE_BITS 13  // of a file's slot in the table of those seen last
 #define NAME_BYTES 64
+#define TMPFS_MAGIC 0x01021994
 
 enum { NO_FILE, JOURNAL_FILE, METADATA_FILE, DEVICE_FILE, FIRST_FILE };
 
@@ -88,6 +89,28 @@ static __always_inline u32 get_type(u64 inode)
     return inode ? LOAD(inode, inode, i_mode, u16) & S_IFMT : 0;
 }
 
+// The inode that a bio of btrfs carries data of; 0 for bios of others. Compressed data lie in pages that no file has, and
+// a copy for another mirror knows the bio that it is a copy of.
+static __always_inline u64 get_btrfs_inode(u64 address, u64 end_io, u64 private)
+{
+#if defined(AT_btrfs_simple_end_io) && defined(HAVE_btrfs_bio__inode)
+#if defined(AT_btrfs_clone_write_end_io) && defined(HAVE_btrfs_io_stripe__bioc)
+    if (end_io == AT_btrfs_clone_write_end_io) {
+        address = LOAD_WORD(LOAD_WORD(private, btrfs_io_stripe__bioc), btrfs_io_context__orig_bio);
+        end_io = AT_btrfs_simple_end_io;
+    }
+#endif
+#ifdef AT_btrfs_orig_write_end_io
+    if (end_io == AT_btrfs_orig_write_end_io)
+        end_io = AT_btrfs_simple_end_io;
+#endif
+    u64 inode = end_io == AT_btrfs_simple_end_io ? LOAD_WORD(address - btrfs_bio__bio, btrfs_bio__inode) : 0;
+    return inode ? inode + btrfs_inode__vfs_inode : 0;
+#else
+    return 0;
+#endif
+}
+
 // Who is told when the bio is done tells what it is for.
 static __always_inline u32 get_purpose(u64 *bio, u64 *private)
 {
@@ -104,6 +127,11 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     if (end_io == AT_iomap_dio_bio_end_io)
         return FIRST_FILE;
 #endif
+#if defined(HAVE_buffer_head__b_end_io) && defined(AT_end_bio_bh_io_sync) && defined(AT_journal_end_buffer_io_sync)
+    // Of ext4: with data=journal the journal writes pages of files, which then say nothing about where they go.
+    if (end_io == AT_end_bio_bh_io_sync && LOAD(*private, buffer_head, b_end_io, u64) == AT_journal_end_buffer_io_sync)
+        return JOURNAL_FILE;
+#endif
 #ifdef AT_xlog_bio_end_io
     if (end_io == AT_xlog_bio_end_io)
         return JOURNAL_FILE;
@@ -115,7 +143,7 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     return NO_FILE;
 }
 
-static __always_inline void find_origin(u64 address, u32 flags, struct origin_t *origin)
+static __always_inline void find_origin(u64 address, u32 flags, int is_kernel, struct origin_t *origin)
 {
     READ(bio, bio__HEAD, CAST(address, bio));
     u64 private;
@@ -128,9 +156,10 @@ static __always_inline void find_origin(u64 address, u32 flags, struct origin_t 
         origin->inode = get_direct_inode(private);
     if (origin->pseudo)
         return;
-    origin->inode = get_cached_inode(bio);
-    origin->is_cached = origin->inode != 0;
-    if (get_type(origin->inode) == S_IFREG)
+    u64 cached = get_cached_inode(bio), named = get_btrfs_inode(address, GET(bio, bio__bi_end_io, u64), private);
+    origin->inode = named ? named : cached;
+    origin->is_cached = cached ? cached == origin->inode : named && is_kernel;  // compressed; direct I/O is a process's
+    if (get_type(origin->inode) == S_IFREG && !(flags & FLAG(META)))  // no file's data is, whatever its pages belong to
         return;
     if (origin->inode || flags & FLAG(META))
         origin->pseudo = METADATA_FILE;
@@ -156,6 +185,11 @@ static __always_inline u32 add_file(u64 inode, struct identity_t *identity, u32 
         *slot = *known;
     if (known || !tried)
         return known ? *known : NO_FILE;
+    if (LOAD(identity->super_block, super_block, s_magic, u64) == TMPFS_MAGIC) {  // direct I/O of memory that is shared
+        u32 nobody = NO_FILE;
+        numbers.insert(identity, &nobody);
+        return NO_FILE;
+    }
     u32 number = __sync_fetch_and_add(tried, 1) + FIRST_FILE;
     struct file_t *file = files.lookup(&number);
     if (!file)
@@ -173,7 +207,7 @@ static __always_inline u32 find_file(struct origin_t *origin)
 {
     if (!origin->inode || (origin->pseudo && origin->pseudo != FIRST_FILE))
         return origin->pseudo;
-    READ(inode, inode__HEAD, origin->inode);
+    READ(inode, inode__HEAD, CAST(origin->inode, inode));
     struct identity_t identity = {
         .super_block = GET(inode, inode__i_sb, u64),
         .inode = GET(inode, inode__i_ino, u64),

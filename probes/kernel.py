@@ -27,6 +27,8 @@ __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment
 #: Of directories of empty headers.
 _PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")
+#: Whose types the probes know where they are no part of the kernel itself; at most one.
+_MODULES = ("btrfs",)
 _PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
 
 
@@ -148,7 +150,8 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
 
 @lru_cache(maxsize=1)
 def _read_btf() -> Btf:
-    return Btf(BTF_FILE.read_bytes())
+    modules = [BTF_FILE.with_name(name) for name in _MODULES]
+    return Btf(BTF_FILE.read_bytes(), *(module.read_bytes() for module in modules if module.exists()))
 
 
 def _describe_members(btf: Btf, needs: Needs) -> list[str]:
@@ -161,6 +164,8 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
                 continue
             raise UnavailableError(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
         if member.size and size != member.size:
+            if member.is_optional:
+                continue  # another thing of that name
             raise UnavailableError(
                 f"{member.struct}.{member.path} has {size} bytes in this kernel, expected {member.size}"
             )

@@ -158,7 +158,7 @@ class Monitor:
         pids = [int(argument) for argument in arguments]
         self._is_counting = False  # of a run that its caller gave up
         self._release()
-        self._cgroup = RunCgroup(self._hierarchy, pids[0])
+        self._cgroup = RunCgroup(self._hierarchy, self._announce)
         try:
             followed, refused = self._cgroup.add_trees(pids, self._uid)
         except OSError:
@@ -166,18 +166,24 @@ class Monitor:
             raise
         _emit("following", pids=followed, refused=refused)
 
+    def _announce(self, groups: Sequence[Path]) -> None:
+        """Tell the kernel side of cgroups before processes are put there, so that it knows these when they leave."""
+        self._counters.follow(groups)
+        for probe in self._probes.values():
+            probe.follow(groups)
+
     def _begin(self) -> None:
         if self._is_counting:
             raise CommandError("begin: a run is being counted, `end` it first")
         if self._cgroup is None and self._scope == "process":
             raise CommandError("begin: scope `process` needs processes, `follow` them first")
         self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
-        cgroup = self._cgroup.directory if self._cgroup else None
+        groups = self._cgroup.directories if self._cgroup else []
         for probe in self._probes.values():
-            probe.start(cgroup)
+            probe.start(groups)
         if self._trace:
             self._trace.start()
-        self._began_ns = self._counters.start(cgroup)
+        self._began_ns = self._counters.start(groups)
         self._is_counting = True
         self._snapshots = [self._counters.sample()]
         _emit("begun")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from file_of import FOLIO_MEMBERS, NAME_MEMBERS, PAGE_HEAD
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs
 
+_FILESYSTEMS = Path("/proc/filesystems")
 __all__ = ["BLOCK_NEEDS", "choose_handlers", "list_limits"]
 
 _HANDLERS = {
@@ -64,12 +68,23 @@ BLOCK_NEEDS = Needs(
         Member("block_device", "bd_holder", 8),
         Member("bio_vec", "bv_page", 8),
         Member("address_space", "host", 8),
+        Member("address_space", "i_pages.xa_flags", 4),
+        Member("address_space", "nrpages", 8),
+        Member("inode", "i_mapping", 8),
         Member("inode", "i_generation", 4),
         Member("super_block", "s_dev", 4),
         Member("super_block", "s_bdev", 8),
+        Member("super_block", "s_magic", 8),
         *NAME_MEMBERS,
         *FOLIO_MEMBERS,
+        *FOLLOWED_MEMBERS,
         Member("iomap_dio", "iocb", 8, in_headers=False),
+        Member("btrfs_bio", "inode", 8, in_headers=False),  # since 6.3
+        Member("btrfs_bio", "bio", 0, in_headers=False),
+        Member("btrfs_inode", "vfs_inode", 0, in_headers=False),
+        Member("btrfs_io_stripe", "bioc", 8, in_headers=False),
+        Member("btrfs_io_context", "orig_bio", 8, in_headers=False),
+        Member("buffer_head", "b_end_io", 8, since="2.5", until="7.3"),
         Member("kiocb", "ki_filp", 8),
         Member("file", "f_inode", 8),
         Member("task_struct", "flags", 4),
@@ -90,6 +105,7 @@ BLOCK_NEEDS = Needs(
         "block_split": "bio",
         "writeback_dirty_folio": "folio",
         "writeback_dirty_page": "page",  # until 5.17
+        **FOLLOWED_TRACEPOINTS,
     },
     heads={
         "request__START_END": _START,
@@ -100,9 +116,13 @@ BLOCK_NEEDS = Needs(
     },
     sizes=("bio_vec",),
     enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
-    headers=("blk-mq", "blkdev", "fs", "sched", "dcache"),
+    headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache", *FOLLOWED_HEADERS),
     types=("pt_regs",),
-    symbols=("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
+    symbols=(
+        *("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
+        *("end_bio_bh_io_sync", "journal_end_buffer_io_sync"),
+        *("btrfs_simple_end_io", "btrfs_orig_write_end_io", "btrfs_clone_write_end_io"),
+    ),
 )
 
 
@@ -119,4 +139,6 @@ def list_limits(kernel: Kernel, untyped: str | None) -> list[str]:
     limits = [sentence for fact, sentence in _LIMITS.items() if f"#define HAVE_{fact} 1\n" not in kernel.prelude]
     if "AT_iomap_dio_bio_end_io" not in kernel.prelude:
         limits.append("files of direct I/O are found by their addresses only")
+    if "HAVE_btrfs_bio__inode" not in kernel.prelude and "\tbtrfs\n" in _FILESYSTEMS.read_text():
+        limits.append("compressed writes of btrfs have no file and no owner (since Linux 6.3)")
     return limits + ([f"the program costs about twice as much: {untyped}"] if untyped else [])

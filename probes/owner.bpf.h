@@ -16,13 +16,13 @@ BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
 #endif
 
 // Journal and metadata belong to no process: jbd2's thread, XFS' log and buffers, the device's own page cache.
-static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, u64 task, u32 flags)
+static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, int is_kernel, u32 flags)
 {
     if (origin->pseudo == JOURNAL_FILE)
         return JOURNAL;  // also where whoever waits for it writes it, as with XFS
     if (c->is_following && is_of_followed())
         return OWN;
-    int is_kernel = !!(LOAD(task, task_struct, flags, u32) & PF_KTHREAD), is_write = flags & 1;
+    int is_write = flags & 1;
     if (flags & FLAG(META) && (is_kernel || is_write))
         return JOURNAL;
     u64 inode = is_write && origin->is_cached ? origin->inode : 0;
@@ -53,10 +53,11 @@ static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 byte
 {
     u64 task = CURRENT_TASK();
     struct origin_t origin = {};
+    int is_kernel = !!(LOAD(task, task_struct, flags, u32) & PF_KTHREAD);
     if (bio && bytes && get_operation(flags) <= OP_WRITE)
-        find_origin(bio, flags, &origin);
+        find_origin(bio, flags, is_kernel, &origin);
     asked->epoch = c->epoch;
-    asked->owner = get_owner(c, &origin, task, flags);
+    asked->owner = get_owner(c, &origin, is_kernel, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
     asked->is_cached = origin.is_cached && (asked->owner == OWN || asked->owner == INODE);
     asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
@@ -115,6 +116,12 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
 #endif
     if (op == OP_FLUSH)
         slot->asked.owner = DEVICE_FLUSH;
+#ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
+    else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
+        ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32), &slot->asked);
+        trace_start(slot, request);
+    }
+#endif
     if (slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN) {
         slot->asked.file = NO_FILE;  // what was found in another run has other numbers
         slot->asked.submitter = MAX_SUBMITTERS;
@@ -128,6 +135,16 @@ static __always_inline int is_on_device(struct config_t *c, u64 inode)
     u64 device = LOAD(LOAD(inode, inode, i_sb, u64), super_block, s_bdev, u64);
     u64 disk = device ? LOAD(device, block_device, bd_disk, u64) : 0;
     return disk && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
+}
+
+// Not of an event: the monitor runs it at the end of a run, on each inode that `dirtied` knows. Returns how many pages of
+// the file are in the page cache, 0 if all of them are written: the tree of its pages has a mark where some are not, in
+// bits above those of its own flags.
+int on_look(struct bpf_raw_tracepoint_args *ctx)
+{
+    u64 inode = ctx->args[0], mapping = read_u64(inode + inode__i_mapping);
+    int is_the_same = read_u64(inode + inode__i_ino) == ctx->args[1];  // else the file is gone
+    return is_the_same && read_u32(mapping + address_space__xa_flags) >> 16 ? read_u64(mapping + address_space__nrpages) : 0;
 }
 
 int HANDLER(on_dirty)

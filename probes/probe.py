@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,8 +29,11 @@ class Probe(Protocol):
     def __init__(self, selection: Selection) -> None:
         """Load and attach; UnavailableError when this kernel cannot."""
 
-    def start(self, cgroup: Path | None) -> None:
-        """Clear all counters and count for the processes of this cgroup (its directory), and below, from now on."""
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of these cgroups (directories), and below, be the followed ones, before they are there."""
+
+    def start(self, groups: Sequence[Path]) -> None:
+        """Clear all counters and count for the processes of these cgroups from now on."""
 
     def sample(self) -> None:
         """Called once per interval while a run is counted: drain buffers, take a point of a series."""

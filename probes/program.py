@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from followed import FOLLOWED_HANDLERS, MAX_GROUPS
 from kernel import Kernel, UnavailableError, compile_environment
 
-__all__ = ["Program", "count_missed"]
+__all__ = ["Program", "call_bpf", "count_missed"]
 
 _FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
 _FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand before everything else
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
+
+_SYSCALL = {"x86_64": 321, "aarch64": 280}
+_TEST_RUN = 10  # BPF_PROG_TEST_RUN
 
 Cost = tuple[int, int, int]
 
@@ -25,8 +30,8 @@ Cost = tuple[int, int, int]
 class Program:
     """One C source with what it includes; `handlers`: tracepoint -> function, those this kernel has are attached.
 
-    `constants` become macros; `tails`: program array -> functions that it holds, from index 0 on. UnavailableError when
-    bcc or the kernel refuses.
+    `constants` become macros; `tails`: program array -> functions that it holds, from index 0 on; `callable_functions`:
+    for `call`. UnavailableError when bcc or the kernel refuses.
     """
 
     def __init__(
@@ -36,6 +41,7 @@ class Program:
         handlers: Mapping[str, str],
         constants: Mapping[str, int | str],
         tails: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        callable_functions: Sequence[str] = (),
     ) -> None:
         self._descriptors: dict[str, int] = {}  # of the loaded functions
         try:
@@ -47,13 +53,15 @@ class Program:
         self._lib = lib
         try:
             with compile_environment(kernel):
-                self._bpf = BPF(text=_compose(source, kernel, constants), cflags=_FLAGS)
+                self._bpf = BPF(text=_compose(source, kernel, {"GROUPS": MAX_GROUPS, **constants}), cflags=_FLAGS)
                 for table, functions in tails.items():
                     for index, function in enumerate(functions):
                         loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
                         self._bpf[table][ctypes.c_int(index)] = ctypes.c_int(loaded.fd)
                         self._descriptors[function] = loaded.fd
-                for tracepoint, handler in handlers.items():
+                load = self._bpf.load_func
+                self._callable = {name: load(name, BPF.RAW_TRACEPOINT).fd for name in callable_functions}
+                for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
                     if tracepoint in kernel.tracepoints:
                         self._descriptors[handler] = self._attach(kernel, tracepoint, handler)
         except Exception as failure:  # bcc raises nothing narrower
@@ -87,16 +95,40 @@ class Program:
             keys, zeros = (table.Key * len(table))(*range(len(table))), (table.Leaf * len(table))()
             table.items_update_batch(keys, zeros)
 
-    def follow(self, cgroup: Path | None) -> None:
-        """Let the processes of a cgroup, and of those below it, count as followed; None: nobody."""
-        if cgroup is None:
-            self._lib.bpf_delete_elem(self._bpf["followed"].map_fd, ctypes.byref(ctypes.c_int(0)))
-            return
-        handle = ctypes.c_int(os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        try:
-            self.put("followed", 0, handle)
-        finally:
-            os.close(handle.value)
+    def call(self, function: str, *arguments: int) -> int:
+        """Run a function that no tracepoint runs, and return what it returns."""
+        context = (ctypes.c_uint64 * 12)(*arguments)
+        attributes = bytearray(80)  # struct test of union bpf_attr
+        struct.pack_into("<I", attributes, 0, self._callable[function])
+        struct.pack_into("<IIQ", attributes, 40, ctypes.sizeof(context), 0, ctypes.addressof(context))
+        call_bpf(_TEST_RUN, attributes)
+        return int(struct.unpack_from("<I", attributes, 4)[0])
+
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of cgroups, and of those below them, count as followed, also when they leave; none: nobody.
+
+        When groups are added to the same ones, who has left these goes on counting.
+        """
+        table, before, now = self["followed"], self.get("following", 0), self["following"].Leaf()
+        ids = [group.stat().st_ino for group in groups]
+        now.groups, now.ids = len(ids), type(now.ids)(*ids)
+        if before.groups and ids[: before.groups] == list(before.ids)[: before.groups]:
+            now.moved = before.moved
+        else:
+            self.clear("family")
+        for index in range(MAX_GROUPS):
+            self._lib.bpf_delete_elem(table.map_fd, ctypes.byref(ctypes.c_int(index)))
+        for index, group in enumerate(groups):
+            handle = ctypes.c_int(os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            try:
+                self.put("followed", index, handle)
+            finally:
+                os.close(handle.value)
+        self.put("following", 0, now)
+
+    def count_moved(self) -> int:
+        """Return how often a followed process has left the cgroups since they are followed."""
+        return int(self.get("following", 0).moved)
 
     def start_costs(self) -> None:
         """Let `list_costs` count from now on."""
@@ -128,6 +160,18 @@ class Program:
                 raise OSError(f"cannot read the state of BPF program {name}")
             costs[name] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
         return costs
+
+
+def call_bpf(command: int, attributes: bytearray) -> int:
+    """Make the system call bpf; the kernel writes its answer into the attributes, too. OSError when it refuses."""
+    number = _SYSCALL.get(platform.machine())
+    if number is None:
+        raise OSError(f"the number of the system call bpf is not known on {platform.machine()}")
+    buffer = (ctypes.c_char * len(attributes)).from_buffer(attributes)
+    result = ctypes.CDLL(None, use_errno=True).syscall(number, command, buffer, len(attributes))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return int(result)
 
 
 def count_missed(costs: Sequence[Mapping[str, Any]]) -> int:

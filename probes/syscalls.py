@@ -13,6 +13,7 @@ from typing import Any
 from buckets import list_buckets
 from calls import CALLS, describe_registers, list_registers
 from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from patterns import describe_pattern
 from probe import Selection
@@ -55,7 +56,7 @@ _RING_MEMBERS = (
     Member("io_kiocb", "cqe.fd", 4, since="5.19"),
     Member("io_rw", "kiocb.ki_pos", 8, since="5.12"),
     Member("io_rw", "addr", 8, since="5.12"),
-    Member("io_rw", "len", 4, since="5.12"),
+    Member("io_rw", "len", 0, since="5.12"),  # 8 bytes until 5.17
     Member("io_ring_ctx", "file_table.data.nodes", 8, since="6.13"),
     Member("io_ring_ctx", "file_table.data.nr", 4, since="6.13"),
     Member("io_rsrc_node", "file_ptr", 8, since="6.13"),
@@ -82,13 +83,17 @@ class SyscallProbe:
         allow_devices(self._program, selection.devices)
         self._epoch = 0
 
-    def start(self, cgroup: Path | None) -> None:
-        """Clear all counters and count for this cgroup, and those below it, from now on."""
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Let the processes of these cgroups, and of those below, be the followed ones."""
+        self._program.follow(groups)
+
+    def start(self, groups: Sequence[Path]) -> None:
+        """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear("rows", "losses", "modes", "batches", "streams", "files", "sizes", "flights", "threads")
         self._program.start_costs()
         self._epoch += 1
-        self._program.follow(cgroup)
-        self._configure(is_following=cgroup is not None)
+        self._program.follow(groups)
+        self._configure(is_following=bool(groups))
 
     def sample(self) -> None:
         """Nothing: the kernel counts."""
@@ -96,7 +101,7 @@ class SyscallProbe:
     def stop(self) -> Row:
         """Return the system calls of the run, the files they worked on, and the modes of I/O."""
         self._configure(is_following=False)
-        self._program.follow(None)
+        self._program.follow(())
         end_ns = time.monotonic_ns()
         costs = self._program.list_costs()
         rows = {name: self._sum_row(row) for row, name in enumerate(self._names, 1)}
@@ -186,12 +191,17 @@ def _state_needs(machine: str) -> Needs:
             Member("file", "f_pos", 8),
             *FILE_MEMBERS,
             *FAULT_MEMBERS,
+            *FOLLOWED_MEMBERS,
             *_RING_MEMBERS,
         ),
-        tracepoints=dict.fromkeys(_HANDLERS, "") | {"io_uring_submit_sqe": "io_kiocb"},  # before 6.0 it had no request
+        tracepoints={
+            **dict.fromkeys(_HANDLERS, ""),
+            "io_uring_submit_sqe": "io_kiocb",  # before 6.0 it had no request
+            **FOLLOWED_TRACEPOINTS,
+        },
         heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         enums=("pageflags",),
-        headers=("fs", "fdtable", "sched", "ptrace"),
+        headers=("fs", "fdtable", "sched", "ptrace", *FOLLOWED_HEADERS),
     )
 
 

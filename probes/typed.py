@@ -11,19 +11,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import platform
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernel import Kernel, UnavailableError
-from program import Program
+from program import Program, call_bpf
 
 __all__ = ["TypedProgram"]
 
 #: What a call of a function of the kernel looks like as compiled: of a helper with this number, which does not exist.
 _CAST_MARK, _DISABLE_MARK, _ENABLE_MARK = 0x6B6E6F62, 0x6B6E6F63, 0x6B6E6F64
-_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _PROG_LOAD, _RAW_TRACEPOINT_OPEN = 5, 17
 _TRACING, _RAW_TRACEPOINT = 26, 23  # program type and attach type
 _INSTRUCTION = struct.Struct("<BBhi")
@@ -35,7 +33,12 @@ class TypedProgram(Program):
     """A program whose source is compiled with TYPED; UnavailableError when bcc or the kernel refuses."""
 
     def __init__(
-        self, source: Path, kernel: Kernel, handlers: Mapping[str, str], constants: Mapping[str, int | str]
+        self,
+        source: Path,
+        kernel: Kernel,
+        handlers: Mapping[str, str],
+        constants: Mapping[str, int | str],
+        callable_functions: Sequence[str] = (),
     ) -> None:
         self._links: list[int] = []
         if not kernel.cast:
@@ -45,7 +48,7 @@ class TypedProgram(Program):
             self._functions |= dict(zip((_DISABLE_MARK, _ENABLE_MARK), kernel.preemption, strict=True))
             macros |= {"PREEMPT_DISABLE": _DISABLE_MARK, "PREEMPT_ENABLE": _ENABLE_MARK}
         try:
-            super().__init__(source, kernel, handlers, {**constants, **macros})
+            super().__init__(source, kernel, handlers, {**constants, **macros}, callable_functions=callable_functions)
         except UnavailableError:
             self._detach()
             raise
@@ -79,7 +82,7 @@ def _load(name: str, code: bytes, probe_type: int, functions: Mapping[int, int])
     struct.pack_into("<I", attributes, 68, _RAW_TRACEPOINT)
     struct.pack_into("<I", attributes, 108, probe_type)
     try:
-        return _call_bpf(_PROG_LOAD, attributes)
+        return call_bpf(_PROG_LOAD, attributes)
     except OSError as refusal:
         raise OSError(refusal.errno, f"{name}: {refusal.strerror}: {_ask_why(attributes)}") from refusal
 
@@ -88,13 +91,13 @@ def _ask_why(attributes: bytearray) -> str:
     log = ctypes.create_string_buffer(_LOG_BYTES)
     struct.pack_into("<2IQ", attributes, 24, 1, _LOG_BYTES, ctypes.addressof(log))
     with contextlib.suppress(OSError):  # it is what we want to know about
-        os.close(_call_bpf(_PROG_LOAD, attributes))
+        os.close(call_bpf(_PROG_LOAD, attributes))
     return " ".join(log.value.decode(errors="replace").strip().splitlines()[-3:])
 
 
 def _attach(program: int) -> int:
     """Attach a program to its tracepoint until the returned descriptor is closed."""
-    return _call_bpf(_RAW_TRACEPOINT_OPEN, struct.pack("<QIIQ", 0, program, 0, 0))
+    return call_bpf(_RAW_TRACEPOINT_OPEN, bytearray(struct.pack("<QIIQ", 0, program, 0, 0)))
 
 
 def _link(code: bytes, functions: Mapping[int, int]) -> bytes:
@@ -105,14 +108,3 @@ def _link(code: bytes, functions: Mapping[int, int]) -> bytes:
         if call == [_CALL, 0, 0] and number in functions:
             _INSTRUCTION.pack_into(linked, offset, _CALL, _CALL_KERNEL, 0, functions[number])
     return bytes(linked)
-
-
-def _call_bpf(command: int, attributes: bytes | bytearray) -> int:
-    number = _SYSCALL.get(platform.machine())
-    if number is None:
-        raise OSError(f"the number of the system call bpf is not known on {platform.machine()}")
-    buffer = ctypes.create_string_buffer(bytes(attributes), len(attributes))
-    result = ctypes.CDLL(None, use_errno=True).syscall(number, command, buffer, len(attributes))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return int(result)

@@ -63,12 +63,18 @@ def compare(profile: Profile, traced: Traced) -> dict[str, Any]:
         "bytes": [sum(row["device_bytes"] for row in rows), traced.sum_bytes()],
         "sizes_equal": sizes == dict(traced.sizes),
         "depths": depths,
+        "depth_bounds": _bound_depth(profile, depths[-1][0]),
         "lost_by_ftrace": traced.lost,
         "told": {
             name: profile[name]
             for name in ("lost_events", "missed_events", "hidden_completions", "starts_without_completion", "requeues")
         },
     }
+
+
+def _bound_depth(profile: Profile, mean: float) -> list[float]:
+    """Return between what the profile says that the mean depth is, in view of what it did not see."""
+    return [mean - (profile["depth_excess"] or 0), mean + (profile["depth_shortfall"] or 0)]
 
 
 def check_direct(tracing: Path, disk: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from knobscope.measure.run import Bench, measure_run
 from knobscope.prepare import prepare_snapshot
 from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.tables import TABLES, write_table
-from knobscope.watch import FileTree, open_watch, read_tree
+from knobscope.watch import FileTree, open_watch, read_program_files, read_tree
 
 Row = dict[str, Any]
 TABLES_OF_RUN = {"base/5/16384": "usertable"}
@@ -62,6 +63,33 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
     }
     assert sum(one["requests"] for one in rows) == 11
     write_table(tmp_path / "files.parquet", "files", ({"run_id": "r", **one} for one in rows))
+
+
+def test_files_that_a_program_has_mapped_outside_the_data_are_not_the_dbms(tmp_path: Path, postgresql: Dbms) -> None:
+    """As Java's class archive is, which the load client maps; a mapped file of the data stays one."""
+    table, archive = tmp_path / "data/base/5/16384.1", tmp_path / "classes.jsa"
+    trees = [tree_of(tmp_path / "data")]
+    archive.write_bytes(b"x")
+    counts = {"requests": 2, "sequential_requests": 2}
+    files = [row(tmp_path, str(file.relative_to(tmp_path)), **counts) for file in (table, archive)]
+    files += [{**files[1], "inode": 99, "name": "pgsql_tmp77.1"}]  # came and went: nobody maps it
+    with (
+        table.open("rb") as one,
+        archive.open("rb") as other,
+        mmap(one.fileno(), 0, prot=PROT_READ),
+        mmap(other.fileno(), 0, prot=PROT_READ),
+    ):
+        trees += read_program_files(trees)
+    total = {"op": "write", "requests": 7, "bytes": 7 * 4096}
+    profile = {"monitor": "bpf", "files": files, "addresses": [], "io_profile": [total]}
+    rows = describe_files(profile, trees, postgresql, TABLES_OF_RUN)
+    assert {(one["file"], one["role"], one["requests"]) for one in rows} == {
+        ("base/5/16384.1", "data", 2),
+        ("pgsql_tmp77.1", "temp", 2),
+        ("unknown", "unknown", 3),  # with the one that no file was counted for
+    }
+    named = describe_named(files, trees, postgresql, TABLES_OF_RUN)
+    assert [one["file"] for one in named] == ["base/5/16384.1", "pgsql_tmp77.1"]
 
 
 @pytest.mark.real

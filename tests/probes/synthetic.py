@@ -13,6 +13,7 @@ import re
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -56,6 +57,7 @@ class Machine:
         self.kernel = replace(describe_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
         self._in_flight = directory / "inflight"
         self.set_idle(False)
+        self.has_times = False
         disk = Disk("4095:1", directory, directory, False, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
@@ -109,7 +111,9 @@ class Machine:
         """Lay out the request that the next events are about."""
         hardware = _HARDWARE + 512 * queue
         self._write(hardware, "blk_mq_hw_ctx__queue_num", "<I", queue)
+        made_ns = time.monotonic_ns() if self.has_times else 0
         for member, form, value in (
+            ("start_time_ns", "<Q", made_ns),
             ("q", "<Q", self._address + _QUEUE),
             ("mq_hctx", "<Q", self._address + hardware),
             ("cmd_flags", "<I", self.offset(op)),
@@ -130,7 +134,7 @@ class Machine:
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[None]:
         """Count what happens in the block and print it."""
-        self.counters.start(None)
+        self.counters.start(())
         yield
         print(json.dumps({"scenario": name, **describe_run(self.counters.stop(), [], self._scope)}))
 
@@ -186,6 +190,28 @@ def missed_completion(machine: Machine) -> None:
     machine.request(sector=800)
     machine.event("issue")
     machine.event("complete", finished=4096)
+
+
+def missed_issue(machine: Machine) -> None:
+    """Only the end of the first request is seen, as on kernels that run programs preemptibly; then a sound one."""
+    machine.has_times = True
+    for issue in ([], ["issue"]):
+        machine.open(31)
+        machine.request(sector=4096)
+        for name in ("start", *issue):
+            machine.event(name)
+        machine.event("complete", finished=4096)
+    machine.close()
+    machine.has_times = False
+
+
+def missed_start(machine: Machine) -> None:
+    """Only issue and end are seen: whose request it is, is asked at its issue."""
+    machine.open(32)
+    machine.request()
+    machine.event("issue")
+    machine.event("complete", finished=4096)
+    machine.close()
 
 
 def four_queues(machine: Machine) -> None:
@@ -281,6 +307,8 @@ def _run_scenarios(machine: Machine) -> None:
         requeue_and_fail,
         start_before_attach,
         missed_completion,
+        missed_issue,
+        missed_start,
         four_queues,
         operations_and_sizes,
         sequential_runs,

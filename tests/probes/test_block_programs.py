@@ -2,13 +2,15 @@
 
 import json
 import os
+import random
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from block_profile import describe_depth
+from block_profile import bound_depth, describe_depth
 
 pytestmark = pytest.mark.real
 
@@ -63,9 +65,70 @@ def test_a_completion_without_start_never_lowers_the_depth(scenarios: dict[str, 
 def test_a_missed_completion_is_counted_and_forgotten(scenarios: dict[str, Row]) -> None:
     profile = scenarios["missed_completion"]
     assert profile["starts_without_completion"] == profile["hidden_completions"] == 1
-    assert 0 < profile["depth_excess"] < 1  # of the time in flight, it was true until the second request came
+    assert profile["depth_excess"] == 0  # with one at a time the mean is 1, whenever the first one ended
+    assert 0 < profile["busy_error"] < profile["busy_share"]
     assert row_of(profile, "write")["requests"] == 2
     assert depths_of(profile, -1) == {0, 1}
+
+
+def test_a_missed_issue_is_counted_at_the_end(scenarios: dict[str, Row]) -> None:
+    profile = scenarios["missed_issue"]
+    write = row_of(profile, "write")
+    assert (write["requests"], write["bytes"], write["aligned_requests"]) == (2, 8192, 2)
+    assert profile["io_sizes"] == [{"op": "write", "bytes": 4096, "requests": 2}]
+    assert [(row["inode"], row["requests"]) for row in profile["files"]] == [(31, 2)]
+    assert (profile["completions_without_start"], profile["starts_without_completion"]) == (1, 0)
+    assert count_completed(profile) == 1  # when it was issued is not known
+    assert profile["unattributed_share"] == 0
+    assert profile["busy_error"] > 0
+    assert profile["depth_shortfall"] > 0
+
+
+def test_a_missed_start_is_made_good_at_the_issue(scenarios: dict[str, Row]) -> None:
+    profile = scenarios["missed_start"]
+    assert [(row["inode"], row["requests"]) for row in profile["files"]] == [(32, 1)]
+    assert profile["unattributed_share"] == 0
+    assert [(row["op"], row["requests"]) for row in profile["submitters"]] == [("write", 1)]
+
+
+Flight = tuple[int, int, int]  # issued, ended, seen to end
+
+
+def describe_flights(flights: list[Flight], *, is_true: bool, total: int = 100) -> list[Row]:
+    """Return the depth over time of requests in flight, by their true ends or by those that were seen."""
+    spans = [(issued, ended if is_true else seen) for issued, ended, seen in flights]
+    depths = Counter(sum(begin <= now < end for begin, end in spans) for now in range(total))
+    return [{"queue": -1, "depth": depth, "time_ns": time_ns} for depth, time_ns in depths.items()]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_hidden_ends_change_depth_and_busy_time_by_no_more_than_is_said(seed: int) -> None:
+    """Requests at random, some of which end long before that is noticed: alone, then the mean depth is too low."""
+    draw = random.Random(seed)
+    issued = [draw.randrange(80) for _ in range(draw.randrange(1, 12))]
+    ends = [(begin, begin + draw.randrange(1, 20)) for begin in issued]
+    flights = [(begin, end, end + draw.choice([0, 0, draw.randrange(40)])) for begin, end in ends]
+    seen, truth = (describe_flights(flights, is_true=is_true) for is_true in (False, True))
+    hidden_ns = sum(min(late, 100) - min(end, 100) for _, end, late in flights)
+    error, ours, true = bound_depth(seen, hidden_ns, 0), describe_depth(seen), describe_depth(truth)
+    assert ours["mean_depth"] - error["depth_excess"] <= true["mean_depth"] + 1e-9
+    assert true["mean_depth"] <= ours["mean_depth"] + error["depth_shortfall"] + 1e-9
+    assert 0 <= ours["busy_share"] - true["busy_share"] <= error["busy_error"] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_issues_that_were_missed_change_them_by_no_more_than_is_said(seed: int) -> None:
+    draw = random.Random(seed)
+    issued = [draw.randrange(80) for _ in range(draw.randrange(2, 12))]
+    flights = [(begin, begin + draw.randrange(1, 20), 0) for begin in issued]
+    flights[1:] = [(begin, end, draw.choice([end, begin])) for begin, end, _ in flights[1:]]
+    flights[0] = (*flights[0][:2], flights[0][1])
+    seen, truth = (describe_flights(flights, is_true=is_true) for is_true in (False, True))
+    unseen_ns = sum(end - late for _, end, late in flights)
+    error, ours, true = bound_depth(seen, 0, unseen_ns), describe_depth(seen), describe_depth(truth)
+    assert ours["mean_depth"] - error["depth_excess"] <= true["mean_depth"] + 1e-9
+    assert true["mean_depth"] <= ours["mean_depth"] + error["depth_shortfall"] + 1e-9
+    assert 0 <= true["busy_share"] - ours["busy_share"] <= error["busy_error"] + 1e-9
 
 
 def test_each_hardware_queue_has_its_depth(scenarios: dict[str, Row]) -> None:

@@ -19,6 +19,7 @@ LAYERS = (
     {"file_of"},
     {"program"},
     {"calls", "cgroup", "disk"},
+    {"followed"},
     {"kernel"},
     {"btf", "buckets", "patterns", "probe"},
 )

@@ -29,7 +29,7 @@ except kernel.UnavailableError as reason:
 group = next(line[3:].strip("/\\n") for line in open("/proc/self/cgroup") if line.startswith("0::"))
 f = os.open(file, os.O_RDWR)
 os.fsync(f)  # only a clean page is dirtied
-probe.start(find_hierarchy() / group)
+probe.start([find_hierarchy() / group])
 with mmap.mmap(f, 0) as m:
     m[5000] = 1
 os.pwrite(f, b"x", 0)

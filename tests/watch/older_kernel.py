@@ -27,9 +27,9 @@ def main() -> None:
     kernel = describe_kernel(BLOCK_NEEDS, tracepoints_to_ignore=frozenset({"block_io_start"}))
     counters = Counters(kernel, find_disk(device), 4096, "device")
     with subprocess.Popen([sys.executable, "-c", _GATE, *command], stdin=subprocess.PIPE) as process:
-        cgroup = RunCgroup(find_hierarchy(), process.pid)
+        cgroup = RunCgroup(find_hierarchy(), counters.follow)
         cgroup.add_trees([process.pid], None)
-        counters.start(cgroup.directory)
+        counters.start(cgroup.directories)
         process.communicate(b"\n")
     profile = describe_run(counters.stop(), [], "device")
     cgroup.release()

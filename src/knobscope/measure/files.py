@@ -22,10 +22,15 @@ def describe_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tabl
 def describe_named(
     rows: Sequence[Mapping[str, Any]], trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return rows with device, inode and name of a file as rows with `file`, `role` and `table_name`."""
+    """Return rows with device, inode and name of a file as rows with `file`, `role` and `table_name`.
+
+    Files of programs are left out: they are not the DBMS's.
+    """
     named = []
     for row in rows:
         file, found_by = name_file(row, trees)
+        if found_by == "pseudo":
+            continue
         rest = {key: value for key, value in row.items() if key not in ("name", "generation")}
         named.append(_with_purpose({**rest, "file": file}, found_by, dbms, tables))
     return named

@@ -12,7 +12,7 @@ from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import Configuration, Instance, PartHome, devices_of_part, move_part, settle_data
 from knobscope.specs import WITH_DATA, Dbms, part_knob
 from knobscope.tables import LayoutIoRow
-from knobscope.watch import FileTree, Profile, read_tree
+from knobscope.watch import FileTree, Profile, read_program_files, read_tree
 
 __all__ = ["find_layout", "group_trees", "list_layout_io", "moved_parts", "read_trees"]
 
@@ -86,9 +86,10 @@ def find_layout(
 
 
 def read_trees(instance: Instance) -> list[FileTree]:
-    """Return the files of the data directory, then those of the parts that lie elsewhere."""
+    """Return the files of the data directory, those of the parts that lie elsewhere, and those of running programs."""
     homes = instance.homes.values()
-    return [read_tree(instance.data), *(read_tree(home.directory, home.prefix) for home in homes)]
+    trees = [read_tree(instance.data), *(read_tree(home.directory, home.prefix) for home in homes)]
+    return [*trees, *read_program_files(trees)]
 
 
 def group_trees(trees: Sequence[FileTree], devices: Mapping[str, OpenDevice]) -> dict[str | None, list[FileTree]]:

@@ -32,12 +32,23 @@ class MonitorFacts(TypedDict, total=False):
     hidden_completions: Annotated[
         Count | None, "Requests whose end no program saw: they count as in flight until their tag is used again."
     ]
-    depth_excess: Annotated[Real | None, "By how much these may have raised the mean depth, at most."]
+    depth_excess: Annotated[
+        Real | None, "By how much the mean depth may be too high, at most, because ends or issues were not seen."
+    ]
+    depth_shortfall: Annotated[
+        Real | None,
+        "By how much the mean depth may be too low, at most: a request that ended unseen also lengthens the busy time.",
+    ]
+    busy_error: Annotated[
+        Real | None, "By how much the busy share of the window may be wrong, at most, for the same reasons; 0 to 1."
+    ]
     missed_events: Annotated[
         Count | None, "Events, of any device, that a program missed because it was interrupted by itself."
     ]
     unwritten_bytes: Annotated[
-        Count | None, "Bytes that the DBMS left in the page cache when the window ended, not yet written; at most."
+        Count | None,
+        "Bytes that the DBMS left in the page cache when the window ended, not yet written; at most. 0 where all of "
+        "its files were written. Not counted on btrfs.",
     ]
 
 

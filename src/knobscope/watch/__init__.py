@@ -3,6 +3,7 @@
 from knobscope.watch.files import FileTree, name_file, name_files, read_tree
 from knobscope.watch.interface import Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
+from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "name_file",
     "name_files",
     "open_watch",
+    "read_program_files",
     "read_tree",
 ]

@@ -40,12 +40,14 @@ class FileTree:
     """The files of a directory at one moment: inode -> path below it, and whose an address of the disk is.
 
     `generations`: inode -> what tells its file from others that had the number before; without files not to be read.
+    `is_own`: whether the files are the DBMS's; those of programs are `unknown`, as all outside its directories is.
     """
 
     device: str  # MAJ:MIN of the file system
     paths: Mapping[int, str]
     generations: Mapping[int, int]
     addresses: AddressIndex
+    is_own: bool = True
 
 
 def read_tree(directory: Path, prefix: str = "") -> FileTree:
@@ -149,11 +151,12 @@ def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, F
         return str(row["name"]), "pseudo"
     inode, generation, name = row["inode"], row.get("generation"), row["name"]
     trees = [tree for tree in trees if tree.device == row["device"] and inode in tree.paths]
-    if named := [tree.paths[inode] for tree in trees if Path(tree.paths[inode]).name == name]:
-        return named[-1], "path"
-    if renamed := [tree.paths[inode] for tree in trees if tree.generations.get(inode) == generation is not None]:
-        return renamed[-1], "path"
-    return str(name), "name"
+    named = [tree for tree in trees if Path(tree.paths[inode]).name == name]
+    renamed = [tree for tree in trees if tree.generations.get(inode) == generation is not None]
+    if not named and not renamed:
+        return str(name), "name"
+    tree = (named or renamed)[-1]
+    return (tree.paths[inode], "path") if tree.is_own else ("unknown", "pseudo")
 
 
 def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, Any]]:
@@ -166,8 +169,9 @@ def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, An
         return []
     rows: dict[tuple[str | None, ...], Row] = {}
     for counted in profile["files"]:
-        named = *name_file(counted, trees), counted["device"], counted["inode"]
-        _add_counted(_row_of(rows, named, counted["op"]), counted)
+        file, found_by = name_file(counted, trees)
+        where = (None, None) if found_by == "pseudo" else (counted["device"], counted["inode"])
+        _add_counted(_row_of(rows, (file, found_by, *where), counted["op"]), counted)
     for counted in profile.get("addresses", ()):
         row = _row_of(rows, _find_owner(counted["sector"] * 512, trees), counted["op"])
         for kind in ("requests", "bytes"):

@@ -15,12 +15,14 @@ _MAX_SIZES = 6
 _MAX_DEPTHS = 8
 _MAX_FILES = 12
 _MAX_SUBMITTERS = 6
+_LEAST_ERROR = 0.0005  # smaller ones would be shown as 0
 
 #: Counter of what is missing -> what it counts.
 _LOSSES = {
     "lost_events": "requests found no room in a table of the kernel side",
     "missed_events": "events, of any device, found the kernel side busy with another on the same processor",
     "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again",
+    "moved_processes": "times a followed process left its control group: its I/O counts, its CPU time since does not",
     "starts_without_completion": "requests were issued and not seen to end",
     "completions_without_start": "requests ended whose begin was not seen",
     "files_overflow": "requests belong to more files than can be counted apart (found by their addresses)",
@@ -73,9 +75,11 @@ def _format_run(profile: Profile) -> str:
 def _format_losses(profile: Profile) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
     lines = [f"{profile[key]} {words}" for key, words in _LOSSES.items() if profile.get(key)]
-    if profile.get("depth_excess"):
+    errors = [profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error")]
+    if any(error >= _LEAST_ERROR for error in errors):
         lines.append(
-            f"because of hidden completions the mean depth is too high by at most {profile['depth_excess']:.2f}"
+            "because of what was not seen the mean depth is too high by at most {:.2f} or too low by at most {:.2f}, "
+            "the busy time wrong by at most {:.1%} of the run".format(*errors).replace("%", " %")
         )
     if left := profile.get("unwritten_bytes"):
         lines.append(
