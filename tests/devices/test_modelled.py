@@ -7,12 +7,12 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from direct import find_shortest, make_file, time_flushes, time_reads, time_writes
 from modelled import MakeDevice, folder_of
+from waiting import wait_until
 
 from knobscope.devices import bring_up, take_down
 from knobscope.devices.folder import DeviceFolder
@@ -21,15 +21,6 @@ from knobscope.errors import UserError
 from knobscope.specs import Device
 
 pytestmark = pytest.mark.real
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def leftovers(folder: DeviceFolder) -> list[str]:
