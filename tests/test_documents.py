@@ -1,6 +1,7 @@
 """What documents say can be done: shell blocks, examples of the help, links, words of the glossary."""
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,18 @@ def test_links_between_pages_arrive() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
+    known = {picture.file: picture for picture in runpy.run_path(str(ROOT / "benchmarks/pictures.py"))["PICTURES"]}
+    shown = {
+        (Path(target).name, page)
+        for page in PAGES
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert {name for name, _ in shown} == set(known) == {path.name for path in (ROOT / "docs/images").iterdir()}
+    for name, page in shown:
+        assert known[name].command in page.read_text(), f"{page.name}: {name}"
 
 
 def test_words_that_are_out_stay_out() -> None:
