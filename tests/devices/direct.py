@@ -4,9 +4,13 @@ import mmap
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
+
+#: Seconds; the file is open until it is closed.
+Latencies = Generator[float, None, None]
 
 __all__ = ["find_shortest", "make_file", "time_flushes", "time_reads", "time_writes"]
 
@@ -21,21 +25,22 @@ def make_file(directory: Path, size: int = 32 << 20) -> Path:
     return file
 
 
-def find_shortest(latencies: Iterator[float], until: float) -> float:
+def find_shortest(latencies: Latencies, until: float) -> float:
     """Return the shortest of 20 latencies, and of more as long as all are longer than `until`, at most of 1000.
 
     Other work on the machine makes a request take longer, never shorter: on a busy one, the right answer takes more
     requests, and a device that answers too early or too late is still found out.
     """
-    shortest = min(islice(latencies, 20))
-    for latency in islice(latencies, 980):
-        if shortest <= until:
-            break
-        shortest = min(shortest, latency)
+    with closing(latencies):
+        shortest = min(islice(latencies, 20))
+        for latency in islice(latencies, 980):
+            if shortest <= until:
+                break
+            shortest = min(shortest, latency)
     return shortest
 
 
-def _time(file: Path, length: int, *, write: bool, flush: bool) -> Iterator[float]:
+def _time(file: Path, length: int, *, write: bool, flush: bool) -> Latencies:
     """Yield the latencies of requests at random aligned offsets, in seconds."""
     buffer = mmap.mmap(-1, length)
     blocks = file.stat().st_size // length
@@ -58,16 +63,16 @@ def _time(file: Path, length: int, *, write: bool, flush: bool) -> Iterator[floa
         os.close(descriptor)
 
 
-def time_reads(file: Path, length: int = 4096) -> Iterator[float]:
+def time_reads(file: Path, length: int = 4096) -> Latencies:
     """Yield the latencies of reads, without end."""
     return _time(file, length, write=False, flush=False)
 
 
-def time_writes(file: Path, length: int = 4096) -> Iterator[float]:
+def time_writes(file: Path, length: int = 4096) -> Latencies:
     """Yield the latencies of writes, without end."""
     return _time(file, length, write=True, flush=False)
 
 
-def time_flushes(file: Path, length: int = 4096) -> Iterator[float]:
+def time_flushes(file: Path, length: int = 4096) -> Latencies:
     """Yield the latencies of the fdatasync after each write, without end."""
     return _time(file, length, write=True, flush=True)

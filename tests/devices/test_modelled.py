@@ -36,7 +36,8 @@ def test_requests_are_answered_when_the_model_says(make_device: MakeDevice) -> N
     file = make_file(bring_up(make_device(), Path("/")))
     assert 0.020 <= find_shortest(time_reads(file), 0.022) < 0.022
     assert 0.005 <= find_shortest(time_writes(file), 0.0065) < 0.0065
-    assert 0.060 <= find_shortest(time_flushes(file), 0.066) < 0.066
+    # A busy machine leaves the device time to fill a part of the unit between a write and its flush.
+    assert 0.044 < find_shortest(time_flushes(file), 0.066) < 0.066
     assert 0.040 <= find_shortest(time_flushes(file, length=32768), 0.044) < 0.044  # a whole unit: nothing to fill
 
 
