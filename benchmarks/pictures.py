@@ -1,8 +1,8 @@
 """Makes the pictures of the docs in headless Chromium, each from the page of a finished study.
 
-Run as `python benchmarks/pictures.py` from the checkout, or as `make pictures`, before a release. A picture whose page is
-not there stays as it is; the command that makes the page is printed, and the exit code is 1. The same command is next to
-the picture in the docs (`tests/test_documents.py`).
+Run as `python benchmarks/pictures.py` from the checkout, or as `make pictures`, before a release. A picture whose page
+is not there stays as it is; the command that makes the page is printed, and the exit code is 1. The same command is
+next to the picture in the docs (`tests/test_documents.py`).
 """
 
 import shutil
