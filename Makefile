@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs site audit clean
+.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -105,6 +105,9 @@ docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/python -m knobscope.reference docs/cli.md
 	$(BIN)/python -m knobscope.tables.reference docs/tables.md
 	$(BIN)/python -m knobscope.table_commands.documents docs/schemas
+
+pictures: test-packages .venv/.installed ## take the pictures of the docs anew, from the pages of finished studies; says how to make a missing one
+	$(BIN)/python benchmarks/pictures.py
 
 site: ## build the documentation as a site that opens from its folder, site/index.html
 	test -x .site/bin/python || $(PYTHON) -m venv .site

@@ -1,4 +1,4 @@
-# The whole study on one page: specs flow through eight stages into one report.
+# The whole study on one page: specs flow through the stages into one report.
 #
 #   snakemake --cores 2                                              the quickstart study
 #   snakemake --cores 2 --config study=specs/studies/NAME.yaml       another one

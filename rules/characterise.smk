@@ -1,4 +1,4 @@
-# Stage 2: what the device likes, measured by fio: write unit, flush, queue depth, random/sequential gap.
+# What the device likes, measured by fio: write unit, flush, queue depth, random/sequential gap.
 
 
 rule characterise:

@@ -1,4 +1,4 @@
-# Stage 8: fio repeats the I/O pattern behind a mismatch and changes one factor: does the named cause show without DBMS?
+# fio repeats the I/O pattern behind a mismatch and changes one factor: does the named cause show without DBMS?
 # A job for each device, where that device is; then the study's database is written, which no rule before does and none
 # after it changes.
 

@@ -1,4 +1,4 @@
-# Stage 6: all tables into one DuckDB file; the effects of single knobs; the mismatch rules as queries.
+# All tables into one DuckDB file; the effects of single knobs; the mismatch rules as queries.
 
 
 rule detect:

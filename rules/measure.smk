@@ -1,4 +1,4 @@
-# Stage 4: a block of runs on one device. Finished runs lie in the store, which is no rule's output: Snakemake may delete
+# A block of runs on one device. Finished runs lie in the store, which is no rule's output: Snakemake may delete
 # and repeat a block, and nothing is measured twice.
 
 

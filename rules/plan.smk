@@ -1,4 +1,4 @@
-# Stage 1: the runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them, and
+# The runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them, and
 # further rounds of the sweep follow what `repeat` asks for.
 
 

@@ -1,4 +1,4 @@
-# Stage 3: a loaded data directory for every load-time setting of a round.
+# A loaded data directory for every load-time setting of a round.
 
 
 rule prepare:

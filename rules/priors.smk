@@ -1,4 +1,4 @@
-# Instead of stage 5, in a study that names a prior: the ranking of an earlier study, in the form of a fit.
+# Instead of `select`, in a study that names a prior: the ranking of an earlier study, in the form of a fit.
 
 
 rule priors:

@@ -1,4 +1,4 @@
-# Stage 9: one page for people. `snakemake --report` shows in addition how the study was run.
+# One page for people. `snakemake --report` shows in addition how the study was run.
 
 
 rule report:

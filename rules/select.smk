@@ -1,4 +1,4 @@
-# Stage 5: which knobs matter, and whether screening may stop. Each round is a checkpoint: its fit decides on the next.
+# Which knobs matter, and whether screening may stop. Each round is a checkpoint: its fit decides on the next.
 
 
 checkpoint select:

@@ -1,4 +1,4 @@
-# Beside stage 6, in a study that asks for it: Optuna on the first knobs of the ranking and on all, through measured runs.
+# Next to `detect`, in a study that asks for it: Optuna on the first knobs of the ranking and on all, through measured runs.
 
 
 rule tune:

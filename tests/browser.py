@@ -45,7 +45,7 @@ def look_at(page: str, folder: Path, width: int, *, dark: bool) -> Seen:
     (folder / "around.html").write_text(_AROUND.format(width=width), encoding="utf-8")
     scheme = ["--force-dark-mode"] if dark else []
     command = [CHROMIUM, *_OPTIONS, *scheme, f"--user-data-dir={folder / 'profile'}", (folder / "around.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     told = re.search('<pre id="told">(.+?)</pre>', done.stdout, re.DOTALL)
     assert told, f"the page does not answer: {done.stderr[-2000:]}"
     return Seen(**json.loads(html.unescape(told[1])))

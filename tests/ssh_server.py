@@ -100,7 +100,7 @@ def run_ssh_server(folder: Path) -> Iterator[SshServer]:
 
 
 def _wait_for_port(port: int, log: Path) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while True:
         with socket.socket() as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:

@@ -104,7 +104,7 @@ def command(folder: Path, name: str, *more: str) -> list[str]:
 
 def call_unchecked(folder: Path, name: str, *more: str) -> subprocess.CompletedProcess[str]:
     """Run a study, whatever comes of it."""
-    return subprocess.run(command(folder, name, *more), capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(command(folder, name, *more), capture_output=True, text=True, timeout=1800, check=False)
 
 
 def call(folder: Path, name: str, *more: str) -> str:

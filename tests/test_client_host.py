@@ -2,14 +2,14 @@
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from ssh_server import SshServer, descendants, run_ssh_server
 from studies import assert_stays_finished, call, command, make_folder, place_profile, query, write_study
+from waiting import wait_until
 
 STUDY = """
 name: far
@@ -37,13 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
         yield running
 
 
-def wait_until(holds: Callable[[], object], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def find_clients(server: SshServer) -> list[int]:
     return [pid for pid, said in descendants(server.pid).items() if said.startswith("java ")]
 
@@ -57,12 +50,12 @@ def test_a_killed_study_leaves_no_client_and_goes_on_to_a_report_that_names_its_
     write_study(folder, "far", STUDY + client)
 
     pipeline = subprocess.Popen(command(folder, "far"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: find_clients(server) or pipeline.poll() is not None, 120)
+    assert wait_until(lambda: find_clients(server) or pipeline.poll() is not None)
     assert find_clients(server)
     there = descendants(server.pid)  # sshd's sessions, the agent, the keeper, the client
     pipeline.send_signal(signal.SIGKILL)
     pipeline.wait()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in there), 20)
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in there))
     assert server.left_over() == []
 
     call(folder, "far")

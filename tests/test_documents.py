@@ -1,6 +1,7 @@
 """What documents say can be done: shell blocks, examples of the help, links, words of the glossary."""
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from exported_tables import write_example_tables
 
 from knobscope.cli import build_parser, main
 from knobscope.examples import EXAMPLES
+from knobscope.forecast import describe_study
+from knobscope.specs import load_study
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -83,6 +86,43 @@ def test_links_between_pages_arrive() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
+    known = {picture.file: picture for picture in runpy.run_path(str(ROOT / "benchmarks/pictures.py"))["PICTURES"]}
+    shown = {
+        (Path(target).name, page)
+        for page in PAGES
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert {name for name, _ in shown} == set(known) == {path.name for path in (ROOT / "docs/images").iterdir()}
+    for name, page in shown:
+        assert known[name].command in page.read_text(), f"{page.name}: {name}"
+
+
+_PLANNED = r"^\| `(specs/studies/[\w-]+\.yaml)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$"
+PLANNED = re.findall(_PLANNED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("study", "knobs", "varied", "left_out", "runs"), PLANNED)
+def test_planned_runs_are_what_the_pipeline_says(study: str, knobs: str, varied: str, left_out: str, runs: str) -> None:
+    told = describe_study(load_study(ROOT / study, ROOT, runnable=False))
+    assert f"in all at most {runs} runs" in told
+    assert f"{varied} knobs are varied; `all` leaves out {left_out} of {knobs}," in told
+
+
+def test_the_table_of_planned_runs_was_found() -> None:
+    assert len(PLANNED) == len(list((ROOT / "specs/studies").glob("*-all.yaml"))) > 0
+
+
+def test_stages_have_no_numbers() -> None:
+    """A stage is called by its name: a number is wrong as soon as another stage is added."""
+    files = [path for folder in TEXTS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    numbered = re.compile(r"\bstage \d|\b(seven|eight|nine|ten|eleven|\d+) stages\b", re.IGNORECASE)
+    assert [
+        path for path in [*files, ROOT / "README.md", ROOT / "Snakefile"] if numbered.search(path.read_text())
+    ] == []
 
 
 def test_words_that_are_out_stay_out() -> None:

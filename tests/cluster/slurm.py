@@ -45,7 +45,7 @@ def cluster_command(folder: Path, name: str, *more: str) -> list[str]:
 
 def ask(*command: str) -> list[str]:
     """Return the lines that a command of Slurm answers."""
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     return done.stdout.splitlines()
 
 
@@ -64,7 +64,7 @@ def node_state(node: str) -> str:
 def tell_node(node: str, state: str) -> None:
     """Put a node into a state, as an administrator does."""
     reason = [] if state == "resume" else ["reason=test"]
-    subprocess.run(["scontrol", "update", f"nodename={node}", f"state={state}", *reason], check=True, timeout=60)
+    subprocess.run(["scontrol", "update", f"nodename={node}", f"state={state}", *reason], check=True, timeout=300)
 
 
 def await_that(what: str, holds: Callable[[], bool], seconds: float = 120) -> None:

@@ -163,7 +163,7 @@ def said(folder: Path) -> str:
 def limit_submitted(jobs: int) -> None:
     """Limit how many jobs root may have in the queue; -1: no limit."""
     command = ["sacctmgr", "--immediate", "--quiet", "modify", "user", "root", "set", f"MaxSubmitJobs={jobs}"]
-    subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, timeout=300, stdout=subprocess.DEVNULL)
     wanted = "" if jobs < 0 else str(jobs)
     await_that(
         "the limit is in force",

@@ -64,7 +64,7 @@ def test_a_job_changes_nothing_that_is_the_pipelines_business(small_study: Path)
     page = "results/small/report.html"
     job = [page, "--mode", "remote", "--nolock", "--force", "--allowed-rules", "report", "all"]
     command = [*studies.command(small_study, "small", *job), "retry_failed=true"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert lock.exists()
     assert failed.exists()

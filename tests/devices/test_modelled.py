@@ -3,16 +3,19 @@
 import os
 import signal
 import sqlite3
+import statistics
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
-from direct import make_file, time_flushed_writes, time_reads, time_writes
+from direct import find_shortest, make_file, time_flushes, time_reads, time_writes
 from modelled import MakeDevice, folder_of
+from waiting import wait_until
 
 from knobscope.devices import bring_up, take_down
 from knobscope.devices.folder import DeviceFolder
@@ -21,15 +24,6 @@ from knobscope.errors import UserError
 from knobscope.specs import Device
 
 pytestmark = pytest.mark.real
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def leftovers(folder: DeviceFolder) -> list[str]:
@@ -41,19 +35,27 @@ def leftovers(folder: DeviceFolder) -> list[str]:
     ]
 
 
+def median_of_flushes(file: Path, length: int) -> float:
+    """Return the median of some flushes: now and then one is shorter, which joins that of another program's sync()."""
+    with closing(time_flushes(file, length)) as latencies:
+        return statistics.median(islice(latencies, 40))
+
+
 def test_requests_are_answered_when_the_model_says(make_device: MakeDevice) -> None:
     file = make_file(bring_up(make_device(), Path("/")))
-    assert time_reads(file) == pytest.approx(0.020, rel=0.1)
-    assert time_writes(file) == pytest.approx(0.005, rel=0.3)
-    assert time_flushed_writes(file) == pytest.approx(0.060, rel=0.1)
-    assert time_flushed_writes(file, length=32768) == pytest.approx(0.040, rel=0.1)  # a whole unit: nothing to fill
+    assert 0.020 <= find_shortest(time_reads(file), 0.022) < 0.022
+    assert 0.005 <= find_shortest(time_writes(file), 0.0065) < 0.0065
+    assert find_shortest(time_flushes(file), 0.066) < 0.066
+    assert median_of_flushes(file, 4096) > 0.044
+    assert find_shortest(time_flushes(file, length=32768), 0.044) < 0.044  # a whole unit: nothing to fill
+    assert median_of_flushes(file, 32768) > 0.036
 
 
 def test_what_if_device_differs_in_one_property_only(make_device: MakeDevice) -> None:
     file = make_file(bring_up(make_device("whatif", flush="0us", fill="0us"), Path("/")))
-    assert time_flushed_writes(file) < 0.010
-    assert time_reads(file) == pytest.approx(0.020, rel=0.1)
-    assert time_writes(file) == pytest.approx(0.005, rel=0.3)
+    assert find_shortest(time_flushes(file), 0.010) < 0.010
+    assert 0.020 <= find_shortest(time_reads(file), 0.022) < 0.022
+    assert 0.005 <= find_shortest(time_writes(file), 0.0065) < 0.0065
 
 
 def test_kernel_takes_it_for_a_device_of_its_kind(make_device: MakeDevice) -> None:
@@ -124,7 +126,7 @@ def test_three_at_once(make_device: MakeDevice) -> None:
     devices = [make_device(f"three{number}", read=f"{20 * number}ms") for number in range(1, 4)]
     files = [make_file(bring_up(device, Path("/")), 1 << 20) for device in devices]
     for number, file in enumerate(files, start=1):
-        assert time_reads(file, 10) == pytest.approx(0.020 * number, rel=0.15)
+        assert 0.020 * number <= find_shortest(time_reads(file), 0.023 * number) < 0.023 * number
     assert len({folder_of(device).find_loop() for device in devices}) == 3
 
 
@@ -153,9 +155,9 @@ def test_full_backing_store_is_an_error_and_not_the_end(make_device: MakeDevice,
             check=False,
         )
         assert "No space left on device" in written.stderr
-        assert time_reads(file) < 1
+        next(time_reads(file))  # it still answers
         (small / "ballast").unlink()
-        assert time_writes(file) < 1
+        next(time_writes(file))
     finally:
         take_down(device, Path("/"))
         assert wait_until(lambda: subprocess.run(["umount", str(small)], check=False).returncode == 0)

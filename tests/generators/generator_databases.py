@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 from knobscope.generators import Session
 from knobscope.processes import supervise
 
@@ -41,7 +43,7 @@ class Postgres:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         made_as = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
-        assert self._run(["initdb", "-D", str(self.data), *made_as]).wait(30) == 0, self.log.read_text()
+        assert self._run(["initdb", "-D", str(self.data), *made_as]).wait(PATIENCE_S) == 0, self.log.read_text()
 
     def _run(self, command: list[str]) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
@@ -50,7 +52,7 @@ class Postgres:
     def start(self) -> None:
         where = ["-p", str(self.port), "-k", str(self.sockets), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
         self.server = self._run(["postgres", "-D", str(self.data), *where])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while self._run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).wait() != 0:
             assert self.server.poll() is None and time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.05)
@@ -59,7 +61,7 @@ class Postgres:
         """Stop at once, without a checkpoint."""
         if self.server is not None:
             self.server.send_signal(signal.SIGQUIT)
-            self.server.wait(20)
+            self.server.wait(PATIENCE_S)
 
     def session(self, directory: Path, **changes: object) -> Session:
         standard: dict[str, object] = {

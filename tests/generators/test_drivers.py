@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from knobscope.cli import main
 from knobscope.errors import UserError
@@ -38,8 +39,8 @@ def test_knobs_in_one_url_are_all_in_force_in_a_run_of_ycsb(h2: Dbms, tmp_path: 
         assert load_records(session, h2.loading.tables) == 300
         session = session.with_connection(instance.knob_properties(configuration, "start"))
         with YcsbRun(session, warmup_s=0.2, measure_s=0.8, interval_ms=200) as run:
-            effective = run.wait_connected(20).effective
-            run.wait_measured(20)
+            effective = run.wait_connected(PATIENCE_S).effective
+            run.wait_measured(PATIENCE_S)
             operations = run.result().operations
     assert compare_effective(h2, configuration, effective)[1] == []
     assert effective["version"].startswith("2.")
@@ -60,7 +61,7 @@ def test_the_java_machine_is_that_of_the_spec(h2: Dbms, tmp_path: Path) -> None:
         session = load_session(instance, workload, [], [], 1)
         load_records(session, dbms.loading.tables)
         with YcsbRun(session, warmup_s=0, measure_s=30, interval_ms=200) as run:
-            run.wait_measuring(20)
+            run.wait_measuring(PATIENCE_S)
             asked = ["jcmd", str(run.pid), "VM.flags"]
             flags = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
     assert {"-XX:MaxHeapSize=1073741824", "-XX:+UseParallelGC"} <= set(flags)

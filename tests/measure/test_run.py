@@ -1,5 +1,6 @@
 """Runs on real servers: what counts, what does not, and that nothing is left."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,13 @@ def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: P
     record = measure(sqlite, short_workload, tmp_path, {"journal_mode": "wal", "synchronous": "off"})
     run = record["run"]
     assert run["status"] == "ok", run
-    assert run["window_s"] == pytest.approx(0.5, abs=0.05)
+    assert run["window_s"] >= 0.5
     assert run["operations"] == sum(row["ops"] for row in record["intervals"])
     assert len(record["intervals"]) == 4
     assert run["throughput_ops"] == pytest.approx(run["operations"] / run["window_s"])
     assert run["latency_p50_us"] <= run["latency_p95_us"] <= run["latency_p99_us"]
-    assert 0 < run["cpu_s"] < 2
+    whole_s = run["overhead_s"] + short_workload.warmup_s + run["window_s"]
+    assert 0 < run["cpu_s"] < whole_s * (os.cpu_count() or 1)
     assert [(row["knob"], row["effective"]) for row in record["effective_values"]] == [
         ("journal_mode", "wal"),
         ("synchronous", "0"),

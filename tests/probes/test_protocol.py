@@ -26,7 +26,7 @@ def talk(python: str, *lines: str, device: str, user: str | None = None, **optio
         input="".join(lines),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         user=user,
         env=environment,
@@ -183,7 +183,7 @@ def test_files_are_named_to_root_only(system_python: str, device: str, caller: s
         rows = [row for row in json.loads(monitor.stdout.readline())["files"] if row["inode"] == inode]
     finally:
         monitor.stdin.close()
-        monitor.wait(30)
+        monitor.wait(120)
         monitor.stdout.close()
         shutil.rmtree(closed)
     assert rows != []

@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from ssh_server import descendants
+from waiting import PATIENCE_S, wait_until
 
 from knobscope.servers import Instance, initialise_data, make_data_directory, open_instance
 from knobscope.servers.server import open_log
@@ -53,15 +52,15 @@ def test_a_killed_keeper_leaves_nothing(
         with open_log(log) as output:
             keeper = instance.start(command, stdout=output, stderr=output, end_signal=life.discard)
         ready = instance.fill_command(life.ready or [], {}, "start")
-        wait_until(lambda: ask(instance, ready) == 0)
+        assert wait_until(lambda: ask(instance, ready) == 0)
         of_server = list(descendants(keeper.pid))
         inner = int(Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()[0])
         assert len(of_server) > 4
         if os.geteuid() == 0:
             assert own_shared_memory() == shared  # the server has its own, out of sight
         os.kill(keeper.pid if victim == "outer" else inner, signal.SIGKILL)
-        keeper.wait(20)
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in of_server))
+        keeper.wait(PATIENCE_S)
+        assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in of_server))
     assert own_shared_memory() == shared
 
 
@@ -84,19 +83,12 @@ def test_nothing_is_left_when_everything_is_killed_at_once(open_directory: Path)
         os.kill(pid, signal.SIGKILL)
     starter.wait()
     starter.stdout.close()
-    wait_until(lambda: not namespaces & in_use())
+    assert wait_until(lambda: not namespaces & in_use())
     assert own_shared_memory() == shared
 
 
 def ask(instance: Instance, ready: list[str]) -> int:
     return instance.start(ready, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def own_shared_memory() -> set[str]:

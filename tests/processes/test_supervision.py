@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S, wait_until
 
 from knobscope.processes import PIPELINE_VARIABLE, supervise
 
@@ -20,30 +21,21 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         print(os.getpid(), file=out)
-        time.sleep(60)
+        time.sleep(600)
     os._exit(0)
-time.sleep(60)
+time.sleep(600)
 """
 
 
 def wait_for_pids(path: Path, count: int) -> list[int]:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        pids = [int(line) for line in path.read_text().split()] if path.exists() else []
-        if len(pids) == count:
-            return pids
-        time.sleep(0.02)
-    raise AssertionError(f"{path} never held {count} pids")
+    assert wait_until(lambda: path.exists() and len(path.read_text().splitlines()) == count)
+    return [int(line) for line in path.read_text().split()]
 
 
 def wait_gone(pids: list[int]) -> list[int]:
-    """Return the pids that still run after five seconds."""
-    deadline = time.monotonic() + 5
-    left = pids
-    while left and time.monotonic() < deadline:
-        left = [pid for pid in left if is_running(pid)]
-        time.sleep(0.02)
-    return left
+    """Return the pids that still run when all had time to end."""
+    wait_until(lambda: not any(map(is_running, pids)))
+    return [pid for pid in pids if is_running(pid)]
 
 
 def is_running(pid: int) -> bool:
@@ -55,12 +47,12 @@ def is_running(pid: int) -> bool:
 
 
 def test_exit_code_of_the_command_comes_through() -> None:
-    assert supervise([sys.executable, "-c", "raise SystemExit(7)"]).wait(10) == 7
+    assert supervise([sys.executable, "-c", "raise SystemExit(7)"]).wait(PATIENCE_S) == 7
 
 
 def test_a_missing_program_is_exit_code_127(tmp_path: Path) -> None:
     process = supervise([str(tmp_path / "nothing")], stderr=subprocess.PIPE)
-    _, words = process.communicate(timeout=10)
+    _, words = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 127
     assert b"cannot run" in words
 
@@ -69,7 +61,7 @@ def test_a_daemon_ends_with_the_command(tmp_path: Path) -> None:
     process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
     pids = wait_for_pids(tmp_path / "pids", 2)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 128 + signal.SIGTERM
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
     assert wait_gone(pids) == []
 
 
@@ -77,7 +69,7 @@ def test_usr1_kills_everything(tmp_path: Path) -> None:
     process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
     pids = wait_for_pids(tmp_path / "pids", 2)
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(10) == 137
+    assert process.wait(PATIENCE_S) == 137
     assert wait_gone(pids) == []
 
 
@@ -85,8 +77,8 @@ def test_usr1_kills_everything(tmp_path: Path) -> None:
 def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
     code = (
         "import pathlib, signal, sys, time\n"
-        "def tidy(*_): pathlib.Path(sys.argv[1]).write_text('tidied'); time.sleep(60)\n"
-        "signal.signal(signal.SIGQUIT, tidy); pathlib.Path(sys.argv[2]).touch(); time.sleep(60)"
+        "def tidy(*_): pathlib.Path(sys.argv[1]).write_text('tidied'); time.sleep(600)\n"
+        "signal.signal(signal.SIGQUIT, tidy); pathlib.Path(sys.argv[2]).touch(); time.sleep(600)"
     )
     process = supervise(
         [sys.executable, "-c", code, str(tmp_path / "tidied"), str(tmp_path / "ready")], end_signal="QUIT"
@@ -94,7 +86,7 @@ def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
     while not (tmp_path / "ready").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(10) == 137  # killed all the same, when it takes too long
+    assert process.wait(PATIENCE_S) == 137  # killed all the same, when it takes too long
     assert (tmp_path / "tidied").read_text() == "tidied"
 
 
@@ -103,7 +95,7 @@ def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: s
     code = (
         "import sys, time; from knobscope.processes import supervise\n"
         f"p = supervise([sys.executable, '-c', {FAMILY!r}, {str(tmp_path / 'pids')!r}])\n"
-        "print(p.pid, flush=True); time.sleep(60)"
+        "print(p.pid, flush=True); time.sleep(600)"
     )
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert starter.stdout is not None
@@ -124,10 +116,10 @@ def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: s
 
 
 def test_a_job_ends_with_the_pipeline_that_was_killed(tmp_path: Path) -> None:
-    pipeline = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    pipeline = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     code = (
         "import sys, time; from knobscope.processes import follow_pipeline, supervise; follow_pipeline()\n"
-        f"supervise([sys.executable, '-c', {FAMILY!r}, {str(tmp_path / 'pids')!r}]); time.sleep(60)"
+        f"supervise([sys.executable, '-c', {FAMILY!r}, {str(tmp_path / 'pids')!r}]); time.sleep(600)"
     )
     job = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -137,5 +129,5 @@ def test_a_job_ends_with_the_pipeline_that_was_killed(tmp_path: Path) -> None:
     pids = wait_for_pids(tmp_path / "pids", 2)
     pipeline.kill()
     pipeline.wait()
-    assert job.wait(10) == 137
+    assert job.wait(PATIENCE_S) == 137
     assert wait_gone(pids) == []

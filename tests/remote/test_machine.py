@@ -5,13 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from ssh_server import SshServer, descendants, run_ssh_server
+from waiting import wait_until
 
 from knobscope.errors import UserError
 from knobscope.processes import open_network
@@ -40,8 +40,8 @@ def test_files_and_commands_and_clock(machine: RemoteMachine, server: SshServer)
     assert process.stdout is not None
     assert (process.stdout.read(), process.wait()) == (b"it's $HOME `id`\n", 7)
     offset = machine.compare_clocks()
-    assert abs(offset.offset_ns) <= offset.error_ns < 1e8  # both clocks are the same
-    assert 1 < machine.time_round_trip() < 1e5
+    assert abs(offset.offset_ns) <= offset.error_ns  # both clocks are the same
+    assert machine.time_round_trip() > 1
     with pytest.raises(RemoteError, match="No such file"):
         machine.read("missing")
 
@@ -88,7 +88,7 @@ def require_tunnel(server: SshServer, directory: Path, network: int | None) -> N
 def test_nothing_is_left_when_it_is_closed(server: SshServer, tmp_path: Path) -> None:
     with open_machine(server.host, tmp_path / "ssh", None) as machine:
         process = machine.start(["sleep", "1000"])
-        wait_until(lambda: "sleep 1000 " in descendants(server.pid).values())
+        assert wait_until(lambda: "sleep 1000 " in descendants(server.pid).values())
     assert server.left_over() == []
     assert [command for command in descendants(server.pid).values() if "sleep" in command] == []
     process.wait()
@@ -114,20 +114,13 @@ def test_nothing_is_left_after_a_kill(server: SshServer, tmp_path: Path) -> None
     def sleepers() -> list[int]:
         return [pid for pid, command in descendants(server.pid).items() if command.startswith("sleep 100")]
 
-    wait_until(lambda: len(sleepers()) == 2)
+    assert wait_until(lambda: len(sleepers()) == 2)
     pids = sleepers()
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
-    wait_until(lambda: server.left_over() == [])
-    wait_until(lambda: descendants(server.pid) == {})
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    assert wait_until(lambda: server.left_over() == [])
+    assert wait_until(lambda: descendants(server.pid) == {})
 
 
 def test_a_host_whose_key_is_not_known_is_refused(server: SshServer, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def call(*arguments: str, uid: int | None = None) -> "subprocess.CompletedProces
         env={"SUDO_UID": str(caller)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 

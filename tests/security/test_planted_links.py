@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from knobscope.processes import (
     SERVICE_USER,
@@ -69,7 +70,7 @@ def test_root_writes_through_no_planted_link(open_directory: Path, monkeypatch: 
                 planted += sum(path.is_symlink() for path in (instance.runtime / "s").iterdir())
                 assert (instance.config / "redis.conf").read_text().startswith("port 0")
                 assert instance.config.stat().st_uid == 0
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while planted == 0 and time.monotonic() < deadline:  # the attack has to be a real one
             with open_instance(redis, open_directory / "data") as instance:
                 time.sleep(0.2)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from waiting import wait_until
 
 from knobscope.generators import CommandRun, GeneratorCall, load_data
 from knobscope.processes import SERVICE_USER
@@ -41,7 +42,7 @@ TELLING = """#!/bin/sh
 /usr/bin/python3 {prober} "{seen}/$1-$$" {port} {pid} {name} || exit 1
 case $1 in
   version) echo telling 1.0 ;;
-  start) exec sleep 60 ;;
+  start) exec sleep 600 ;;
   readback) echo knob=1 ;;
 esac
 """
@@ -98,7 +99,7 @@ def spec_of(program: Path) -> dict[str, object]:
             "start": ["telling", "start", "{knobs}"],
             "ready": ["telling", "ready"],
             "setup": [["telling", "setup"]],
-            "stop": {"command": ["telling", "stop"], "timeout_s": 1},
+            "stop": {"command": ["telling", "stop"], "timeout_s": 30},
         },
         "readback": {"command": ["telling", "readback"], "parser": "ini"},
         "generators": {"teller": []},
@@ -184,12 +185,7 @@ def test_no_command_of_a_spec_leaves_its_user_or_its_run(
 
 
 def wait_for(seen: Path, name: str) -> None:
-    import time
-
-    deadline = time.monotonic() + 20
-    while not list(seen.glob(f"{name}-*[0-9]")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert wait_until(lambda: any(seen.glob(f"{name}-*[0-9]")))
 
 
 @pytest.fixture
@@ -230,7 +226,7 @@ def test_nothing_of_a_spec_runs_when_nothing_is_to_be_done(study: Path, seen: Pa
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(study)]
     command += ["--profile", str(ROOT / "profiles/default"), "--cores", "1", option]
     command += ["--config", "study=specs/studies/telling.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert "telling" in done.stdout + done.stderr  # it came as far as the study
     assert "found" not in done.stderr, done.stderr  # no complaint about the specs
     assert told(seen) == {}
@@ -250,7 +246,7 @@ def test_a_pipeline_that_executes_asks_for_the_version_first(
         "--config",
         "study=specs/studies/telling.yaml",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2, done.stderr
     assert "telling 1.0" in done.stderr
     assert set(told(seen)) == {"version"}

@@ -37,7 +37,7 @@ def ask(lines: list[str], folder: Path) -> list[str]:
         str(HERE / "SqliteProbe.java"),
         str(folder / "x.db"),
     ]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=300)
     return done.stdout.splitlines()
 
 

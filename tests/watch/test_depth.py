@@ -4,6 +4,7 @@ import time
 
 import pytest
 from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
+from waiting import wait_until
 
 from knobscope.watch import Profile, open_watch
 
@@ -18,10 +19,7 @@ def times_of(profile: Profile, queue: int = -1) -> dict[int, int]:
 
 
 def wait_for_depth(loop: Loop, depth: int) -> None:
-    deadline = time.monotonic() + 10
-    while loop.count_in_flight() != depth:
-        assert time.monotonic() < deadline, f"{loop.count_in_flight()} requests in flight, expected {depth}"
-        time.sleep(0.005)
+    assert wait_until(lambda: loop.count_in_flight() == depth), f"{loop.count_in_flight()} in flight, expected {depth}"
 
 
 @pytest.mark.long

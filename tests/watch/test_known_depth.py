@@ -1,10 +1,11 @@
 """Depth against two truths: requests that are held, and Little's law with the kernel's own sum of latencies."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
+from waiting import wait_until
 
 from knobscope.watch import Profile, Watch, open_watch
 
@@ -32,13 +33,6 @@ def times_of(profile: Profile) -> dict[int, int]:
     return {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == -1}
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 @pytest.mark.parametrize(("iodepth", "numjobs"), SHAPES)
 def test_held_requests_are_the_depth(
     held: Watch, freezable: Freezable, direct: Fio, iodepth: int, numjobs: int
@@ -50,7 +44,7 @@ def test_held_requests_are_the_depth(
     held.begin()
     with freezable.frozen() as thaw:
         job.gated.start()
-        wait_until(lambda: freezable.loop.count_in_flight() == depth)
+        assert wait_until(lambda: freezable.loop.count_in_flight() == depth)
         time.sleep(_HOLD_S)
         thaw()
     job.gated.finish()
@@ -98,7 +92,7 @@ def test_runs_begin_and_end_in_the_middle_of_the_load(watch: Watch, loop: Loop, 
     """Requests in flight at a border belong to no run, and depth stays between none and all of them."""
     job = direct(loop.node, rw="randread", bs="4k", size="128m", runtime="2s", time_based=1, iodepth=16)
     job.gated.start()
-    wait_until(lambda: loop.count_in_flight() > 0)
+    assert wait_until(lambda: loop.count_in_flight() > 0)
     profiles = []
     for _ in range(5):
         watch.follow([job.gated.pid])

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
+from waiting import PATIENCE_S, wait_until
 
 from knobscope.watch import WatchFailedError, open_watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
@@ -25,7 +25,7 @@ watch = open_watch(BlockDevice(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])),
 watch.follow([int(sys.argv[4])])
 watch.begin()
 print(watch._process.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -40,16 +40,9 @@ def list_run_cgroups(monitor_pid: int) -> list[Path]:
     return list(Path("/sys/fs/cgroup").glob(f"**/knobscope-{monitor_pid}-*"))
 
 
-def wait_until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
 
@@ -71,7 +64,7 @@ def test_processes_come_back_to_their_cgroup(watch: MonitorWatch, sleeper: subpr
 
 
 def test_present_descendants_are_followed(watch: MonitorWatch) -> None:
-    script = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
+    script = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())  # type: ignore[union-attr]
@@ -104,7 +97,7 @@ def test_monitor_cleans_up_after_a_signal(loop: Loop, sleeper: subprocess.Popen[
     with MonitorWatch(loop.block, 4096, "device") as watch:
         watch.follow([sleeper.pid])
         watch._process.send_signal(how)
-        assert watch._process.wait(10) == 128 + how
+        assert watch._process.wait(PATIENCE_S) == 128 + how
         assert list_run_cgroups(watch._process.pid) == []
         with pytest.raises(WatchFailedError, match="ended"):
             watch.begin()
@@ -164,7 +157,7 @@ def test_device_that_disappears_ends_the_monitor(tmp_path: Path) -> None:
     with open_loop(tmp_path / "image", 16) as loop, MonitorWatch(loop.block, 4096, "device") as watch:
         subprocess.run(["losetup", "--detach", loop.node], check=True)
         try:
-            assert watch._process.wait(10) == 3
+            assert watch._process.wait(PATIENCE_S) == 3
             with pytest.raises(WatchFailedError, match="is gone or has another medium"):
                 watch.begin()
         finally:

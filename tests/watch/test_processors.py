@@ -10,13 +10,13 @@ from knobscope.watch.processors import ProcessorMeter
 
 
 def test_work_of_this_process_shows() -> None:
-    meter = ProcessorMeter()
-    end = time.monotonic() + 0.5
-    while time.monotonic() < end:
+    """At least what this process took, but for the ticks of a hundredth of a second in which the kernel counts."""
+    meter, begin, before = ProcessorMeter(), time.monotonic(), time.process_time()
+    while time.process_time() - before < 0.5:
         pass
-    share = meter.busy_share()
+    share, took = meter.busy_share(), time.monotonic() - begin
     assert share is not None
-    assert 0.5 / (os.cpu_count() or 1) < share <= 1
+    assert 0.4 / (took * (os.cpu_count() or 1)) < share <= 1
 
 
 def test_waiting_for_storage_is_idle_and_stolen_time_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from loop_devices import Loop, open_loop, row_of, run
 
 pytestmark = pytest.mark.real
 
-_TIMEOUT_S = 90
+_TIMEOUT_S = 300
 _CTL_ADD, _CTL_REMOVE = 0x4C80, 0x4C81  # LOOP_CTL_ADD, LOOP_CTL_REMOVE
 #: Mounts one thing or unmounts it, in a mount namespace of its own, and becomes the command.
 MOUNT_AND_RUN = """

@@ -1,6 +1,6 @@
 -- access_pattern: what is asked for in order is read or written at random on the device or by the DBMS, or the reverse.
--- Source: He et al. (PVLDB 16(7), 2023) watches system calls; IOscope (Saif, Nussbaum and Song, 2018)
---        found that their order and that of the device differ by file. Fragmentation, many writers, and writing back by
+-- Source: IOscope (Saif, Nussbaum and Song, 2018), which watches the order of requests file by file; that the order of
+--        calls differs from that of the device is ours. Fragmentation, many writers, and writing back by
 --        the kernel turn sequential into random; caching and merging turn random into sequential.
 -- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility (which tells the order
 --        that the workload declares, `read_order`; it counts for reads of data files).

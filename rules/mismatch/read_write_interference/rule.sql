@@ -1,7 +1,7 @@
 -- read_write_interference: files that are (nearly) only read share the device with files that are written to, and reads
 --        are slower while the device writes. Suggests to separate them.
--- Source: He et al. (PVLDB 16(7), 2023), interference of reads and writes; on flash, writes and
---        the erasing behind them block reads.
+-- Source: "Characterizing Database Workloads via a Comprehensive I/O Analysis" (master's thesis, Seoul National
+--        University, 2018); on flash, writes and the erasing behind them block reads.
 -- Needs: files (view run_files), runs_behind, interference (from io_series), visibility.
 --        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
 --        reads; written to: least_part of all writes.

@@ -1,4 +1,4 @@
-"""Stage 2, characterise: what a device prefers, measured by fio."""
+"""Characterise: what a device prefers, measured by fio."""
 
 from knobscope.characterise.profile import Mode, characterise_device
 

@@ -1,4 +1,4 @@
-"""Stage 7, confirm: fio repeats the I/O pattern behind a mismatch and changes one factor."""
+"""Confirm: fio repeats the I/O pattern behind a mismatch and changes one factor."""
 
 from knobscope.confirm.findings import confirm_findings
 

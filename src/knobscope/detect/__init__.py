@@ -1,4 +1,4 @@
-"""Stage 6, detect: the study's database, effects of single knobs, and the mismatch rules."""
+"""Detect: the study's database, effects of single knobs, and the mismatch rules."""
 
 from knobscope.detect.command import describe_findings
 from knobscope.detect.database import (

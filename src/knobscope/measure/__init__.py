@@ -1,4 +1,4 @@
-"""Stage 4, measure: blocks of runs on real servers and devices, watched by the monitor."""
+"""Measure: blocks of runs on real servers and devices, watched by the monitor."""
 
 from knobscope.measure.block import Measurer, measure_block, write_block
 from knobscope.measure.opening import open_measurer

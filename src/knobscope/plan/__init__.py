@@ -1,4 +1,4 @@
-"""Stage 1, plan: specs become blocks of runs."""
+"""Plan: specs become blocks of runs."""
 
 from knobscope.plan.aims import aim_of, describe_aim, describe_ratio
 from knobscope.plan.blocks import sentinel_positions

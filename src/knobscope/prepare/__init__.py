@@ -1,4 +1,4 @@
-"""Stage 3, prepare: a loaded data directory per load-time setting."""
+"""Prepare: a loaded data directory per load-time setting."""
 
 from knobscope.prepare.command import load_values_of
 from knobscope.prepare.room import DiskRoom

@@ -28,6 +28,6 @@ def compare_clocks(tell_time: Callable[[], int]) -> ClockOffset:
         asked = time.time_ns()
         told = tell_time()
         arrived = time.time_ns()
-        trips.append((arrived - asked, told - (asked + arrived) / 2))
+        trips.append((arrived - asked, told - asked - (arrived - asked) / 2))
     taken, offset = min(trips)
     return ClockOffset(offset, taken / 2)

@@ -1,4 +1,4 @@
-"""Stage 8, report: one page for people, pictures first."""
+"""Report: one page for people, pictures first."""
 
 from knobscope.report.page import render_report
 
