@@ -4,10 +4,12 @@ from knobscope.processes.disturbance import find_sent_signal, find_system_error
 from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned
 from knobscope.processes.network import connects, open_network
 from knobscope.processes.private import (
+    MOST_BYTES,
     UnsafeFileError,
     hand_over,
     make_own_directory,
     make_shared_directory,
+    open_foreign,
     read_foreign,
     remove_shared,
     share_directory,
@@ -18,6 +20,7 @@ from knobscope.processes.supervision import PIPELINE_VARIABLE, capture, follow_p
 from knobscope.processes.user import SERVICE_USER, find_service_user
 
 __all__ = [
+    "MOST_BYTES",
     "PIPELINE_VARIABLE",
     "SERVICE_USER",
     "UnsafeFileError",
@@ -31,6 +34,7 @@ __all__ = [
     "hold_directory",
     "make_own_directory",
     "make_shared_directory",
+    "open_foreign",
     "open_network",
     "open_temporary",
     "read_foreign",
