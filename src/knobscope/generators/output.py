@@ -21,6 +21,7 @@ __all__ = [
     "find_once",
     "operation",
     "percentile",
+    "require_rising",
     "whole_lines",
 ]
 
@@ -61,6 +62,13 @@ def find_once(pattern: str, text: str, what: str) -> str:
     if len(found) != 1:
         raise ValueError(f"{len(found)} lines with {what} instead of one" if found else f"no line with {what}")
     return str(found[0])
+
+
+def require_rising(values: Iterable[float], what: str) -> None:
+    """Raise ValueError unless each value is above the one before: a line of `what` was changed or is there twice."""
+    for before, after in pairwise(values):
+        if after <= before:
+            raise ValueError(f"{what} goes from {before:g} to {after:g}")
 
 
 def whole_lines(text: str, name: str) -> list[str]:

@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knobscope.generators.output import PERCENTILES, Output, even_intervals, find_once, operation, whole_lines
+from knobscope.generators.output import (
+    PERCENTILES,
+    Output,
+    even_intervals,
+    find_once,
+    operation,
+    require_rising,
+    whole_lines,
+)
 from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
@@ -62,6 +70,7 @@ class _Histogram:
             raise ValueError("a histogram without its head")
         count, mean, least, median, highest, p50, p99, p999 = (float(word) for word in head.groups())
         bins = [(float(a), float(b), int(number)) for a, b, number in _BIN.findall(text)]
+        require_rising((edge for low, high, _ in bins for edge in (low, high - 1e-6)), "a histogram")
         stated = {"p50_us": p50, "p99_us": p99, "p999_us": p999}
         if abs(median - p50) > 0.01:
             raise ValueError(f"a histogram with the median {median:g} and the percentile 50 {p50:g}")

@@ -4,7 +4,15 @@ import json
 import re
 from typing import Any
 
-from knobscope.generators.output import PERCENTILES, Output, find_once, operation, percentile, whole_lines
+from knobscope.generators.output import (
+    PERCENTILES,
+    Output,
+    find_once,
+    operation,
+    percentile,
+    require_rising,
+    whole_lines,
+)
 from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
@@ -67,6 +75,7 @@ def _read_histogram(output: Output, kind: str) -> list[tuple[float, int]]:
         if seen != so_far:
             raise ValueError(f"{path.name} has {seen} operations up to {latency} µs and says {so_far}")
         entries.append((float(latency), count))
+    require_rising((latency for latency, _ in entries), path.name)
     return entries
 
 
