@@ -22,7 +22,8 @@ FIGURES = ("ok", "failed", "mean_us", "p50_us", "p95_us", "p99_us")
 #: By how much a figure may be wrong unnoticed.
 TOLERANCE = 0.02
 #: redis-benchmark prints mean and percentiles once, with a distribution in steps; wtperf does not time every operation.
-COARSE = {"redis_benchmark": 0.25, "wtperf": 0.15}
+#: db_bench prints the edges of its bins once.
+COARSE = {"redis_benchmark": 0.25, "wtperf": 0.15, "db_bench": 0.15}
 
 Damage = Callable[[bytes, random.Random], bytes | None]
 

@@ -129,7 +129,7 @@ class SetAsideRow(RunColumns, total=False):
     guard: Annotated[
         Text,
         "What found it: `copied` (the figures of another run), `frozen` (an interval again and again), `truncated` (no "
-        "intervals at the end of the window) or `silent` (no operation in the last third of the intervals or more).",
+        "intervals at the end of the window) or `silent` (no operation in a third of the intervals or more, in a row).",
     ]
     twin_run_id: Annotated[Text | None, "Of a copy: a run with the same figures."]
     reason: Annotated[Text, "Why, in words."]
