@@ -312,7 +312,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         for row in result.intervals
         if row["op"] == "ALL" and row["t_s"] > 0
     ]
-    ends, counts = ([row[name] for row in record["intervals"]] for name in ("t_s", "ops"))
+    ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
     record["run"] |= cast("RunRow", describe_window(ends, counts))
     _record_profile(profile, record)
     record["checks"] = [

@@ -119,7 +119,8 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     runs = data.rows(
         """
         SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
-            window_change, window_steady, window_late_s, window_pause_s, window_halves, monitor, lost_events, unattributed_share
+            window_change, window_steady, window_late_s, window_pause_s, window_halves,
+            monitor, lost_events, unattributed_share
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
         ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
         """,
