@@ -153,7 +153,7 @@ def test_a_damaged_series_is_named(importing: Callable[..., Imported], guard: st
     words = {
         "frozen": "1 has a series that stands still",
         "truncated": "1 has no intervals at the end of its window",
-        "silent": "1 did nothing at the end of its window",
+        "silent": "1 stood still for a third of its window or more",
     }[guard]
     assert f"1 of 24 runs (4.2 %) were set aside: {words}." in study.answer
 

@@ -74,8 +74,8 @@ def test_redis_benchmark_on_redis(open_directory: Path) -> None:
 def test_a_generator_that_fails_is_a_result_with_its_own_words(open_directory: Path) -> None:
     parameters = {"test": "no-such-test"}
     run = measure(read("redis"), "redis-set", open_directory, {}, parameters=parameters)["run"]
-    assert run["status"] == "failed_run"
-    assert "redis-benchmark cannot be read" in run["reason"]
+    assert run["status"] == "invalid"
+    assert "the output of redis-benchmark cannot be used: no line with the requests" in run["reason"]
 
 
 def test_a_dbms_inside_its_generator_is_read_back_from_its_own_file(open_directory: Path) -> None:

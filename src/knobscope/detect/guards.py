@@ -169,6 +169,7 @@ def find_damaged_series(runs: "pd.DataFrame", series: dict[str, Series]) -> Iter
                 reason = {
                     "frozen": f"{shapes.repeats[index] + 1} of {intervals} intervals are the same, to the last digit",
                     "truncated": ends if np.isnan(window[index]) else f"{ends}, which is {window[index]:.3g} s long",
-                    "silent": f"nothing happens in the last {shapes.silent[index]} of {intervals} intervals",
+                    "silent": "no operation ends in "
+                    f"{max(shapes.silent[index], shapes.pause[index])} of {intervals} intervals in a row",
                 }[guard]
                 yield names[index], guard, reason

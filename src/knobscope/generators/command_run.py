@@ -16,10 +16,10 @@ from typing import Self
 from knobscope.generators.events import Supervise
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.output import Output
-from knobscope.generators.parsers import OUTPUT_READERS
+from knobscope.generators.parsers import read_output
 from knobscope.generators.results import LoadResult
 from knobscope.generators.ycsb import Connected
-from knobscope.processes import hand_over
+from knobscope.processes import MOST_BYTES, hand_over
 from knobscope.servers import Configuration, Instance, fill_program
 from knobscope.specs import Generator, Moment, Value, Workload
 
@@ -27,6 +27,8 @@ __all__ = ["CommandRun", "GeneratorCall", "load_data"]
 
 _STOP_S = 5
 _TAIL_LINES = 30
+#: What Python needs for a line beside its text.
+_LINE_BYTES = 150
 #: Calls at most that find out how fast a generator is which is bound by a number of requests.
 _SPEED_CALLS = 3
 #: Durations are printed with two decimals: 0.00 s is not 0.
@@ -123,7 +125,6 @@ class CommandRun:
         self._requests = 0
         self._process: _Process | None = None
         self._measuring = False
-        call.write_files()
 
     @property
     def root_pid(self) -> int:
@@ -182,6 +183,7 @@ class CommandRun:
 
     def _start(self, seconds: float, requests: int) -> "_Process":
         self.stop()
+        self._call.write_files()  # anew: what an earlier call has left is not output of this one
         generator = self._call.generator
         command = self._call.fill(generator.run, "start", seconds=seconds, requests=requests)
         self._process = _Process(command, self._call, self._supervise)
@@ -191,10 +193,10 @@ class CommandRun:
         output = process.finish(timeout)
         generator = self._call.generator
         try:
-            return OUTPUT_READERS[generator.parser](output, self._interval_s)
-        except (ValueError, KeyError, IndexError, OSError) as error:
-            message = f"the output of {generator.name} cannot be read: {error}"
-            raise GeneratorError("failed", message, process.tail()) from error
+            return read_output(generator.parser, output, self._interval_s)
+        except ValueError as error:
+            message = f"the output of {generator.name} cannot be used: {error}"
+            raise GeneratorError("unreadable", message, process.tail()) from error
 
     def __enter__(self) -> Self:
         """Return this run."""
@@ -211,9 +213,10 @@ class _Process:
     """A command whose lines are kept, each with the time at which it came."""
 
     def __init__(self, command: list[str], call: GeneratorCall, supervise: Supervise) -> None:
-        self._name, self._out, self._data = Path(command[0]).name, call.out, call.instance.data
+        self._name, self._call = Path(command[0]).name, call
         self._begin = time.monotonic()
         self._lines: list[tuple[float, str]] = []
+        self._bytes = 0
         self._process = supervise(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=call.out, env=call.instance.environment
         )
@@ -230,6 +233,9 @@ class _Process:
         rest = b""
         with self._process.stdout as stdout:
             while chunk := stdout.read1(65536):  # type: ignore[attr-defined]
+                self._bytes += len(chunk) + _LINE_BYTES * (chunk.count(b"\n") + chunk.count(b"\r"))
+                if self._bytes > MOST_BYTES:  # it goes on, and `finish` says so
+                    continue
                 at = time.monotonic() - self._begin
                 *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
                 self._lines += [(at, line.decode(errors="replace")) for line in lines]
@@ -252,7 +258,11 @@ class _Process:
         self._listener.join(_STOP_S)
         if code != 0:
             raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail(), code)
-        return Output(self._lines, duration, self._out, self._data)
+        if self._bytes > MOST_BYTES:
+            message = f"{self._name} printed more than {MOST_BYTES >> 20} MiB, the limit of what is kept of its output"
+            raise GeneratorError("unreadable", message, self.tail())
+        call = self._call
+        return Output(self._lines, duration, call.out, call.instance.data, call.workload.threads)
 
     def tail(self) -> str:
         """Return its last lines."""

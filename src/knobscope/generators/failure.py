@@ -4,7 +4,7 @@ from typing import Literal
 
 __all__ = ["FailureKind", "GeneratorError"]
 
-FailureKind = Literal["timeout", "died", "refused", "failed", "lost"]
+FailureKind = Literal["timeout", "died", "refused", "failed", "lost", "unreadable"]
 
 
 class GeneratorError(Exception):
@@ -12,7 +12,8 @@ class GeneratorError(Exception):
 
     `kind` is "refused" when the DBMS did not accept an init statement (a knob's value), "failed" when the client
     itself says why it ended, "died" when it ended without a word, "timeout" when it did not come that far in time,
-    "lost" when the machine that it ran on cannot be reached any more.
+    "lost" when the machine that it ran on cannot be reached any more, "unreadable" when it ended well and its output is
+    cut or contradicts itself.
     `log_tail` holds its last lines on standard error; `exit_code` is that of its process, where it has ended.
     """
 

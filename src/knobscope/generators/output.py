@@ -1,25 +1,54 @@
 """What a generator left behind, and the arithmetic that its parsers share."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Output", "describe_latencies", "even_intervals", "operation", "percentile"]
+import numpy as np
 
-_PERCENTILES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = [
+    "PERCENTILES",
+    "Output",
+    "describe_latencies",
+    "even_intervals",
+    "find_once",
+    "operation",
+    "percentile",
+    "require_rising",
+    "whole_lines",
+]
+
+PERCENTILES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
+
+#: Durations of a call are ours, those of a window the generator's, some of them rounded.
+_CLOCKS_S = 0.1
 
 
 @dataclass(frozen=True)
 class Output:
-    """Output of a call that ended well: lines with the seconds at which they came, its duration, its directories."""
+    """Output of a call that ended well: lines with the seconds at which they came, its duration, its directories.
+
+    `threads` is the number of clients that it was called with.
+    """
 
     lines: list[tuple[float, str]]
     duration_s: float
     out: Path
     data: Path
+    threads: int
+
+    def window(self, seconds: float) -> float:
+        """Return the length of a window. ValueError when it is none, or longer than the call that it was part of."""
+        if not 0 < seconds <= self.duration_s + _CLOCKS_S:
+            raise ValueError(f"no window of {seconds:.8g} s fits into a call of {self.duration_s:.3f} s")
+        return seconds
 
     @property
     def text(self) -> str:
@@ -27,22 +56,43 @@ class Output:
         return "\n".join(line for _, line in self.lines)
 
 
+def find_once(pattern: str, text: str, what: str) -> str:
+    """Return the only match of a pattern. ValueError for output that was cut before `what`, or has it twice."""
+    found = re.findall(pattern, text, re.MULTILINE)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} lines with {what} instead of one" if found else f"no line with {what}")
+    return str(found[0])
+
+
+def require_rising(values: Iterable[float], what: str) -> None:
+    """Raise ValueError unless each value is above the one before: a line of `what` was changed or is there twice."""
+    for before, after in pairwise(values):
+        if after <= before:
+            raise ValueError(f"{what} goes from {before:g} to {after:g}")
+
+
+def whole_lines(text: str, name: str) -> list[str]:
+    """Return the lines of a file. ValueError when it ends inside of one."""
+    if text and not text.endswith("\n"):
+        raise ValueError(f"{name} ends inside a line: {text[-80:].splitlines()[-1]!r}")
+    return text.splitlines()
+
+
 def operation(ok: int, failed: int, latencies: Mapping[str, float | None]) -> dict[str, Any]:
     """Return an entry of `LoadResult.operations`; latencies in microseconds, those not given are unknown."""
-    known = dict.fromkeys(("mean_us", *_PERCENTILES, "max_us"))
+    known = dict.fromkeys(("mean_us", *PERCENTILES, "max_us"))
     return {"ok": ok, "failed": failed, **known, **latencies}
 
 
-def describe_latencies(values_us: Sequence[float]) -> dict[str, float | None]:
+def describe_latencies(values_us: "npt.ArrayLike") -> dict[str, float | None]:
     """Return mean, percentiles and maximum of single latencies (microseconds), None for each without any."""
-    if not values_us:
-        return dict.fromkeys(("mean_us", *_PERCENTILES, "max_us"))
-    ordered = sorted(values_us)
-    shares = {
-        name: ordered[min(len(ordered), max(1, math.ceil(share / 100 * len(ordered)))) - 1]
-        for name, share in _PERCENTILES.items()
-    }
-    return {"mean_us": sum(ordered) / len(ordered), **shares, "max_us": ordered[-1]}
+    ordered = np.sort(np.asarray(values_us, float))
+    count = len(ordered)
+    if not count:
+        return dict.fromkeys(("mean_us", *PERCENTILES, "max_us"))
+    ranks = {name: min(count, max(1, math.ceil(share / 100 * count))) - 1 for name, share in PERCENTILES.items()}
+    shares = {name: float(ordered[rank]) for name, rank in ranks.items()}
+    return {"mean_us": float(ordered.mean()), **shares, "max_us": float(ordered[-1])}
 
 
 def percentile(histogram: Iterable[tuple[float, int]], share: float) -> float | None:

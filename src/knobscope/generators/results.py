@@ -6,10 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["INTERVALS", "SUMMARY", "LoadResult", "parse_result"]
+__all__ = ["INTERVALS", "SUMMARY", "Check", "LoadResult", "parse_result", "same"]
 
 #: Files that the client leaves in its `out`.
 SUMMARY, INTERVALS = "summary.json", "intervals.csv"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A figure, and from where to where it lies by another figure of the same output, which `source` names."""
+
+    figure: str
+    value: float
+    source: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Return both figures in words."""
+        if self.low == self.high:
+            return f"{self.figure}: {self.value:.8g}, but {self.low:.8g} by {self.source}"
+        return f"{self.figure}: {self.value:.8g}, but {self.low:.8g} to {self.high:.8g} by {self.source}"
+
+
+def same(figure: str, value: float, source: str, other: float, slack: float = 0) -> Check:
+    """Return the check that two figures are the same, up to `slack`."""
+    return Check(figure, value, source, other - slack, other + slack)
 
 
 @dataclass(frozen=True)
@@ -22,7 +44,8 @@ class LoadResult:
     with others. An operation is one call of the DBMS (a read-modify-write counts as a READ and an UPDATE) or one whole
     transaction. `intervals` holds a dict for each interval and operation in order of time: t_s (its end, 0 is the end
     of the warm-up), op, ops (successful ones), failed, mean_us, p50_us, p95_us, p99_us, max_us. `checks` says what the
-    data was checked for after the run: name, holds, detail.
+    data was checked for after the run: name, holds, detail. `checks_of_output` are what the generator states twice,
+    `in_flight` is the number of requests that can be outstanding at most.
     """
 
     window_s: float
@@ -30,13 +53,18 @@ class LoadResult:
     intervals: list[dict[str, Any]]
     checks: Sequence[dict[str, Any]] = field(default=())
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
+    checks_of_output: Sequence[Check] = field(default=())
+    in_flight: int | None = None
 
 
-def parse_result(read: Callable[[str], str], checks: Sequence[dict[str, Any]] = ()) -> LoadResult:
+def parse_result(
+    read: Callable[[str], str], checks: Sequence[dict[str, Any]] = (), in_flight: int | None = None
+) -> LoadResult:
     """Return the figures of a finished run, whose files `read` gives by their names, and take its `checks` along."""
     summary = json.loads(read(SUMMARY))
     intervals = [_typed(row) for row in csv.DictReader(read(INTERVALS).splitlines())]
-    return LoadResult(summary["window_s"], summary["operations"], intervals, checks, summary["first_failure"])
+    window_s, failure = summary["window_s"], summary["first_failure"]
+    return LoadResult(window_s, summary["operations"], intervals, checks, failure, in_flight=in_flight)
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:

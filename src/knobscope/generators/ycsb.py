@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from knobscope.generators.clients import java_command
+from knobscope.generators.consistency import require_consistent
 from knobscope.generators.events import Client, Supervise
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult, parse_result
@@ -135,7 +136,14 @@ class YcsbRun:
 
     def result(self) -> LoadResult:
         """Return the figures, once `wait_measured` has returned, and wait until the data was checked, if it is."""
-        return parse_result(self._read, self._wait_for("checked", _CHECK_S)["checks"])
+        checks = self._wait_for("checked", _CHECK_S)["checks"]
+        try:
+            result = parse_result(self._read, checks, self._session.threads)
+            require_consistent(result)
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+            message = f"the result of the load client cannot be used: {error}"
+            raise GeneratorError("unreadable", message, self._client.log_tail()) from error
+        return result
 
     def _open(self, own: Mapping[str, str]) -> Client:
         """Start the client with knobscope's own properties."""

@@ -13,6 +13,7 @@ from knobscope.importing.runs import ImportedRun, ImportedTable
 from knobscope.importing.specs import ImportedKnob, imported_knobs, spec_files
 from knobscope.plan.blocks import config_id_of
 from knobscope.specs import Dbms, Value
+from knobscope.statistics.steadiness import describe_window
 from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_table, write_tables
 
@@ -62,7 +63,13 @@ def _write_blocks(
             runs = list(of_block)
             rows = [_plan_row(run, knobs[case.dbms]) for run in runs]
             directory = out / str(case) / "runs" / f"sweep-0-{number}"
-            records = [_run_row(run, row, name, run.name in watched) for run, row in zip(runs, rows, strict=True)]
+            records = [
+                {
+                    **_window_of(side.get("intervals", {}).get(run.name, [])),
+                    **_run_row(run, row, name, run.name in watched),
+                }
+                for run, row in zip(runs, rows, strict=True)
+            ]
             found = {kind: [one for run in runs for one in rows.get(run.name, [])] for kind, rows in side.items()}
             write_tables(directory, {"runs": records, **found})
             plan += rows
@@ -116,6 +123,13 @@ def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: boo
     if row.get("operations") is None and row.get("window_s") and row.get("throughput_ops"):
         row["operations"] = round(row["throughput_ops"] * row["window_s"])
     return row
+
+
+def _window_of(intervals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how steady a window was, where its intervals are known; columns of the table of runs go first."""
+    rows = [row for row in intervals if row.get("t_s") is not None and row.get("ops") is not None]
+    rows.sort(key=lambda row: float(row["t_s"]))
+    return describe_window([row["t_s"] for row in rows], [row["ops"] for row in rows])
 
 
 def _write_devices(table: ImportedTable, out: Path) -> list[Path]:

@@ -70,5 +70,7 @@ def status_of(error: Exception) -> str:
     if isinstance(error, RunFailedError):
         return error.status
     if isinstance(error, GeneratorError):
-        return {"timeout": "timeout", "refused": "rejected_value"}.get(error.kind, "failed_run")
+        return {"timeout": "timeout", "refused": "rejected_value", "unreadable": "invalid"}.get(
+            error.kind, "failed_run"
+        )
     return "failed_start"

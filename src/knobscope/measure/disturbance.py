@@ -17,7 +17,8 @@ from knobscope.servers import Instance, MemoryLimit, Server, ServerFailedError
 
 __all__ = ["notice_disturbance"]
 
-#: With less on the file system of its data no DBMS works as it should.
+#: With less on the file system of its data no DBMS works as it should, and with less for temporary files no generator
+#: writes all of its log: most of them do not notice.
 _LEAST_FREE_BYTES = 16 << 20
 #: A server that was killed is known to be gone a moment after its clients have lost it.
 _END_S = 0.5
@@ -39,7 +40,9 @@ def notice_disturbance(instance: Instance, server: Server | None, limit: MemoryL
         raise RunFailedError(status_of(error), str(error), error.log_tail, disturbance=sign) from error
 
 
-def _find_sign(error: Exception, instance: Instance, server: Server | None) -> str | None:
+def _find_sign(
+    error: RunFailedError | ServerFailedError | GeneratorError, instance: Instance, server: Server | None
+) -> str | None:
     if isinstance(error, GeneratorError) and error.kind == "lost":
         return str(error)
     client_code = error.exit_code if isinstance(error, GeneratorError) else None
@@ -47,13 +50,17 @@ def _find_sign(error: Exception, instance: Instance, server: Server | None) -> s
     for who, code in ends.items():
         if (sent := find_sent_signal(code)) is not None:
             return f"{who} was ended by {sent}, which knobscope did not send"
-    if (words := find_system_error(read_logs(instance, "client") + read_logs(instance, "server"))) is not None:
+    logs = [str(error), error.log_tail, read_logs(instance, "client"), read_logs(instance, "server")]
+    if (words := find_system_error("\n".join(logs))) is not None:
         return f"a log says '{words}'"
-    for directory in [instance.data, *(home.directory for home in instance.homes.values())]:
-        space = os.statvfs(directory)
-        free = space.f_bavail * space.f_frsize
-        if free < _LEAST_FREE_BYTES:
-            return f"the file system of the data has {free >> 20} MiB free"
+    directories = {"the data": [instance.data, *(home.directory for home in instance.homes.values())]}
+    directories |= {"temporary files (TMPDIR)": [instance.runtime]}
+    for what, paths in directories.items():
+        for path in paths:
+            space = os.statvfs(path)
+            free = space.f_bavail * space.f_frsize
+            if free < _LEAST_FREE_BYTES:
+                return f"the file system of {what} has {free >> 20} MiB free"
     return None
 
 

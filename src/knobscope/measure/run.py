@@ -27,8 +27,8 @@ from knobscope.measure.layout import find_layout, group_trees, list_layout_io, m
 from knobscope.measure.load import start_load
 from knobscope.measure.phases import PhaseClock
 from knobscope.measure.recovery import Crash, open_crash
-from knobscope.measure.validity import RunFailedError, check_data, check_result
-from knobscope.measure.window import share_of_window
+from knobscope.measure.validity import RunFailedError, check_data, check_result, check_window
+from knobscope.measure.window import requested_window, share_of_window
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import (
@@ -52,7 +52,7 @@ from knobscope.specs import (
     split_configuration,
     split_kernel,
 )
-from knobscope.statistics.steadiness import find_trend
+from knobscope.statistics.steadiness import describe_window
 from knobscope.tables import (
     EffectiveValueRow,
     FaultRow,
@@ -312,16 +312,17 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         for row in result.intervals
         if row["op"] == "ALL" and row["t_s"] > 0
     ]
-    if trend := find_trend([row["ops"] for row in record["intervals"]]):
-        record["run"] |= {
-            "window_change": trend.change,
-            "window_trend_p": trend.p_value,
-            "window_steady": trend.is_steady,
-        }
+    ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
+    record["run"] |= cast("RunRow", describe_window(ends, counts))
     _record_profile(profile, record)
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
     ]
+    requested_s = requested_window(bench.workload, bench.generator)
+    if requested_s is not None:
+        record["run"]["window_late_s"] = max(0.0, window_s - requested_s)
+        longest_s = 0.0 if bench.generator is None else (totals["max_us"] or 0.0) / 1e6
+        check_window(window_s, requested_s, longest_s)
     expected = window_s * 1000 / bench.interval_ms
     check_data(result.checks)
     limit, first_failure = bench.workload.max_failed_share, result.first_failure

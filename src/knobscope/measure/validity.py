@@ -5,10 +5,12 @@ from typing import Any
 
 from knobscope.tables import IntervalRow
 
-__all__ = ["RunFailedError", "check_data", "check_result"]
+__all__ = ["RunFailedError", "check_data", "check_result", "check_window"]
 
 #: So many intervals too few or too many mean that one is missing or doubled; clocks are read with less error.
 _MISSING = 0.9
+#: A window ends this much later than requested on a busy machine.
+_LATE_SHARE, _LATE_S = 0.1, 0.1
 
 
 class RunFailedError(Exception):
@@ -51,6 +53,16 @@ def check_result(
     if len(series) > 1 and series in earlier:
         raise RunFailedError("invalid", "the same series as an earlier run, to the last digit")
     earlier.add(series)
+
+
+def check_window(window_s: float, requested_s: float, longest_s: float) -> None:
+    """Raise RunFailedError when a window lasted longer than requested: the client or the whole machine stood still.
+
+    `longest_s`: how late a window may end because of an operation that began in it.
+    """
+    if window_s > requested_s * (1 + _LATE_SHARE) + _LATE_S + longest_s:
+        words = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
+        raise RunFailedError("invalid", f"{words}: the load generator or the machine stood still")
 
 
 def check_data(checks: Sequence[Mapping[str, Any]]) -> None:

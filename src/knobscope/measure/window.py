@@ -1,8 +1,18 @@
 """The measured window, where a run is watched for longer than it measures."""
 
+import math
+
+from knobscope.specs import Generator, Workload
 from knobscope.watch import Profile
 
-__all__ = ["share_of_window"]
+__all__ = ["requested_window", "share_of_window"]
+
+
+def requested_window(workload: Workload, generator: Generator | None) -> float | None:
+    """Return the length of the window that was requested of the load, None where a number of requests is its end."""
+    if generator is None:
+        return workload.measure_s
+    return None if generator.bound == "requests" else max(1, math.ceil(workload.measure_s))
 
 
 def share_of_window(share: float | None, profile: Profile, window_s: float) -> float | None:

@@ -4,10 +4,12 @@ from knobscope.processes.disturbance import find_sent_signal, find_system_error
 from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned
 from knobscope.processes.network import connects, open_network
 from knobscope.processes.private import (
+    MOST_BYTES,
     UnsafeFileError,
     hand_over,
     make_own_directory,
     make_shared_directory,
+    open_foreign,
     read_foreign,
     remove_shared,
     share_directory,
@@ -27,6 +29,7 @@ from knobscope.processes.supervision import (
 from knobscope.processes.user import SERVICE_USER, find_service_user
 
 __all__ = [
+    "MOST_BYTES",
     "PIPELINE_VARIABLE",
     "SERVICE_USER",
     "OutputLimitError",
@@ -44,6 +47,7 @@ __all__ = [
     "make_own_directory",
     "make_sandbox",
     "make_shared_directory",
+    "open_foreign",
     "open_network",
     "open_sandbox",
     "open_temporary",

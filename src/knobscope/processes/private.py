@@ -10,13 +10,17 @@ import os
 import pwd
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 __all__ = [
+    "MOST_BYTES",
     "UnsafeFileError",
     "hand_over",
     "make_own_directory",
     "make_shared_directory",
+    "open_foreign",
     "read_foreign",
     "remove_shared",
     "share_directory",
@@ -25,6 +29,8 @@ __all__ = [
 ]
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+#: Files and output that are kept whole in memory are refused beyond this.
+MOST_BYTES = 64 << 20
 
 
 class UnsafeFileError(OSError):
@@ -111,8 +117,9 @@ def write_shared(path: Path, text: str, user: str | None, *, durable: bool = Fal
     return path
 
 
-def read_foreign(path: Path) -> str:
-    """Return the text of a regular file that the owner of its directory wrote.
+@contextlib.contextmanager
+def open_foreign(path: Path) -> Iterator[TextIO]:
+    """Yield a regular file that the owner of its directory wrote, open for reading as text.
 
     Raises UnsafeFileError for a link, a pipe or a file of somebody else, and FileNotFoundError when there is none.
     """
@@ -126,7 +133,16 @@ def read_foreign(path: Path) -> str:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_uid not in (path.parent.lstat().st_uid, os.geteuid()):
             raise UnsafeFileError(f"{path} is no plain file of the owner of its directory")
-        return stream.read()
+        yield stream
+
+
+def read_foreign(path: Path) -> str:
+    """Return the text of such a file. Errors as of open_foreign, and UnsafeFileError for one that is too large."""
+    with open_foreign(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > MOST_BYTES:
+            raise UnsafeFileError(f"{path.name} has {size >> 20} MiB, more than the limit of {MOST_BYTES >> 20} MiB")
+        return stream.read(MOST_BYTES)
 
 
 def _require_own(directory: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.steadiness import PLENTY
 
 __all__ = ["Series", "Shapes", "describe_series", "find_exceptions", "find_frozen", "find_silent", "find_truncated"]
 
@@ -21,7 +22,7 @@ _ALARMS = 1e-3
 _LEAST_REPEATS = 3
 #: Runs by which it is judged how long rows of equal intervals usually are: those with the shortest ones.
 _USUAL_SHARE = 0.75
-#: A silent end is at least so long: intervals, and share of the window.
+#: A silence is at least so long: intervals, where few operations are usual in each, and share of the window.
 _LEAST_SILENT = 3
 _SILENT_SHARE = 1 / 3
 #: Tools differ in where they begin to count and leave out a part of an interval; more than this is missing.
@@ -42,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What the series of several runs look like; all are of shape (runs,), and all but the last two count intervals.
+    """What the series of several runs look like; all are of shape (runs,), and all but the last three count intervals.
 
     `repeats` is the longest row of intervals that equal the one before in all figures, `starts` counts such rows,
     `chances` the intervals that could have begun one, `goes_on` those that could have made one longer, of which
@@ -60,6 +61,7 @@ class Shapes:
     pause: Ints
     end_s: Floats
     step_s: Floats  # median; NaN where there is one interval only
+    usual: Floats  # operations in an interval that has some, median; NaN without any
 
 
 def describe_series(series: Sequence[Series]) -> Shapes:
@@ -95,6 +97,7 @@ def describe_series(series: Sequence[Series]) -> Shapes:
         pause=np.maximum.reduceat(np.where(is_end, 0, silent), begins),
         end_s=t_s[ends - 1],
         step_s=_median_steps(t_s, intervals, is_first),
+        usual=_medians(np.where(busy, figures[:, 0], np.nan), intervals),
     )
 
 
@@ -106,11 +109,16 @@ def _row_so_far(marked: Bools, is_first: Bools) -> Ints:
 
 
 def _median_steps(t_s: Floats, intervals: Ints, is_first: Bools) -> Floats:
-    import pandas as pd
-
     steps = np.diff(t_s, prepend=np.nan)
     steps[is_first] = np.nan
-    return np.asarray(pd.Series(steps).groupby(np.repeat(np.arange(len(intervals)), intervals)).median(), float)
+    return _medians(steps, intervals)
+
+
+def _medians(values: Floats, intervals: Ints) -> Floats:
+    """Return the median of the known values of each series."""
+    import pandas as pd
+
+    return np.asarray(pd.Series(values).groupby(np.repeat(np.arange(len(intervals)), intervals)).median(), float)
 
 
 def find_frozen(shapes: Shapes) -> Bools:
@@ -131,13 +139,15 @@ def find_frozen(shapes: Shapes) -> Bools:
 
 
 def find_silent(shapes: Shapes) -> Bools:
-    """Return which runs of a case end without an operation for a third of their intervals or more; shape (runs,).
+    """Return which runs of a case have no operation for a third of their intervals or more in a row; shape (runs,).
 
-    Not where any run of the case pauses elsewhere for half as long: pauses are what this system does.
+    Not where any run of the others pauses for more than half as long: pauses are what this system does.
     """
-    least = np.maximum(max(_LEAST_SILENT, 2 * int(shapes.pause.max()) + 1), _SILENT_SHARE * shapes.intervals)
-    silent: Bools = (least <= shapes.silent) & (shapes.silent < shapes.intervals)
-    return silent
+    longest = np.maximum(shapes.silent, shapes.pause)
+    least = np.maximum(np.where(shapes.usual >= PLENTY, 1, _LEAST_SILENT), _SILENT_SHARE * shapes.intervals)
+    silent: Bools = (least <= longest) & (longest < shapes.intervals)
+    common = int(longest[~silent].max(initial=0))
+    return silent & (longest > 2 * common)
 
 
 def find_truncated(shapes: Shapes, window_s: Floats) -> Bools:

@@ -22,11 +22,13 @@ import numpy as np
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import median_slope, rank_values
 
-__all__ = ["MIN_INTERVALS", "Trend", "find_trend"]
+__all__ = ["MIN_INTERVALS", "PLENTY", "Trend", "describe_window", "find_trend"]
 
 #: With fewer, no order of the values is unlikely enough.
 MIN_INTERVALS = 6
 _ALPHA = 0.01
+#: With so many operations in a usual interval, one without any is not chance.
+PLENTY = 20
 #: A smaller change over the window is no reason for a longer warm-up.
 _MIN_CHANGE = 0.1
 #: Standard errors of the autocorrelation (each 1 / sqrt(intervals)) that are added to it: 95 %, one-sided.
@@ -53,6 +55,30 @@ def find_trend(operations: Sequence[int]) -> Trend | None:
         return None
     values = np.asarray(operations, float)
     return Trend(median_slope(values) * (count - 1) / centre, _trend_probability(values))
+
+
+def describe_window(ends_s: Sequence[float], operations: Sequence[int]) -> dict[str, float | bool | None]:
+    """Return the columns of table `runs` that say how steady a window was, from the ends and operations of intervals.
+
+    Those that so few intervals or operations cannot tell are missing.
+    """
+    columns: dict[str, float | bool | None] = {}
+    if trend := find_trend(operations):
+        columns |= {
+            "window_change": trend.change,
+            "window_trend_p": trend.p_value,
+            "window_steady": trend.is_steady,
+        }
+    busy = [count for count in operations if count > 0]
+    if len(operations) < 2 or not busy or np.median(busy) < PLENTY:
+        return columns
+    pause_s = longest_s = begin = 0.0
+    for end, count in zip(ends_s, operations, strict=True):
+        pause_s = 0.0 if count else pause_s + end - begin
+        longest_s, begin = max(longest_s, pause_s), end
+    done = np.interp(len(operations) / 2, range(len(operations) + 1), np.cumsum([0, *operations]))
+    first, total = float(done), float(sum(operations))
+    return {**columns, "window_pause_s": longest_s, "window_halves": (total - first) / first if first else None}
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class SetAsideRow(RunColumns, total=False):
     guard: Annotated[
         Text,
         "What found it: `copied` (the figures of another run), `frozen` (an interval again and again), `truncated` (no "
-        "intervals at the end of the window), `silent` (no operation in the last third of the intervals or more), "
+        "intervals at the end of the window), `silent` (no operation in a third of the intervals or more, in a row), "
         "`stalled` (many times slower than its configuration and its block are) or `block` (its sweep block cannot be "
         "compared).",
     ]

@@ -102,6 +102,15 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
         Real | None, "p value: that there is no trend in the window; NULL: too few intervals to tell."
     ]
     window_steady: Annotated[Truth | None, "Whether that change is small, or could be chance."]
+    window_late_s: Annotated[
+        Real | None, "By how much longer than requested the window lasted; NULL where a number of requests is its end."
+    ]
+    window_pause_s: Annotated[
+        Real | None, "Longest time, in whole intervals, in which no operation ended; NULL: too few operations to tell."
+    ]
+    window_halves: Annotated[
+        Real | None, "Operations of the second half of the window by those of the first; NULL: too few to tell."
+    ]
     overhead_s: Annotated[Real, "Time of the run beside warm-up and measured window."]
     operations: Annotated[Count, "Operations of the window that succeeded."]
     failed_operations: Annotated[Count, "Operations of the window that failed."]

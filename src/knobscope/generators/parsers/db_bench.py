@@ -1,53 +1,100 @@
 """db_bench of RocksDB: one benchmark with ``--histogram`` and ``--report_file={out}/report.csv``."""
 
-import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knobscope.generators.output import Output, even_intervals, operation
-from knobscope.generators.results import LoadResult
+from knobscope.generators.output import (
+    PERCENTILES,
+    Output,
+    even_intervals,
+    find_once,
+    operation,
+    require_rising,
+    whole_lines,
+)
+from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
 __all__ = ["read_db_bench"]
 
-_SHARES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
+_RESULT = r"^\w+ *: +[0-9.]+ micros/op ([0-9]+ ops/sec [0-9.]+ seconds [0-9]+ operations);"
+_HEAD = re.compile(
+    r"Count: ([0-9]+) Average: ([0-9.]+)  StdDev: [0-9.]+\n"
+    r"Min: ([0-9]+)  Median: ([0-9.]+)  Max: ([0-9]+)\n"
+    r"Percentiles: P50: ([0-9.]+) P75: [0-9.]+ P99: ([0-9.]+) P99\.9: ([0-9.]+) P99\.99: [0-9.]+\n-+\n"
+)
+_BIN = re.compile(r"^[\[(] *([0-9.]+), *([0-9.]+) \] +([0-9]+) ", re.MULTILINE)
 
 
 def read_db_bench(output: Output, interval_s: float) -> LoadResult:
-    """Read the last benchmark; percentiles are interpolated inside the bins of its histograms, as RocksDB does."""
+    """Read the only benchmark; percentiles are interpolated inside the bins of its histograms, as RocksDB does."""
     text = output.text
-    result = re.findall(r"micros/op [0-9]+ ops/sec ([0-9.]+) seconds ([0-9]+) operations", text)
+    words = find_once(_RESULT, text, "the result").split()
+    rate, window_s, ok = int(words[0]), output.window(float(words[2])), int(words[4])
     parts = re.findall(r"^Microseconds per (\w+):\n(.*?)(?=^Microseconds|\Z)", text, re.MULTILINE | re.DOTALL)
-    if not result or not parts:
-        raise ValueError("no result with histograms")
-    window_s, ok = float(result[-1][0]), int(result[-1][1])
     histograms = {name.upper(): _Histogram.read(part) for name, part in parts}
+    if not histograms or len(histograms) < len(parts):
+        raise ValueError("no histogram, or one twice")
     operations = {name: operation(one.count, 0, one.latencies) for name, one in histograms.items()}
-    operations["ALL"] = operation(ok, 0, _Histogram.join(list(histograms.values())).latencies)
-    return LoadResult(window_s, operations, even_intervals(_progress(output, ok, window_s), interval_s, window_s))
+    every = _Histogram.join(list(histograms.values()))
+    operations["ALL"] = operation(ok, 0, every.latencies)
+    rows = _report(output)
+    checks = [
+        same("operations", ok, "its histograms", every.count),
+        same("operations", ok, "rate and time", rate * window_s, window_s + 0.001 * rate),
+        Check("lines of report.csv", len(rows), "the window", window_s - 1.5, window_s + 1.5),
+        Check("operations", ok, "report.csv", 0.99 * sum(rows) - len(rows), float("inf")),
+        *(check for name, one in histograms.items() for check in one.checks(name)),
+    ]
+    points = [point for point in _progress(rows) if point[0] < window_s and point[1] <= ok]
+    intervals = even_intervals([*points, (window_s, float(ok))], interval_s, window_s)
+    return LoadResult(window_s, operations, intervals, checks_of_output=checks, in_flight=output.threads)
 
 
 @dataclass(frozen=True)
 class _Histogram:
-    """Latencies of one kind of operation, in microseconds."""
+    """Latencies of one kind of operation, in microseconds; `stated` are those that its head has."""
 
     mean_us: float
+    min_us: float
     max_us: float
     bins: list[tuple[float, float, int]]  # from, to, operations
+    stated_count: int
+    stated: dict[str, float]
 
     @classmethod
     def read(cls, text: str) -> "_Histogram":
-        mean, highest = re.search(r"Average: ([0-9.]+)", text), re.search(r"Max: ([0-9.]+)", text)
-        if mean is None or highest is None:
-            raise ValueError("a histogram without average")
-        bins = re.findall(r"^[\[(]\s*([0-9.]+),\s*([0-9.]+) \]\s+([0-9]+)", text, re.MULTILINE)
-        return cls(float(mean[1]), float(highest[1]), [(float(a), float(b), int(count)) for a, b, count in bins])
+        head = _HEAD.match(text)
+        if head is None:
+            raise ValueError("a histogram without its head")
+        count, mean, least, median, highest, p50, p99, p999 = (float(word) for word in head.groups())
+        bins = [(float(a), float(b), int(number)) for a, b, number in _BIN.findall(text)]
+        require_rising((edge for low, high, _ in bins for edge in (low, high - 1e-6)), "a histogram")
+        stated = {"p50_us": p50, "p99_us": p99, "p999_us": p999}
+        if abs(median - p50) > 0.01:
+            raise ValueError(f"a histogram with the median {median:g} and the percentile 50 {p50:g}")
+        return cls(mean, least, highest, bins, int(count), stated)
 
     @classmethod
     def join(cls, many: "list[_Histogram]") -> "_Histogram":
         total = max(1, sum(one.count for one in many))
         mean = sum(one.mean_us * one.count for one in many) / total
-        return cls(mean, max(one.max_us for one in many), sorted(entry for one in many for entry in one.bins))
+        least, highest = min(one.min_us for one in many), max(one.max_us for one in many)
+        return cls(mean, least, highest, sorted(entry for one in many for entry in one.bins), total, {})
+
+    def checks(self, name: str) -> Iterator[Check]:
+        """Hold the head of the histogram against its bins."""
+        yield same(f"operations ({name})", self.stated_count, "its histogram", self.count)
+        for figure, value in self.stated.items():
+            yield same(f"{figure} of {name}", value, "its histogram", self.latencies[figure] or 0.0, 0.011)
+        low, high = (
+            sum(bound * count for *bounds, count in self.bins for bound in bounds[at : at + 1]) for at in (0, 1)
+        )
+        total = max(1, self.count)
+        yield Check(f"mean latency of {name} (µs)", self.mean_us, "its histogram", low / total, high / total)
+        if self.bins:
+            yield Check(f"longest latency of {name} (µs)", self.max_us, "its histogram", *self.bins[-1][:2])
 
     @property
     def count(self) -> int:
@@ -55,26 +102,38 @@ class _Histogram:
 
     @property
     def latencies(self) -> dict[str, float | None]:
-        shares = {name: self._below(share) for name, share in _SHARES.items()}
+        shares = {name: self._below(share) for name, share in PERCENTILES.items()}
         return {"mean_us": self.mean_us, "max_us": self.max_us, **shares}
 
     def _below(self, share: float) -> float | None:
-        """Return the latency below which `share` percent lie."""
+        """Return the latency below which `share` percent lie, as RocksDB interpolates it."""
         wanted = self.count * share / 100
         seen = 0
         for low, high, count in self.bins:
             if count and seen + count >= wanted:
-                return low + (high - low) * (wanted - seen) / count
+                within = low + (high - low) * (wanted - seen) / count
+                return min(self.max_us, max(self.min_us, within))
             seen += count
         return None
 
 
-def _progress(output: Output, ok: int, window_s: float) -> list[tuple[float, float]]:
-    """Return (seconds, operations so far), scaled so that the end fits the total."""
-    points = []
-    done = 0.0
-    for row in csv.DictReader(read_foreign(output.out / "report.csv").splitlines()):
-        done += float(row["interval_qps"])
-        points.append((float(row["secs_elapsed"]), done))
-    points = [point for point in points if point[0] < window_s and point[1] <= ok]
-    return [*points, (window_s, float(ok))]
+def _report(output: Output) -> list[int]:
+    """Return the operations of each second. ValueError where one is missing or there twice."""
+    head, *lines = whole_lines(read_foreign(output.out / "report.csv"), "report.csv") or [""]
+    if head != "secs_elapsed,interval_qps":
+        raise ValueError(f"report.csv begins with {head[:80]!r}")
+    rows = []
+    for number, line in enumerate(lines, 1):
+        second, qps = map(int, line.split(","))
+        if second != number:
+            raise ValueError(f"line {number} of report.csv is that of second {second}")
+        rows.append(qps)
+    return rows
+
+
+def _progress(rows: list[int]) -> Iterator[tuple[float, float]]:
+    """Yield (seconds, operations so far)."""
+    done = 0
+    for second, operations in enumerate(rows, 1):
+        done += operations
+        yield float(second), float(done)

@@ -2,14 +2,19 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Any
 
-from knobscope.generators.output import Output, even_intervals, operation
-from knobscope.generators.results import LoadResult
+from knobscope.generators.output import Output, even_intervals, operation, whole_lines
+from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
 __all__ = ["read_fio"]
 
 _OPERATION_BYTES = 1024
+#: Means of 50 ms, the last of which is missing, are this far from what was moved.
+_LOGGED = 0.35
 _SIDES = {"read": "READ", "write": "WRITE"}
 
 
@@ -19,31 +24,52 @@ def read_fio(output: Output, interval_s: float) -> LoadResult:
     fio knows bytes and requests. An operation is a KiB here, so that settings that move the same data with requests of
     other sizes are compared for the same work; so there are no latencies, which fio gives for requests.
     """
-    begin, end = output.text.find("{"), output.text.rfind("}")
+    text = output.text
+    begin, end = text.find("{"), text.rfind("}")
     if begin < 0:
         raise ValueError("no report in JSON")
-    jobs = json.loads(output.text[begin : end + 1])["jobs"]
-    window_s = max(job["job_runtime"] for job in jobs) / 1000
+    jobs = json.loads(text[begin : end + 1], object_pairs_hook=_without_doubles)["jobs"]
+    window_s = output.window(max(job["job_runtime"] for job in jobs) / 1000)
     done = {name: sum(job[side]["io_bytes"] for job in jobs) // _OPERATION_BYTES for side, name in _SIDES.items()}
     total = sum(done.values())
     operations = {name: operation(ok, 0, {}) for name, ok in {**done, "ALL": total}.items() if ok or name == "ALL"}
-    return LoadResult(window_s, operations, even_intervals(_progress(output, total, window_s), interval_s, window_s))
+    checks = [check for job in jobs for side in _SIDES for check in _side_checks(job[side], window_s)]
+    points = _progress(output)
+    if points:  # none in a call that is over at once
+        logged_s, logged = points[-1]
+        checks.append(Check("end of its logs (s)", logged_s, "the window", 0.9 * window_s - 0.5, 1.1 * window_s + 0.5))
+        checks.append(
+            Check("KiB in its logs", logged, "its report", (1 - _LOGGED) * total - 64, (1 + _LOGGED) * total + 64)
+        )
+    points = [point for point in points if point[0] < window_s and point[1] <= total]
+    intervals = even_intervals([*points, (window_s, float(total))], interval_s, window_s)
+    return LoadResult(window_s, operations, intervals, checks_of_output=checks)
 
 
-def _progress(output: Output, total: int, window_s: float) -> list[tuple[float, float]]:
-    """Return (seconds, operations so far); each line of a log is the mean since the one before, in KiB/s."""
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of the report; ValueError where it has a key twice."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("its report has a key twice")
+    return dict(pairs)
+
+
+def _side_checks(side: Mapping[str, Any], window_s: float) -> Iterator[Check]:
+    """Hold bytes against bandwidth and time, of the reads or writes of a job."""
+    moved, runtime_s = side["io_bytes"], side["runtime"] / 1000
+    yield same("bytes", moved, "bandwidth and time", side["bw_bytes"] * runtime_s, 1 + runtime_s)
+    yield Check("time of a job (s)", runtime_s, "the window", 0 if moved == 0 else 1e-9, window_s + 0.05)
+
+
+def _progress(output: Output) -> list[tuple[float, float]]:
+    """Return (seconds, KiB so far); each line of a log is the mean since the one before, in KiB/s."""
     steps: dict[float, float] = defaultdict(float)
     for path in sorted(output.out.glob("fio_bw.*.log")):
         before: dict[str, float] = defaultdict(float)
-        for line in read_foreign(path).splitlines():
+        for line in whole_lines(read_foreign(path), path.name):
             at_ms, kib_s, direction, *_ = line.split(",")
             at_s = float(at_ms) / 1000
+            if at_s < before[direction]:
+                raise ValueError(f"{path.name} goes back from {before[direction]:g} to {at_s:g} s")
             steps[at_s] += float(kib_s) * (at_s - before[direction])
             before[direction] = at_s
-    points: list[tuple[float, float]] = []
-    done = 0.0
-    for at_s in sorted(steps):
-        done += steps[at_s]
-        if at_s < window_s and done <= total:
-            points.append((at_s, done))
-    return [*points, (window_s, float(total))]
+    return list(zip(sorted(steps), accumulate(steps[at_s] for at_s in sorted(steps)), strict=True))

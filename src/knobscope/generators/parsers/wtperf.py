@@ -4,14 +4,24 @@ import json
 import re
 from typing import Any
 
-from knobscope.generators.output import Output, operation, percentile
-from knobscope.generators.results import LoadResult
+from knobscope.generators.output import (
+    PERCENTILES,
+    Output,
+    find_once,
+    operation,
+    percentile,
+    require_rising,
+    whole_lines,
+)
+from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
 __all__ = ["read_wtperf"]
 
 _KINDS = ("insert", "modify", "read", "update")
-_SHARES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
+_EXECUTED = r"Executed ([0-9]+) (\w+) operations(?: \(([0-9]+)%\) ([0-9]+) ops/sec)?$"
+#: The first operation of a thread is not timed, and sampling ends a moment before the count.
+_UNTIMED = 0.01
 
 
 def read_wtperf(output: Output, interval_s: float) -> LoadResult:
@@ -20,24 +30,53 @@ def read_wtperf(output: Output, interval_s: float) -> LoadResult:
     if not report.exists():
         raise ValueError("no test.stat")
     text = read_foreign(report)
-    done = {kind: int(count) for count, kind in re.findall(r"Executed ([0-9]+) (\w+) operations", text)}
-    ran = re.findall(r"Run completed: ([0-9]+) seconds", text)
-    if not done or not ran:
-        raise ValueError("no closing report")
+    executed = re.findall(_EXECUTED, text, re.MULTILINE)
+    done = {kind: int(count) for count, kind, *_ in executed}
+    if not done or len(done) < len(executed):
+        raise ValueError("no closing report, or two")
+    window_s = output.window(float(find_once(r"Run completed: ([0-9]+) seconds$", text, "the end of the run")))
     histograms = {kind: _read_histogram(output, kind) for kind in _KINDS}
     operations = {
         kind.upper(): operation(done[kind], 0, _latencies(histograms[kind])) for kind in _KINDS if done.get(kind)
     }
+    ok = sum(one["ok"] for one in operations.values())
+    checks = [
+        same(f"{kind} operations", done.get(kind, 0), "its latencies", timed, output.threads + 1 + _UNTIMED * timed)
+        for kind, histogram in histograms.items()
+        for timed in [sum(number for _, number in histogram)]
+    ]
+    checks += [
+        same(f"{kind} operations", int(count), "rate and time", int(rate) * window_s, window_s + 1 + 0.01 * int(count))
+        for count, kind, _, rate in executed
+        if rate
+    ]
     every = [entry for histogram in histograms.values() for entry in histogram]
-    operations["ALL"] = operation(sum(one["ok"] for one in operations.values()), 0, _latencies(every))
-    return LoadResult(float(ran[-1]), operations, _intervals(output, operations["ALL"]["ok"], float(ran[-1])))
+    operations["ALL"] = operation(ok, 0, _latencies(every))
+    monitored = _monitor(output)
+    checks.append(Check("lines of monitor.json", len(monitored), "the window", window_s - 2, window_s + 2))
+    intervals = _intervals(monitored, ok, window_s)
+    return LoadResult(window_s, operations, intervals, checks_of_output=checks, in_flight=output.threads)
 
 
 def _read_histogram(output: Output, kind: str) -> list[tuple[float, int]]:
-    """Return (microseconds, operations); the file is there when something of this kind was sampled."""
+    """Return (microseconds, operations); the file is there when something of this kind was sampled.
+
+    ValueError where the operations so far, which each line has, are not the sum of those above.
+    """
     path = output.out / f"latency.{kind}"
-    lines = read_foreign(path).splitlines() if path.exists() else []
-    return [(float(fields[0]), int(fields[1])) for line in lines if line[:1].isdigit() and (fields := line.split(","))]
+    lines = whole_lines(read_foreign(path), path.name) if path.exists() else []
+    entries: list[tuple[float, int]] = []
+    seen = 0
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        latency, count, so_far = map(int, line.split(",")[:3])
+        seen += count
+        if seen != so_far:
+            raise ValueError(f"{path.name} has {seen} operations up to {latency} µs and says {so_far}")
+        entries.append((float(latency), count))
+    require_rising((latency for latency, _ in entries), path.name)
+    return entries
 
 
 def _latencies(histogram: list[tuple[float, int]]) -> dict[str, float | None]:
@@ -46,21 +85,23 @@ def _latencies(histogram: list[tuple[float, int]]) -> dict[str, float | None]:
     if not count:
         return {}
     mean = sum(value * number for value, number in ordered) / count
-    shares = {name: percentile(ordered, share) for name, share in _SHARES.items()}
+    shares = {name: percentile(ordered, share) for name, share in PERCENTILES.items()}
     return {"mean_us": mean, "max_us": ordered[-1][0], **shares}
 
 
-def _intervals(output: Output, ok: int, window_s: float) -> list[dict[str, Any]]:
+def _monitor(output: Output) -> list[int]:
+    """Return the operations of each second that the monitor saw."""
+    entries = [json.loads(line)["wtperf"] for line in read_foreign(output.out / "monitor.json").splitlines()]
+    return [sum(entry[kind]["ops per sec"] for kind in _KINDS if kind in entry) for entry in entries]
+
+
+def _intervals(monitored: list[int], ok: int, window_s: float) -> list[dict[str, Any]]:
     """Return a row per second; the monitor has stopped before the last one is over: that is what is left."""
-    rows: list[dict[str, Any]] = []
-    for line in read_foreign(output.out / "monitor.json").splitlines():
-        entry = json.loads(line)["wtperf"]
-        rows.append(_row(len(rows) + 1.0, sum(entry[kind]["ops per sec"] for kind in _KINDS if kind in entry)))
     whole = max(1, round(window_s))
-    rows = rows[: whole - 1]
+    rows = [_row(number, ops) for number, ops in enumerate(monitored[: whole - 1], 1)]
     return [*rows, _row(window_s, max(0, ok - sum(row["ops"] for row in rows)))]
 
 
 def _row(end: float, ops: int) -> dict[str, Any]:
     latencies = dict.fromkeys(("mean_us", "p50_us", "p95_us", "p99_us", "max_us"))
-    return {"t_s": end, "op": "ALL", "ops": ops, "failed": 0, **latencies}
+    return {"t_s": float(end), "op": "ALL", "ops": ops, "failed": 0, **latencies}

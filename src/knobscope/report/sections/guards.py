@@ -19,12 +19,12 @@ _FOUND = {
     ),
     "frozen": ("has a series that stands still", "have a series that stands still"),
     "truncated": ("has no intervals at the end of its window", "have no intervals at the end of their window"),
-    "silent": ("did nothing at the end of its window", "did nothing at the end of their window"),
     "stalled": (
         "stalled, many times slower than others of its configuration",
         "stalled, many times slower than others of their configuration",
     ),
     "block": ("is in a block that cannot be compared", "are in blocks that cannot be compared"),
+    "silent": ("stood still for a third of its window or more", "stood still for a third of their window or more"),
 }
 
 

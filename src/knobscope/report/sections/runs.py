@@ -8,6 +8,7 @@ from statistics import median
 from knobscope.formats import (
     UNKNOWN,
     format_count,
+    format_number,
     format_seconds,
     format_share,
     format_time,
@@ -118,7 +119,8 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     runs = data.rows(
         """
         SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
-            window_change, window_steady, monitor, lost_events, unattributed_share
+            window_change, window_steady, window_late_s, window_pause_s, window_halves,
+            monitor, lost_events, unattributed_share
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
         ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
         """,
@@ -204,6 +206,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     ok = [row for row in runs if row["status"] == "ok"]
     monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
     yield "Steady windows", _describe_windows(ok)
+    yield from _stall_facts(ok)
     yield "Monitor", _describe_monitors(ok, monitors)
     watched = [row for row in ok if row["monitor"] == "bpf"]
     if watched:
@@ -214,6 +217,34 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
             "Reads and writes of unknown origin",
             (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
         )
+
+
+#: A half of a window that is so many times faster than the other one is reported.
+_HALVES = 2.0
+#: A window that lasts this much longer is reported.
+_LATE_S = 0.1
+
+
+def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
+    """Report windows in which the load stood still or changed its speed; these runs are part of the effects."""
+    paused = [row["window_pause_s"] for row in ok if row["window_pause_s"]]
+    if paused:
+        yield (
+            "Pauses",
+            f"⚠ {plural(len(paused), 'window')} had an interval without any operation; the longest pause lasted "
+            f"{format_seconds(max(paused))}",
+        )
+    halves = [row["window_halves"] for row in ok if row["window_halves"]]
+    uneven = [max(one, 1 / one) for one in halves if not 1 / _HALVES < one < _HALVES]
+    if uneven:
+        yield (
+            "Uneven windows",
+            f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {_HALVES:g}x or more "
+            f"faster than the other, {format_number(max(uneven))}x at most",
+        )
+    late = [row["window_late_s"] for row in ok if row["window_late_s"]]
+    if late and max(late) >= _LATE_S:
+        yield "Late windows", f"a window lasted up to {format_seconds(max(late))} longer than requested"
 
 
 def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
