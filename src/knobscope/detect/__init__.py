@@ -16,6 +16,7 @@ from knobscope.detect.evidence import RunsBehind, find_runs_behind
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
 from knobscope.detect.mismatches import Mismatch, merge_findings
+from knobscope.detect.opening import blame_content, open_study
 from knobscope.detect.order import steps_from
 from knobscope.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.detect.views import MACROS, VIEWS
@@ -31,6 +32,7 @@ __all__ = [
     "RunsBehind",
     "StudyFiles",
     "add_effects",
+    "blame_content",
     "build_database",
     "create_schema",
     "describe_findings",
@@ -38,6 +40,7 @@ __all__ = [
     "find_runs_behind",
     "io_marks_comparison",
     "merge_findings",
+    "open_study",
     "read_findings",
     "run_rules",
     "steps_from",

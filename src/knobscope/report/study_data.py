@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.detect import blame_content, open_study
 from knobscope.errors import UserError
 from knobscope.report.rows import Row, Rows, write_query
 from knobscope.specs import Case, Knob, StudySpecs
-from knobscope.tables import TABLES
+from knobscope.tables import TABLES, fetch_limited
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,15 +40,7 @@ class StudyData:
         Tables and columns that are not there count as empty. UserError: the file is missing, or not a study's database;
         the study has no such case.
         """
-        import duckdb
-
-        if not database.is_file():
-            raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
-        try:
-            connection = duckdb.connect(str(database), read_only=True)
-        except duckdb.Error as error:
-            raise UserError(f"{database} cannot be read as a DuckDB database: {error}") from error
-        with connection:
+        with open_study(database) as connection, blame_content(database):
             _complete_tables(connection, database)
             data = cls(connection, specs, cases)
             names = [str(case) for case in data.measured_cases]
@@ -59,7 +52,7 @@ class StudyData:
         """Return the rows of a query, each as column -> value, with that query."""
         cursor = self._connection.execute(query, list(parameters))
         names = [column[0] for column in cursor.description or []]
-        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in cursor.fetchall())
+        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
         return Rows(rows, write_query(query, parameters))
 
     def value(self, query: str, *parameters: object) -> Any:
