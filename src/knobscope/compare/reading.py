@@ -107,10 +107,10 @@ def read_study(letter: str, database: Path) -> StudyTables:
 
 def _read(letter: str, database: Path, connection: "duckdb.DuckDBPyConnection") -> StudyTables:
     present: dict[str, set[str]] = {}
-    for table, column in connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall():
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = current_database()"
+    ).fetchall():
         present.setdefault(table, set()).add(column)
-    if "runs" not in present:
-        raise UserError(f"{database}: found no table `runs`; expected a database that `knobscope detect` wrote")
     rows = {
         table: _select(connection, table, columns, condition, present[table]) if table in present else []
         for table, (columns, condition) in _WANTED.items()

@@ -46,12 +46,11 @@ _FOREIGN = {
 
 
 @contextmanager
-def open_study(
-    database: Path, *, may_write: bool = False, threads: int | None = None
-) -> Iterator["duckdb.DuckDBPyConnection"]:
+def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckdb.DuckDBPyConnection"]:
     """Yield a connection to a study's database that reads no other file, loads nothing and has bounded memory and time.
 
-    UserError: the file is missing, or no study's database; or a query on it fails, while the connection is open.
+    Tables and columns that it lacks, as an earlier version wrote it, count as empty. UserError: the file is missing, or
+    no study's database; or a query on it fails, while the connection is open.
     """
     import duckdb
 
@@ -59,11 +58,12 @@ def open_study(
         raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
     settings = LOCKED if threads is None else {**LOCKED, "threads": str(threads)}
     try:
-        with duckdb.connect(str(database), read_only=not may_write, config=dict(settings)) as connection:
+        with duckdb.connect(str(database), read_only=True, config=dict(settings)) as connection:
             _refuse_foreign(connection, database)
-            _check_tables(connection, database)
-            if not may_write:
-                _define_own(connection)
+            columns = _read_columns(connection)
+            _check_tables(connection, database, columns)
+            _complete_tables(connection, columns)
+            _define_own(connection)
             yield connection
     except duckdb.Error as error:
         raise UserError(f"{database}: {describe_refusal(error)}; {_EXPECTED}") from error
@@ -126,16 +126,24 @@ def _define_own(connection: "duckdb.DuckDBPyConnection") -> None:
             connection.execute(f"CREATE TEMP VIEW {name} AS {VIEWS[name]}")
 
 
-def _check_tables(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
-    """Raise UserError for a column of another type than declared, and for more than any study holds."""
+def _read_columns(connection: "duckdb.DuckDBPyConnection") -> dict[str, dict[str, str]]:
+    """Return the tables of the file that we know: table -> column -> type."""
     columns: dict[str, dict[str, str]] = {}
     for table, column, kind in connection.execute(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal "
         "AND table_name IN (SELECT table_name FROM duckdb_tables())"
     ).fetchall():
         columns.setdefault(table, {})[column] = kind
-    known = {table: found for table, found in columns.items() if table in TABLES or table in VIEWS}
-    for table, found in known.items():
+    return {table: found for table, found in columns.items() if table in TABLES or table in VIEWS}
+
+
+def _check_tables(
+    connection: "duckdb.DuckDBPyConnection", database: Path, columns: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Raise UserError for a column of another type than declared, and for more than any study holds."""
+    if "runs" not in columns:
+        raise UserError(f"{database}: found no table `runs`; {_EXPECTED}")
+    for table, found in columns.items():
         for column, kind in found.items():
             declared = TABLES.get(table, {}).get(column)
             if kind != declared if declared else not _STRUCTURED.fullmatch(kind):
@@ -145,14 +153,28 @@ def _check_tables(connection: "duckdb.DuckDBPyConnection", database: Path) -> No
                 )
     sizes = " UNION ALL ".join(
         f"SELECT '{table}', count(*), {_sum_lengths(found)} FROM \"{table}\""  # noqa: S608 - tables of ours
-        for table, found in known.items()
+        for table, found in columns.items()
     )
-    counted = connection.execute(sizes).fetchall() if sizes else []
+    counted = connection.execute(sizes).fetchall()
     for table, rows, _ in counted:
         if rows > _MOST_ROWS:
             raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {_MOST_ROWS:,}")
     if (text := sum(length for _, _, length in counted)) > _MOST_TEXT:
         raise UserError(f"{database}: its texts have {text:,} bytes; expected at most {_MOST_TEXT:,}")
+
+
+def _complete_tables(connection: "duckdb.DuckDBPyConnection", present: Mapping[str, Mapping[str, str]]) -> None:
+    """Put temporary tables where the database has none, and empty columns where an earlier version had none."""
+    catalog = connection.execute("SELECT current_database()").fetchall()[0][0]
+    for table, columns in TABLES.items():
+        missing = {name: kind for name, kind in columns.items() if name not in present.get(table, {})}
+        if table not in present:
+            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+            connection.execute(f'CREATE TEMP TABLE "{table}" ({definition})')
+        elif missing:
+            added = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in missing.items())
+            source = f'{_quote(catalog)}.main."{table}"'
+            connection.execute(f'CREATE TEMP VIEW "{table}" AS SELECT *, {added} FROM {source}')  # noqa: S608 - own names
 
 
 def _sum_lengths(columns: Mapping[str, str]) -> str:

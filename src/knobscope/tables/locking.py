@@ -20,9 +20,8 @@ SECONDS = 300
 #: Rows that become objects of Python at once; a study of 66,540 runs has 24,360 findings, its longest table read whole.
 MOST_ROWS = 1_000_000
 
-#: Settings of a connection to a database file; the last one forbids to change them.
+#: Settings of a connection to a database file; in this order, since the last two forbid changes.
 LOCKED = {
-    "enable_external_access": "false",
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -30,12 +29,13 @@ LOCKED = {
     "memory_limit": MEMORY,
     "temp_directory": "",  # else a directory beside the database, which a link may lead elsewhere
     "max_execution_time": str(SECONDS * 1000),
+    "enable_external_access": "false",
     "lock_configuration": "true",
 }
 
 
 def lock(connection: "duckdb.DuckDBPyConnection", readable: Sequence[Path] = ()) -> None:
-    """Take from a connection what a stranger's query has no business with, unless that is done; only `readable` stays.
+    """Take from a connection what a stranger's query has no business with, unless that is done; `readable` stays.
 
     Paths are literal: a `*` in one stands for itself, and a link is what it leads to.
     """
