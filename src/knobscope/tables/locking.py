@@ -34,16 +34,16 @@ LOCKED = {
 }
 
 
-def lock(connection: "duckdb.DuckDBPyConnection", readable: Sequence[Path] = ()) -> None:
+def lock(connection: "duckdb.DuckDBPyConnection", readable: Sequence[Path] = (), **settings: str) -> None:
     """Take from a connection what a stranger's query has no business with, unless that is done; `readable` stays.
 
-    Paths are literal: a `*` in one stands for itself, and a link is what it leads to.
+    `settings` of DuckDB replace those of LOCKED. Paths are literal: a `*` in one stands for itself.
     """
     if connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
         return
     if readable:
         connection.execute("SET allowed_paths = ?", [[str(path) for path in readable]])
-    connection.execute(";".join(f"SET {name} = '{value}'" for name, value in LOCKED.items()))
+    connection.execute(";".join(f"SET {name} = '{value}'" for name, value in (LOCKED | settings).items()))
 
 
 @contextmanager
