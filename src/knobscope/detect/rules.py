@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from knobscope.errors import UserError
 from knobscope.sentences import Sentences
 from knobscope.specs import VERDICTS, Rule, StudySpecs
-from knobscope.specs.source import show_path
+from knobscope.specs.source import read_text, show_path
 from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     _check_needs(rule, tables)
     path = show_path(rule.query_file)
     try:
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {rule.query_file.read_text(encoding='utf-8')}")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
     except duckdb.Error as error:
         raise UserError(f"{path} is no valid query: {describe_refusal(error)}") from error
     returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
