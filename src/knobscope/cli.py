@@ -76,17 +76,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(args.run(args))
     except DamagedFileError as error:
-        aside = set_aside(error.path)
-        _say(f"{error}; it is now {aside.name}, and the next call makes it anew")
+        _say(_put_aside(error))
         return 2
     except UserError as error:
         _say(str(error))
         return 2
     except OSError as error:
         return _tell_of_system(error)
+    except (MemoryError, RecursionError) as error:
+        what = (
+            "more memory than this process may have"
+            if isinstance(error, MemoryError)
+            else "to follow its input deeper than Python goes"
+        )
+        _say(f"{given[0]} needs {what}")
+        return 1
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
+
+
+def _put_aside(error: DamagedFileError) -> str:
+    """Rename a damaged file and say so; a pipe or a device, which is not ours to move away, stays where it is."""
+    if not (error.path.is_file() or error.path.is_dir()):
+        return f"{error}; expected a regular file"
+    return f"{error}; it is now {set_aside(error.path).name}, and the next call makes it anew"
 
 
 def _tell_of_system(error: OSError) -> int:

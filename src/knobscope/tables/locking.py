@@ -71,5 +71,5 @@ def describe_refusal(error: "duckdb.Error") -> str:
     if isinstance(error, duckdb.InterruptException):
         return f"a query took more than {SECONDS} s, the limit for a query"
     if isinstance(error, duckdb.OutOfMemoryException):
-        return f"a query needs more than {MEMORY} of memory, the limit for a query"
+        return f"a query needs more memory than it may have; the limit is {MEMORY}, or what the system gives"
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

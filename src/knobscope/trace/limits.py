@@ -25,7 +25,7 @@ LONGEST_LINE = 1 << 16
 #: Bytes that a compressed trace may become.
 MOST_BYTES = 1 << 34
 #: Requests take some 100 bytes of memory each.
-MOST_REQUESTS = 20_000_000
+MOST_REQUESTS = 12_000_000
 #: Files take some kilobytes each, queues a pass over all requests.
 MOST_FILES, MOST_QUEUES = 50_000, 1024
 _CHUNK = 1 << 18

@@ -65,25 +65,28 @@ def open_trace(
         files = [path, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
         lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
         try:
-            if chosen != "parquet" and (lines := check_text(path)) and chosen == "csv":
-                require_few(path, "lines", lines - 1, MOST_REQUESTS)
-            if chosen == "blkparse":
-                counts = read_blkparse(connection, path, device)
-            else:
-                counts = read_csv(connection, path) if chosen == "csv" else read_recorded(connection, path)
-            require_few(path, "requests", _count_requests(connection), MOST_REQUESTS)
+            counts = _read(connection, path, chosen, device)
+            require_few(path, "requests", _count(connection, "count(*)", "raw"), MOST_REQUESTS)
+            _order(connection, counts)
+            _show(connection, file)
+            require_few(path, "queues", _count(connection, "count(DISTINCT queue)", "requests"), MOST_QUEUES)
+            require_few(path, "files", _count(connection, "count(DISTINCT file)", "requests"), MOST_FILES)
+            if not _count(connection, "count(*)", "requests"):
+                raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
+            yield Trace(connection, path, chosen, counts)
         except duckdb.Error as problem:
             raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
-        _order(connection, counts)
-        _show(connection, file)
-        queues, files_, requests = connection.execute(
-            "SELECT count(DISTINCT queue), count(DISTINCT file), count(*) FROM requests"
-        ).fetchall()[0]
-        require_few(path, "queues", queues, MOST_QUEUES)
-        require_few(path, "files", files_, MOST_FILES)
-        if not requests:
-            raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
-        yield Trace(connection, path, chosen, counts)
+
+
+def _read(connection: "duckdb.DuckDBPyConnection", path: Path, chosen: Format, device: str | None) -> Counts:
+    """Make `raw` of a trace."""
+    if chosen == "parquet":
+        return read_recorded(connection, path)
+    lines = check_text(path)
+    if chosen == "blkparse":
+        return read_blkparse(connection, path, device)
+    require_few(path, "lines", lines - 1, MOST_REQUESTS)
+    return read_csv(connection, path)
 
 
 def _recognise(path: Path) -> Format:
@@ -97,8 +100,8 @@ def _recognise(path: Path) -> Format:
     return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
 
 
-def _count_requests(connection: "duckdb.DuckDBPyConnection") -> int:
-    return int(connection.execute("SELECT count(*) FROM raw").fetchall()[0][0])
+def _count(connection: "duckdb.DuckDBPyConnection", what: str, source: str) -> int:
+    return int(connection.execute(f"SELECT {what} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
 
 
 def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:
