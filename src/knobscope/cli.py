@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, TextIO, cast
 
 from knobscope import __version__
 from knobscope.errors import UserError
@@ -69,9 +70,35 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+#: Control characters, and those that turn the direction of text: specs, databases and traces of others may hold them,
+#: and a terminal would obey them.
+_UNPRINTABLE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: repr(chr(code))[1:-1] for code in _UNPRINTABLE if chr(code) not in "\n\t"}
+
+
+class _Printable:
+    """A stream of text that shows control characters instead of sending them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text; returns its length, as every stream does."""
+        self._stream.write(text.translate(_SHOWN))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 failed, 2 wrong input."""
-    given = sys.argv[1:] if arguments is None else arguments
+    out, errors = cast(TextIO, _Printable(sys.stdout)), cast(TextIO, _Printable(sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        return _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(given: Sequence[str]) -> int:
     args = build_parser(given[0] if given else None).parse_args(given)
     try:
         return int(args.run(args))
