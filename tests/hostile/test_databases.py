@@ -42,7 +42,7 @@ FORGERIES = {
     "no runs": (["ALTER TABLE runs RENAME TO others"], "found no table `runs`"),
     "many rows": (["INSERT INTO findings (rule) SELECT NULL FROM range(60_000_000)"],
                   "expected at most 50,000,000"),
-    "long text": (["INSERT INTO findings (sentence) SELECT repeat('x', 1 << 28) FROM range(3)"],
+    "long text": (["INSERT INTO findings (sentence) SELECT repeat('x', 1 << 14) FROM range(40_000)"],
                   "expected at most 536,870,912"),
 }  # fmt: skip
 
@@ -73,7 +73,8 @@ def test_views_and_macros_of_our_names_are_our_own_text(
     both = zip((database, honest), pages, strict=True)
     answers = open_watched(*(["report", "--study", STUDY, "--database", one, "--out", page] for one, page in both))
     assert [answer.code for answer in answers] == [0, 0]
-    assert pages[0].read_bytes() == pages[1].read_bytes()
+    forged, own = (page.read_text().replace(name, "") for page, name in zip(pages, (database.name, honest.name), strict=True))
+    assert forged == own
 
 
 @pytest.mark.slow
@@ -87,7 +88,7 @@ def test_text_of_a_database_is_inert(forge: Forge, open_watched: Open, run_folde
     )
     page = run_folder / "page.html"
     listed, markdown, *_ = answers = open_watched(*commands_on(database, run_folder, honest))
-    assert listed.code == markdown.code == 0
+    assert (listed.code, markdown.code) == (0, 0), listed.text + markdown.text
     assert "<" not in markdown.text and "![" not in markdown.text.replace("!\\[", "")
     assert "\n# Title" not in markdown.text
     assert markdown.text.count("```") == 2  # of our own commands
