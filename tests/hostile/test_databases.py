@@ -73,7 +73,9 @@ def test_views_and_macros_of_our_names_are_our_own_text(
     both = zip((database, honest), pages, strict=True)
     answers = open_watched(*(["report", "--study", STUDY, "--database", one, "--out", page] for one, page in both))
     assert [answer.code for answer in answers] == [0, 0]
-    forged, own = (page.read_text().replace(name, "") for page, name in zip(pages, (database.name, honest.name), strict=True))
+    forged, own = (
+        page.read_text().replace(name, "") for page, name in zip(pages, (database.name, honest.name), strict=True)
+    )
     assert forged == own
 
 
@@ -82,7 +84,7 @@ def test_text_of_a_database_is_inert(forge: Forge, open_watched: Open, run_folde
     """HTML, pictures, fences and escape sequences in every text of the findings and effects are shown, not obeyed."""
     evil = "<script>alert(1)</script>\x1b[2J ![x](http://127.0.0.1/) ``` \u202e\n# Title"
     database = forge(
-        *(f"UPDATE findings SET {name} = '{evil}'" for name in ("sentence", "knob", "value", "cause", "rule")),
+        *(f"UPDATE findings SET {name} = '{evil}'" for name in ("sentence", "knob", "value", "cause")),
         f"UPDATE runs SET machine = '{evil}', dbms_version = '{evil}'",
         f"UPDATE effects SET knob = '{evil}' WHERE metric = 'throughput_ops'",
     )
@@ -127,7 +129,10 @@ def forgeries_of(random_: random.Random) -> list[str]:
 
 @pytest.mark.parametrize(
     ("first", "count"),
-    [pytest.param(0, 12, marks=pytest.mark.slow), *(pytest.param(n, 50, marks=pytest.mark.long) for n in range(0, 500, 50))],
+    [
+        pytest.param(0, 12, marks=pytest.mark.slow),
+        *(pytest.param(n, 50, marks=pytest.mark.long) for n in range(0, 500, 50)),
+    ],
 )
 def test_forged_databases_end_in_a_page_or_a_sentence(
     first: int, count: int, forge: Forge, open_watched: Open, canaries: Canaries, run_folder: Path, honest: Path
@@ -152,4 +157,10 @@ def apply(database: Path, statement: str) -> None:
         try:
             connection.execute(statement)
         except duckdb.Error:
-            assert "DROP" in statement or "UPDATE" in statement or "ALTER" in statement or "INSERT" in statement or "DELETE" in statement
+            assert (
+                "DROP" in statement
+                or "UPDATE" in statement
+                or "ALTER" in statement
+                or "INSERT" in statement
+                or "DELETE" in statement
+            )
