@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, TextIO, cast
 
 from knobscope import __version__
 from knobscope.errors import UserError
@@ -70,24 +71,64 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+#: Control characters, and those that turn the direction of text: specs, databases and traces of others may hold them,
+#: and a terminal would obey them.
+_UNPRINTABLE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: repr(chr(code))[1:-1] for code in _UNPRINTABLE if chr(code) not in "\n\t"}
+
+
+class _Printable:
+    """A stream of text that shows control characters instead of sending them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text; returns its length, as every stream does."""
+        self._stream.write(text.translate(_SHOWN))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 failed, 2 wrong input."""
-    given = sys.argv[1:] if arguments is None else arguments
+    out, errors = cast(TextIO, _Printable(sys.stdout)), cast(TextIO, _Printable(sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        return _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(given: Sequence[str]) -> int:
     args = build_parser(given[0] if given else None).parse_args(given)
     try:
         return int(args.run(args))
     except DamagedFileError as error:
-        aside = set_aside(error.path)
-        _say(f"{error}; it is now {aside.name}, and the next call makes it anew")
+        _say(_put_aside(error))
         return 2
     except UserError as error:
         _say(str(error))
         return 2
     except OSError as error:
         return _tell_of_system(error)
+    except (MemoryError, RecursionError) as error:
+        what = (
+            "more memory than this process may have"
+            if isinstance(error, MemoryError)
+            else "to follow its input deeper than Python goes"
+        )
+        _say(f"{given[0]} needs {what}")
+        return 1
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
+
+
+def _put_aside(error: DamagedFileError) -> str:
+    """Rename a damaged file and say so; a pipe or a device, which is not ours to move away, stays where it is."""
+    if not (error.path.is_file() or error.path.is_dir()):
+        return f"{error}; expected a regular file"
+    return f"{error}; it is now {set_aside(error.path).name}, and the next call makes it anew"
 
 
 def _tell_of_system(error: OSError) -> int:

@@ -144,9 +144,9 @@ def test_wrong_input_is_refused(
     whole = two[0].read_bytes()
     torn.write_bytes(whole[:4096] + bytes(len(whole) // 2))
     for damaged in (text, torn):
-        assert f"{damaged}: found" in refused(capsys, two[0], damaged)
+        assert f"knobscope: {damaged}: " in refused(capsys, two[0], damaged)
     foreign = changed(two[1], "DROP VIEW IF EXISTS ok_runs", "ALTER TABLE runs RENAME TO others")
-    assert "found no table `runs`; expected a database that `knobscope detect` wrote" in refused(
+    assert "found no table `runs`; expected a DuckDB file that `knobscope detect` wrote" in refused(
         capsys, two[0], foreign
     )
     empty = changed(two[1], "DELETE FROM runs")

@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
-import duckdb
 import pytest
 from pages import SVG, plain, read_xml
 
@@ -146,14 +145,13 @@ def test_numbers_of_dots_cover_no_dot() -> None:
     assert all(abs(a[0] - b[0]) > 10 or abs(a[1] - b[1]) > 12 for a, b in combinations(spots, 2))
 
 
-def test_the_first_knobs_meet_in_a_grid(data: StudyData, study: Path) -> None:
+def test_the_first_knobs_meet_in_a_grid(data: StudyData) -> None:
     case = Case("sqlite", "slow-disk", "ycsb-a")
     figure = grid_figure(data, case, _ranking("synchronous", "page_size"))
     assert figure is not None
-    with duckdb.connect(str(study), read_only=True) as connection:
-        runs = connection.execute(
-            "SELECT count(*) FROM runs WHERE device = 'slow-disk' AND phase = 'screen' AND status = 'ok'"
-        ).fetchone()
+    runs = data.connection.execute(
+        "SELECT count(*) FROM runs WHERE device = 'slow-disk' AND phase = 'screen' AND status = 'ok'"
+    ).fetchone()
     assert runs and sum(row["runs"] for row in figure.data) == runs[0]
     root = draw(figure)
     tiles = [mark for mark in root.iter(SVG + "rect") if len(mark)]
@@ -187,13 +185,12 @@ def test_one_knob_makes_no_grid(data: StudyData) -> None:
     assert grid_figure(data, Case("sqlite", "slow-disk", "ycsb-a"), _ranking("synchronous")) is None
 
 
-def test_a_query_with_its_parameters_gives_the_same_rows(data: StudyData, study: Path) -> None:
+def test_a_query_with_its_parameters_gives_the_same_rows(data: StudyData) -> None:
     rows = data.rows(
         "SELECT run_id, ? AS word, ? AS nothing FROM runs WHERE list_contains(?, device) AND throughput_ops > ?",
         "it's", None, ["slow-disk", "o'clock"], 1.5,
     )  # fmt: skip
-    with duckdb.connect(str(study), read_only=True) as connection:
-        again = connection.execute(rows.query).fetchall()
+    again = data.connection.execute(rows.query).fetchall()
     assert again == [tuple(row.values()) for row in rows]
     assert len(again) > 10
 

@@ -283,7 +283,7 @@ def test_tables_and_columns_of_an_older_study_may_be_missing(
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "does not exist"), (b"no database", "cannot be read as a DuckDB database")],
+    [(None, "does not exist"), (b"no database", "not a valid DuckDB database file")],
 )
 def test_what_is_no_database_is_refused(content: bytes | None, message: str, specs: StudySpecs, tmp_path: Path) -> None:
     database = tmp_path / "study.duckdb"

@@ -11,6 +11,7 @@ from knobscope.compare.comparison import Comparison, compare_studies, to_json
 from knobscope.compare.page import effect_rows, render_page
 from knobscope.compare.reading import find_database, read_study
 from knobscope.compare.text import format_comparison
+from knobscope.detect import blame_content
 from knobscope.errors import UserError
 from knobscope.storage import whole_file, write_json, write_text
 
@@ -24,12 +25,11 @@ def _run(args: argparse.Namespace) -> int:
     if databases[0].resolve() == databases[1].resolve():
         raise UserError(f"found {databases[0]} twice; expected two studies")
     a, b = (read_study(letter, path) for letter, path in zip("AB", databases, strict=True))
-    comparison = compare_studies(a, b, args.match)
-    wrote = list(_write(comparison, args))
-    if args.json == "-":
-        print(json.dumps(to_json(comparison), indent=1))
-    else:
-        print(format_comparison(comparison), end="")
+    with blame_content(*databases):
+        comparison = compare_studies(a, b, args.match)
+        text = json.dumps(to_json(comparison), indent=1) + "\n" if args.json == "-" else format_comparison(comparison)
+        wrote = list(_write(comparison, args))
+    print(text, end="")
     if wrote:
         print(f"wrote {' and '.join(map(str, wrote))}", file=sys.stderr)
     return 0

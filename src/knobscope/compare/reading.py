@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.detect import open_study
 from knobscope.errors import UserError
 from knobscope.specs import Case
-from knobscope.tables import TABLES
+from knobscope.tables import TABLES, fetch_limited
 
 if TYPE_CHECKING:
     import duckdb
@@ -100,22 +101,16 @@ def find_database(text: str) -> Path:
 
 def read_study(letter: str, database: Path) -> StudyTables:
     """Read the tables of a study, which is not written to. UserError: the file is damaged, or no study's database."""
-    import duckdb
-
-    try:
-        with duckdb.connect(str(database), read_only=True) as connection:
-            return _read(letter, database, connection)
-    except duckdb.Error as error:
-        found = str(error).strip().splitlines()[0]
-        raise UserError(f"{database}: found {found!r}; expected a DuckDB file that `knobscope detect` wrote") from error
+    with open_study(database) as connection:
+        return _read(letter, database, connection)
 
 
 def _read(letter: str, database: Path, connection: "duckdb.DuckDBPyConnection") -> StudyTables:
     present: dict[str, set[str]] = {}
-    for table, column in connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall():
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = current_database()"
+    ).fetchall():
         present.setdefault(table, set()).add(column)
-    if "runs" not in present:
-        raise UserError(f"{database}: found no table `runs`; expected a database that `knobscope detect` wrote")
     rows = {
         table: _select(connection, table, columns, condition, present[table]) if table in present else []
         for table, (columns, condition) in _WANTED.items()
@@ -130,7 +125,7 @@ def _select(
 ) -> list[Row]:
     named = [name for name in columns if name in present]
     told = ", ".join(f'"{name}"' for name in named)
-    found = connection.execute(f'SELECT {told} FROM "{table}" {condition}').fetchall()  # noqa: S608
+    found = fetch_limited(connection.execute(f'SELECT {told} FROM "{table}" {condition}'))  # noqa: S608
     absent = dict.fromkeys(name for name in columns if name not in present)
     return [{**absent, **dict(zip(named, map(_without_nan, row), strict=True))} for row in found]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.confirm.findings import blamed_cause, confirm_findings
-from knobscope.detect import read_findings, run_rules, write_findings
+from knobscope.detect import open_study, read_findings, run_rules, write_findings
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
@@ -25,11 +25,9 @@ _TOLD = ("confirmed", "confirmation", "sentence")
 
 
 def _run(args: argparse.Namespace) -> int:
-    import duckdb
-
     follow_pipeline()
     specs = load_study(args.study, args.root, runnable=False)
-    with duckdb.connect(str(args.database), read_only=True) as connection:
+    with open_study(args.database) as connection:
         findings = read_findings(connection)
         rows = _join(findings, args.confirmed) if args.confirmed else _test(args, specs, connection, findings)
         if args.device is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.detect.database import StudyFiles, build_database, write_findings
+from knobscope.detect.opening import open_study
 from knobscope.detect.rules import run_rules
 from knobscope.specs import VERDICTS, load_study
 from knobscope.specs.arguments import add_study_arguments
@@ -17,12 +18,10 @@ __all__ = ["add_parser", "describe_findings"]
 
 
 def _run(args: argparse.Namespace) -> int:
-    import duckdb
-
     specs = load_study(args.study, args.root, runnable=False)
     with whole_file(args.out) as part:
         build_database(StudyFiles(args.runs, args.plans, args.fits, args.devices), specs, part)
-        with duckdb.connect(str(part), read_only=True, config={"threads": 1}) as connection:
+        with open_study(part, threads=1) as connection:
             findings = run_rules(connection, specs)
         write_findings(part, findings, describe=True)
     print("\n".join(describe_findings(findings)), file=sys.stderr)

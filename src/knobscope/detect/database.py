@@ -27,7 +27,7 @@ from knobscope.processes.parallel import one_thread
 from knobscope.specs import StudySpecs
 from knobscope.statistics.drift import rank_drift
 from knobscope.storage import read_sealed, whole_file
-from knobscope.tables import TABLES, insert_rows
+from knobscope.tables import LOCKED, TABLES, fetch_limited, insert_rows
 from knobscope.tables.reference import define_tables, describe_tables
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, descri
     """
     import duckdb
 
-    with duckdb.connect(str(database)) as connection:
+    with duckdb.connect(str(database), config=dict(LOCKED)) as connection:
         connection.begin()
         connection.execute("DELETE FROM findings")
         insert_rows(connection, "findings", findings)
@@ -137,7 +137,7 @@ def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[dict[str, Any
     """Return the rows of table `findings`."""
     cursor = connection.execute("FROM findings")
     names = [column[0] for column in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)]
 
 
 def withdraw(sentence: str, reason: str) -> str:
@@ -149,7 +149,7 @@ def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]
     """Add rows to tables of a study's database, all or none."""
     import duckdb
 
-    with duckdb.connect(str(database)) as connection:
+    with duckdb.connect(str(database), config=dict(LOCKED)) as connection:
         connection.begin()
         for table, rows in tables.items():
             insert_rows(connection, table, rows)

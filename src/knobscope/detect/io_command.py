@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
+from knobscope.detect.opening import open_study
 from knobscope.errors import UserError
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_study_name, find_study
@@ -14,13 +15,9 @@ __all__ = ["add_parser"]
 
 
 def _run(args: argparse.Namespace) -> int:
-    import duckdb
-
     study = load_study(find_study(args.study), args.root, runnable=False).study
     database = args.database or Path("results") / study.name / "study.duckdb"
-    if not database.is_file():
-        raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
-    with duckdb.connect(str(database), read_only=True) as connection:
+    with open_study(database) as connection:
         rows = connection.execute("FROM io_related ORDER BY dbms, device, workload, q_value, knob").df()
         compared = io_marks_comparison(connection)
     if rows.empty:

@@ -10,6 +10,7 @@ from knobscope.detect.database import create_schema
 from knobscope.detect.rules import run_rules
 from knobscope.errors import UserError
 from knobscope.specs import Rule, StudySpecs, read_shipped_rule
+from knobscope.specs.source import read_text
 from knobscope.specs.study import Study
 from knobscope.storage import read_sealed
 from knobscope.tables import insert_rows
@@ -78,8 +79,8 @@ def _specs(rules: dict[str, Rule]) -> StudySpecs:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        profile = json.loads(args.watched.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        profile = json.loads(read_text(args.watched))
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{args.watched}: {error}; expected a profile that `knobscope watch --json` wrote") from error
     try:
         device = read_sealed(args.profile)

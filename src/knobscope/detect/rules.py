@@ -15,8 +15,8 @@ from knobscope.detect.penalties import limit_penalty
 from knobscope.errors import UserError
 from knobscope.sentences import Sentences
 from knobscope.specs import VERDICTS, Rule, StudySpecs
-from knobscope.specs.source import show_path
-from knobscope.tables import TABLES, insert_rows
+from knobscope.specs.source import read_text, show_path
+from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,7 +58,7 @@ def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested
     which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
     that is not there, is no valid query, or returns something else than findings.
     """
-    connection.execute("SET enable_external_access = false")
+    lock(connection)
     for name, value in specs.thresholds.items():
         connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
     connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings LIMIT 0")
@@ -130,9 +130,9 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     _check_needs(rule, tables)
     path = show_path(rule.query_file)
     try:
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {rule.query_file.read_text(encoding='utf-8')}")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
     except duckdb.Error as error:
-        raise UserError(f"{path} is no valid query: {error}") from error
+        raise UserError(f"{path} is no valid query: {describe_refusal(error)}") from error
     returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
     if unknown := [name for name in returned if name not in RULE_COLUMNS]:
         raise UserError(f"{path} returns a column {unknown[0]!r}; expected some of {', '.join(RULE_COLUMNS)}")
@@ -142,7 +142,7 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     cursor = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
     names = [column[0] for column in cursor.description or []]
     empty = dict.fromkeys(RULE_COLUMNS)
-    rows = [{**empty, **dict(zip(names, map(_known, values), strict=True))} for values in cursor.fetchall()]
+    rows = [{**empty, **dict(zip(names, map(_known, values), strict=True))} for values in fetch_limited(cursor)]
     for row in rows:
         row["evidence"] = json.loads(row["evidence"] or "{}")
         if row["verdict"] not in VERDICTS:

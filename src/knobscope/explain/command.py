@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from knobscope.detect import read_findings, write_findings, write_rows
+from knobscope.detect import open_study, read_findings, write_findings, write_rows
 from knobscope.errors import UserError
 from knobscope.explain.answering import answer_questions, answer_with_delays
 from knobscope.explain.causes import Answer, judge_finding
@@ -32,11 +32,9 @@ _TOLD = ("confirmed", "confirmation", "sentence", "cause")
 
 
 def _run(args: argparse.Namespace) -> int:
-    import duckdb
-
     follow_pipeline()
     specs = load_study(args.study, args.root, runnable=args.explained is None)
-    with duckdb.connect(str(args.database), read_only=True) as connection:
+    with open_study(args.database) as connection:
         findings = read_findings(connection)
         if args.explained is not None:
             return _join(args, findings)

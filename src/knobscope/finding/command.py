@@ -62,7 +62,7 @@ def _list(mismatches: Sequence[Mismatch]) -> str:
                 "-" if penalty is None else f"{format_number(penalty)}x",
             ]
         )
-    return loosen_units(align(table))
+    return loosen_units(align([[" ".join(cell.split()) for cell in row] for row in table]))
 
 
 def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
+from urllib.parse import quote
 
 from knobscope.detect import Mismatch, find_runs_behind
 from knobscope.formats import (
@@ -45,17 +46,22 @@ def describe_mismatch(
 ) -> str:
     """Return the report; `pictures` are files beside it with what they show, `readers` functions that read the knob."""
     parts = [
-        _head(data, mismatch),
-        _symptoms(data, mismatch),
-        _cause(mismatch),
-        _code(mismatch, readers),
-        _compared(data, mismatch),
-        _machine(data, mismatch),
-        _devices(data, mismatch),
+        map(_inert, _head(data, mismatch)),
+        map(_inert, _symptoms(data, mismatch)),
+        map(_inert, _cause(mismatch)),
+        map(_inert, _code(mismatch, readers)),
+        map(_inert, _compared(data, mismatch)),
+        map(_inert, _machine(data, mismatch)),
+        map(_inert, _devices(data, mismatch)),
         _pictures(pictures),
         _repeat(data, mismatch, study),
     ]
     return loosen_units("\n\n".join("\n".join(lines) for part in parts if (lines := list(part)))) + "\n"
+
+
+def _inert(line: str) -> str:
+    """Return a line whose foreign text is no HTML, link, picture or fence, and begins no new line."""
+    return " ".join(line.split()).replace("<", "&lt;").replace("[", "\\[").replace("```", "'''")
 
 
 def _head(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
@@ -241,11 +247,11 @@ def _pictures(pictures: Sequence[tuple[Path, Figure]]) -> Iterator[str]:
         return
     yield "## Pictures"
     for path, figure in pictures:
-        yield from ("", f"![{figure.title}]({path.name})", "", figure.description)
+        yield from ("", f"![{_inert(figure.title)}]({quote(path.name)})", "", _inert(figure.description))
 
 
 def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
-    rules = ", ".join(f"`{name}`" for name in mismatch.names("rule"))
+    rules = _inert(", ".join(f"`{name}`" for name in mismatch.names("rule")))
     yield from ("## How to repeat it", "")
     yield "In a checkout of knobscope (the study's spec names DBMS, devices, workloads and all values):"
     yield from (

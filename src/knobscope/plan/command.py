@@ -21,9 +21,10 @@ __all__ = ["add_parser", "parse_case", "selected_knobs"]
 
 
 def parse_case(text: str) -> Case:
-    """Return the case that `dbms/device/workload` names."""
-    dbms, device, workload = text.split("/")
-    return Case(dbms, device, workload)
+    """Return the case that `dbms/device/workload` names. UserError: it names none."""
+    if text.count("/") != 2:
+        raise UserError(f"found the case {text!r}; expected DBMS/DEVICE/WORKLOAD")
+    return Case(*text.split("/"))
 
 
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:

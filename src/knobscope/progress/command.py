@@ -1,6 +1,7 @@
 """`knobscope progress`: shows how far a study is, again and again until it is finished."""
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from knobscope.specs.arguments import add_study_name, find_study
 
 __all__ = ["add_parser"]
 
-_CLEAR = "\x1b[H\x1b[J"
+_CLEAR = b"\x1b[H\x1b[J"
 _EVERY_S = 2.0
 
 
@@ -25,7 +26,9 @@ def _run(args: argparse.Namespace) -> int:
     try:
         while True:
             progress = results.read()
-            print(_CLEAR * is_screen + format_progress(specs, progress, most), flush=True)
+            if is_screen:
+                os.write(sys.stdout.fileno(), _CLEAR)  # what is printed is text, whose control characters are shown
+            print(format_progress(specs, progress, most), flush=True)
             if progress.report or not is_screen:
                 return 0
             time.sleep(_EVERY_S)

@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.detect import blame_content, open_study
 from knobscope.errors import UserError
 from knobscope.report.rows import Row, Rows, write_query
 from knobscope.specs import Case, Knob, StudySpecs
-from knobscope.tables import TABLES
+from knobscope.tables import fetch_limited
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,19 +37,9 @@ class StudyData:
     def open(cls, database: Path, specs: StudySpecs, cases: Sequence[str] | None = None) -> Iterator["StudyData"]:
         """Open a study's DuckDB file; `cases` are those to be shown, as DBMS/DEVICE/WORKLOAD (default: the worst).
 
-        Tables and columns that are not there count as empty. UserError: the file is missing, or not a study's database;
-        the study has no such case.
+        UserError: the file is missing, or not a study's database; the study has no such case.
         """
-        import duckdb
-
-        if not database.is_file():
-            raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
-        try:
-            connection = duckdb.connect(str(database), read_only=True)
-        except duckdb.Error as error:
-            raise UserError(f"{database} cannot be read as a DuckDB database: {error}") from error
-        with connection:
-            _complete_tables(connection, database)
+        with open_study(database) as connection, blame_content(database):
             data = cls(connection, specs, cases)
             names = [str(case) for case in data.measured_cases]
             if unknown := [name for name in cases or () if name not in names]:
@@ -59,7 +50,7 @@ class StudyData:
         """Return the rows of a query, each as column -> value, with that query."""
         cursor = self._connection.execute(query, list(parameters))
         names = [column[0] for column in cursor.description or []]
-        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in cursor.fetchall())
+        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
         return Rows(rows, write_query(query, parameters))
 
     def value(self, query: str, *parameters: object) -> Any:
@@ -126,25 +117,6 @@ class StudyData:
 def _without_nan(value: Any) -> Any:
     """Return NULL for NaN: both mean that there is no number."""
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _complete_tables(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
-    """Put temporary tables where the database has none, and empty columns where an earlier version had none."""
-    present: dict[str, set[str]] = {}
-    for table, column in connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall():
-        present.setdefault(table, set()).add(column)
-    if "runs" not in present:
-        raise UserError(f"{database} has no table `runs`; expected a database that `knobscope detect` wrote")
-    catalog = connection.execute("SELECT current_database()").fetchall()[0][0]
-    for table, columns in TABLES.items():
-        missing = {name: kind for name, kind in columns.items() if name not in present.get(table, set())}
-        if table not in present:
-            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-            connection.execute(f'CREATE TEMP TABLE "{table}" ({definition})')
-        elif missing:
-            added = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in missing.items())
-            source = f'"{catalog}".main."{table}"'
-            connection.execute(f'CREATE TEMP VIEW "{table}" AS SELECT *, {added} FROM {source}')  # noqa: S608 - own names
 
 
 def name_case(case: Case) -> str:

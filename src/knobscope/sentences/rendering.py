@@ -7,6 +7,7 @@ in Jinja's sandbox: a rule may come from somebody else.
 """
 
 import math
+import time
 import traceback
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -30,8 +31,9 @@ from knobscope.formats import (
     loosen_units,
     plural,
 )
+from knobscope.sentences import limits
 from knobscope.specs import Dbms, Rule
-from knobscope.specs.source import show_path
+from knobscope.specs.source import read_text, show_path
 
 if TYPE_CHECKING:
     import jinja2
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Sentences"]
 
 _VALUE = float | None
+#: What code of a template can raise.
+_MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
 
 def _effect(change: float, low: _VALUE = None, high: _VALUE = None, more: str = "faster", less: str = "slower") -> str:
@@ -81,6 +85,7 @@ class Sentences:
     def __init__(self, dbms: Mapping[str, Dbms]) -> None:
         self._dbms = dbms
         self._templates: dict[str, jinja2.Template] = {}  # by rule
+        self._seconds: dict[str, float] = {}  # that a rule has left
 
     def say(self, rule: Rule, finding: Mapping[str, Any]) -> str:
         """Return the sentence of a finding, with plain spaces; `evidence` of the finding is decoded, no text.
@@ -91,11 +96,20 @@ class Sentences:
 
         template = self._templates.get(rule.name)
         try:
-            if template is None:
-                template = self._templates[rule.name] = _compile(rule.sentence_file.read_text(encoding="utf-8"))
-            module = template.make_module({**finding, **self._words(rule, finding)})
-            text = str(getattr(module, f"if_{finding['verdict']}")())
-        except (jinja2.TemplateError, TypeError, ValueError) as error:
+            source = read_text(rule.sentence_file) if template is None else ""
+            began = time.process_time()
+            with limits.limited(self._seconds.get(rule.name, limits.SECONDS)):
+                if template is None:
+                    template = self._templates[rule.name] = _compile(source)
+                module = template.make_module({**finding, **self._words(rule, finding)})
+                text = str(getattr(module, f"if_{finding['verdict']}")())
+            left = self._seconds.get(rule.name, limits.SECONDS)
+            self._seconds[rule.name] = left - (time.process_time() - began)
+            if len(text) > limits.CHARACTERS:
+                raise limits.TooExpensiveError(f"a sentence of more than {limits.CHARACTERS:,} characters")
+        except limits.TooExpensiveError as error:
+            raise UserError(f"{show_path(rule.sentence_file)}: {finding['verdict']}: {error}, the limit") from error
+        except (jinja2.TemplateError, *_MISTAKES) as error:
             where = f"{show_path(rule.sentence_file)}:{_line_of(error, template)}: {finding['verdict']}"
             raise UserError(f"{where}: found {error}; expected words for the finding {dict(finding)}") from error
         sentence = " ".join(loosen_units(text).split())

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from knobscope.specs.base import SpecModel
-from knobscope.specs.source import SpecErrors, SpecProblem, show_path
+from knobscope.specs.source import SpecErrors, SpecProblem, read_text, show_path
 
 __all__ = ["read_json_file"]
 
@@ -20,13 +20,15 @@ def read_json_file(
 ) -> Model:
     """Return what a file holds; `restore` is called with every object in it. SpecErrors: all that is wrong in it."""
     try:
-        return model.model_validate(json.loads(path.read_text(encoding="utf-8"), object_hook=restore))
+        return model.model_validate(json.loads(read_text(path, expected), object_hook=restore))
     except ValidationError as error:
         problems = [
             SpecProblem(show_path(path), 1, ".".join(map(str, one["loc"])), str(one["msg"]), expected)
             for one in error.errors()
         ]
         raise SpecErrors(problems) from error
+    except RecursionError as error:
+        raise SpecErrors([SpecProblem(show_path(path), 1, "", "JSON that is nested too deep", expected)]) from error
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         raise SpecErrors([SpecProblem(show_path(path), line, "", f"no JSON ({error})", expected)]) from error

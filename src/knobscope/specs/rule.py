@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from knobscope.specs.base import Misfit, SpecModel
-from knobscope.specs.source import SpecErrors, SpecProblem, load_document, show_path
+from knobscope.specs.source import SpecErrors, SpecProblem, load_document, read_text, show_path
 from knobscope.specs.validate import validate_document
 
 __all__ = [
@@ -164,7 +164,7 @@ class Rule:
     @cached_property
     def header(self) -> dict[str, str]:
         """What the comment at the head of the query tells, by heading; the claim is that of the empty heading."""
-        return _read_header(self.query_file.read_text(encoding="utf-8"), self.name)
+        return _read_header(read_text(self.query_file), self.name)
 
 
 def shipped_rules() -> list[str]:
@@ -202,7 +202,7 @@ def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:
     if not path.is_file():
         yield SpecProblem(show_path(path), 1, "", "no such file", "the query of the rule")
         return
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path, "the query of the rule")
     header = _read_header(text, name)
     if "" not in header:
         yield SpecProblem(show_path(path), 1, "", "no claim", f"a first line `-- {name}: what a mismatch is`")
@@ -232,9 +232,12 @@ def _check_sentence(path: Path) -> Iterator[SpecProblem]:
         yield SpecProblem(show_path(path), 1, "", "no such file", "the sentences of the rule")
         return
     try:
-        tree = jinja2.Environment(autoescape=True).parse(path.read_text(encoding="utf-8"))
+        tree = jinja2.Environment(autoescape=True).parse(read_text(path, "the sentences of the rule"))
     except jinja2.TemplateSyntaxError as error:
         yield SpecProblem(show_path(path), error.lineno, "", str(error.message), "a Jinja template")
+        return
+    except RecursionError:
+        yield SpecProblem(show_path(path), 1, "", "a template that is nested too deep", "a Jinja template")
         return
     macros = {node.name for node in tree.find_all(jinja2.nodes.Macro)}
     for verdict in VERDICTS:

@@ -21,6 +21,7 @@ __all__ = [
     "SpecErrors",
     "SpecProblem",
     "load_document",
+    "read_text",
     "show_path",
     "show_value",
 ]
@@ -135,20 +136,29 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
+def read_text(path: Path, expected: str = "a readable YAML file") -> str:
+    """Return the text of a small file; raises SpecErrors for a missing one, for pipes, devices and huge files."""
+
+    def fail(found: str, expected: str) -> SpecErrors:
+        return SpecErrors([SpecProblem(show_path(path), 1, "", found, expected)])
+
+    try:
+        return _read_text(path)
+    except OSError as error:
+        raise fail((error.strerror or str(error)).lower(), expected) from error
+    except UnicodeDecodeError as error:
+        raise fail("bytes that are not UTF-8", "a text file in UTF-8") from error
+    except ValueError as error:
+        raise fail(str(error), "a regular file of people's size") from error
+
+
 def load_document(path: Path) -> Document:
     """Read a YAML file; raises SpecErrors for a missing file, a syntax error or a key given twice."""
 
-    def fail(line: int, found: str, expected: str = "YAML that can be read") -> SpecErrors:
-        return SpecErrors([SpecProblem(show_path(path), line, "", found, expected)])
+    def fail(line: int, found: str) -> SpecErrors:
+        return SpecErrors([SpecProblem(show_path(path), line, "", found, "YAML that can be read")])
 
-    try:
-        text = _read_text(path)
-    except OSError as error:
-        raise fail(1, (error.strerror or str(error)).lower(), "a readable YAML file") from error
-    except ValueError as error:
-        if not isinstance(error, UnicodeDecodeError):
-            raise fail(1, str(error), "a regular file of people's size") from error
-        raise fail(1, "bytes that are not UTF-8", "a text file in UTF-8") from error
+    text = read_text(path)
     try:
         return _parse(path, text)
     except yaml.MarkedYAMLError as error:

@@ -49,7 +49,9 @@ class Sampling(SpecModel):
     )
     runs_per_round: int = Field(default=20, ge=4, le=100_000, description="New configurations of one round.")
     max_rounds: int = Field(default=5, ge=1, le=10_000, description="Rounds at most, whatever the model says.")
-    block_runs: int = Field(default=30, ge=4, description="Runs of one block at most, sentinels not counted.")
+    block_runs: int = Field(
+        default=30, ge=4, le=100_000, description="Runs of one block at most, sentinels not counted."
+    )
 
 
 class Screening(SpecModel):
@@ -84,7 +86,10 @@ class Sweep(SpecModel):
     """The one-at-a-time round of the selected knobs."""
 
     repeats: int = Field(
-        default=3, ge=2, description="Complete blocks, each with every value once; with `most` the least of them."
+        default=3,
+        ge=2,
+        le=1000,
+        description="Complete blocks, each with every value once; with `most` the least of them.",
     )
     always: list[str] = Field(default_factory=list, description="Knobs that are swept whatever the ranking says.")
     pairs: int = Field(
@@ -97,6 +102,7 @@ class Sweep(SpecModel):
     most: int | None = Field(
         default=None,
         ge=2,
+        le=1000,
         description="Blocks of a value at most: values whose noise hides effects of the size of `effect` are measured "
         "in further blocks, up to so many. Absent: all values are measured in `repeats` blocks, however noisy.",
     )
@@ -133,7 +139,9 @@ class Tune(SpecModel):
     with_durability: bool = Field(
         default=False, description="Whether knobs that risk committed data are tuned, too; a tuner takes that risk."
     )
-    repeats: int = Field(default=3, ge=2, description="Times that the best configuration of each is measured again.")
+    repeats: int = Field(
+        default=3, ge=2, le=1000, description="Times that the best configuration of each is measured again."
+    )
 
 
 class Explain(SpecModel):
@@ -146,12 +154,14 @@ class Explain(SpecModel):
     findings: int = Field(
         default=8,
         ge=0,
+        le=100_000,
         description="Effects to measure again at most, the costliest first; 0: none, and no mismatch is ever withdrawn "
         "because its effect was chance.",
     )
     what_if: int = Field(
         default=0,
         ge=0,
+        le=100_000,
         description="How many of these are measured on other devices, too, to find what of the device is the cause: "
         "those on modelled devices on what-if devices, which differ in one property; those on real devices behind a "
         "program that makes reads, writes or flushes slower (needs root or the helper, and /dev/fuse).",
@@ -159,6 +169,7 @@ class Explain(SpecModel):
     repeats: int = Field(
         default=4,
         ge=3,
+        le=1000,
         description="Pairs of runs at first, up to three times as many where these do not tell whether the effect is "
         "there, and on each what-if device: with the value, and with its reference value, which up to four values "
         "share. An effect alone takes 2 x repeats runs each time, and on each of up to nine what-if devices.",

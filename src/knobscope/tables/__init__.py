@@ -7,6 +7,7 @@ from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow,
 from knobscope.tables.calls import FaultRow, FileAccessRow
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
 from knobscope.tables.explaining import EXPLAINING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
+from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
 from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
@@ -17,6 +18,7 @@ __all__ = [
     "BLOCK_TABLES",
     "COLUMNS",
     "EXPLAINING_TABLES",
+    "LOCKED",
     "NO_BLOCK",
     "ROWS",
     "TABLES",
@@ -39,8 +41,12 @@ __all__ = [
     "TrialRow",
     "WhatIfRow",
     "WhatIfRunRow",
+    "describe_refusal",
+    "fetch_limited",
     "finite",
     "insert_rows",
+    "lock",
+    "open_files",
     "read_table",
     "require_readable",
     "rows_of",

@@ -91,7 +91,7 @@ def _is_event(found: re.Match[str] | None) -> bool:
     if found is None or not (when := re.match(_WHEN, found[0])):
         return False
     limits = ((when[2], MAX_TIME_NS // 10**9), (found[3], MAX_SECTOR), (found[4], MAX_SECTORS))
-    return all(int(text or 0) <= largest for text, largest in limits)
+    return all(len(text or "") < 30 and int(text or 0) <= largest for text, largest in limits)
 
 
 def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path) -> int:

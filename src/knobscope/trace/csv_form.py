@@ -26,6 +26,7 @@ _LARGEST = {
     "offset": MAX_SECTOR * 512,
 }
 _MAY_BE_EMPTY = ("flush", "fua", "lat_ns", "offset")
+_MOST_DIGITS = 30  # of a number: Python takes long to read thousands
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 _LETTERS = ("R", "W", "D", "F")  # in the order of OPERATIONS; the whole word may be there too
 #: What a column becomes; a flush is a request without sectors that says so, anything else without sectors is none.
@@ -43,6 +44,13 @@ _EXPRESSIONS = {
 
 def read_csv(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
     """Make table `raw` of a CSV file; raises UserError with the first line that makes no sense."""
+    try:
+        return _read(connection, path)
+    except csv.Error as error:
+        raise UserError(f"{path}: {error}; expected a line of values per request") from error
+
+
+def _read(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
     names = _read_names(path)
     numbers = [name for name in names if name in _LARGEST]
     is_flush = "coalesce(flush, 0) <> 0" if "flush" in names else "false"
@@ -133,13 +141,13 @@ def _check(names: Sequence[str], row: Sequence[str]) -> str | None:
 
 def _check_value(name: str, value: str) -> str | None:
     if name == "op" and value[:1].upper() not in _LETTERS:
-        return f"op is {value!r}; expected one of {', '.join(_LETTERS)}"
+        return f"op is {value[:100]!r}; expected one of {', '.join(_LETTERS)}"
     if name not in _LARGEST or (not value and name in _MAY_BE_EMPTY):
         return None
     if not _WHOLE_NUMBER.fullmatch(value):
-        return f"{name} is {value!r}; expected a whole number"
-    if int(value) < 0 and name != "ts_ns":
-        return f"{name} is {value}; expected 0 or more"
-    if abs(int(value)) > _LARGEST[name]:
-        return f"{name} is {value}; expected at most {_LARGEST[name]}"
+        return f"{name} is {value[:100]!r}; expected a whole number"
+    if value.startswith("-") and value.strip("-0") and name != "ts_ns":
+        return f"{name} is {value[:_MOST_DIGITS]}; expected 0 or more"
+    if len(value) > _MOST_DIGITS or abs(int(value)) > _LARGEST[name]:
+        return f"{name} is {value[:_MOST_DIGITS]}; expected at most {_LARGEST[name]}"
     return None

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Literal
 
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary
+from knobscope.tables import TRACE_TABLES, describe_refusal, lock
 from knobscope.trace.blkparse import read_blkparse
-from knobscope.trace.columns import COLUMNS, Counts, open_text, quote
+from knobscope.trace.columns import COLUMNS, Counts, quote
 from knobscope.trace.csv_form import read_csv
+from knobscope.trace.limits import (
+    MOST_FILES,
+    MOST_QUEUES,
+    MOST_REQUESTS,
+    check_text,
+    read_first_line,
+    require_few,
+    require_regular,
+)
 from knobscope.trace.recorded import read_recorded
 
 if TYPE_CHECKING:
@@ -46,25 +56,37 @@ def open_trace(
 
     if not path.exists():
         raise UserError(f"{path}: there is no such file; expected a trace")
+    require_regular(path)
     chosen = format_ or _recognise(path)
     if device is not None and chosen != "blkparse":
         raise UserError("--device: only blkparse text tells devices apart")
     with open_temporary("knobscope-spill-") as spill, duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute(f"SET temp_directory = {quote(str(spill))}")
+        files = [path, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
+        lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
         try:
-            if chosen == "blkparse":
-                counts = read_blkparse(connection, path, device)
-            else:
-                counts = read_csv(connection, path) if chosen == "csv" else read_recorded(connection, path)
+            counts = _read(connection, path, chosen, device)
+            require_few(path, "requests", _count(connection, "count(*)", "raw"), MOST_REQUESTS)
+            _order(connection, counts)
+            _show(connection, file)
+            require_few(path, "queues", _count(connection, "count(DISTINCT queue)", "requests"), MOST_QUEUES)
+            require_few(path, "files", _count(connection, "count(DISTINCT file)", "requests"), MOST_FILES)
+            if not _count(connection, "count(*)", "requests"):
+                raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
+            yield Trace(connection, path, chosen, counts)
         except duckdb.Error as problem:
-            raise UserError(f"{path}: not readable as {chosen}: {str(problem).splitlines()[0]}") from problem
-        _order(connection, counts)
-        _show(connection, file)
-        if not connection.execute("SELECT count(*) FROM requests").fetchall()[0][0]:
-            raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
-        yield Trace(connection, path, chosen, counts)
+            raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
+
+
+def _read(connection: "duckdb.DuckDBPyConnection", path: Path, chosen: Format, device: str | None) -> Counts:
+    """Make `raw` of a trace."""
+    if chosen == "parquet":
+        return read_recorded(connection, path)
+    lines = check_text(path)
+    if chosen == "blkparse":
+        return read_blkparse(connection, path, device)
+    require_few(path, "lines", lines - 1, MOST_REQUESTS)
+    return read_csv(connection, path)
 
 
 def _recognise(path: Path) -> Format:
@@ -74,9 +96,12 @@ def _recognise(path: Path) -> Format:
         head = file.read(4)
     if head == b"PAR1":
         return "parquet"
-    with open_text(path) as text:
-        first = text.readline()
+    first = read_first_line(path)
     return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
+
+
+def _count(connection: "duckdb.DuckDBPyConnection", what: str, source: str) -> int:
+    return int(connection.execute(f"SELECT {what} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
 
 
 def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:

@@ -7,6 +7,7 @@ from knobscope.formats import format_count, format_number, plural
 from knobscope.report.figures import Figure, Point, PointGroup, draw_queues, draw_scatter, slug
 from knobscope.report.study_data import Row, Rows, StudyData
 from knobscope.specs import Case
+from knobscope.tables import open_files
 
 __all__ = ["trace_figures"]
 
@@ -30,10 +31,17 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
         "ORDER BY is_sentinel DESC, started_at",
         case.dbms, case.device, case.workload,
     )  # fmt: skip
-    traced = [(row, file) for row in runs if (file := traces / row["run_id"] / "events.parquet").is_file()]
+    recorded = {file.parent.name: file for file in traces.glob("*/events.parquet") if file.is_file()}
+    traced = [row for row in runs if row["run_id"] in recorded]  # an id is no path: it is a stranger's text
     if not traced:
         return []
-    run, events = traced[0]
+    run, events = traced[0], recorded[traced[0]["run_id"]]
+    with open_files([events]) as connection:
+        return _figures(StudyData(connection, data.specs), case, run, events)
+
+
+def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure]:
+    """Return the pictures of a run; `data` reads its trace and nothing else."""
     files = data.rows(
         """
         SELECT coalesce(file, '') AS file, count(*) AS requests, count("offset") > 0 AS has_offset
@@ -48,7 +56,7 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
         by_thread = [_scatter(data, case, run, events, file, "thread") for file in files]
         figures += [figure for figure in by_thread if len({row["thread"] for row in figure.data}) > 1]
     if "queue" in columns:
-        figures += _queue_figures(data, case, run, events)
+        figures += list(_queue_figures(data, case, run, events))
     return figures
 
 

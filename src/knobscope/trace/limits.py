@@ -1,0 +1,76 @@
+"""Limits of a trace, checked before anything keeps a line of it: memory is bounded, whatever the trace is."""
+
+import gzip
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from knobscope.errors import UserError
+
+__all__ = [
+    "LONGEST_LINE",
+    "MOST_BYTES",
+    "MOST_FILES",
+    "MOST_QUEUES",
+    "MOST_REQUESTS",
+    "check_text",
+    "read_first_line",
+    "require_few",
+    "require_regular",
+]
+
+#: Bytes of a line; the longest of blkparse have a name of a program, those of CSV a path.
+LONGEST_LINE = 1 << 16
+#: Bytes that a compressed trace may become.
+MOST_BYTES = 1 << 34
+#: Requests take some 100 bytes of memory each.
+MOST_REQUESTS = 12_000_000
+#: Files take some kilobytes each, queues a pass over all requests.
+MOST_FILES, MOST_QUEUES = 50_000, 1024
+_CHUNK = 1 << 18
+
+
+def require_regular(path: Path) -> None:
+    """UserError for what is neither a regular file nor a directory: a pipe or device may have no end."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UserError(f"{path}: found something that is no regular file; expected a trace in a file")
+
+
+def require_few(path: Path, what: str, found: int, most: int) -> None:
+    """UserError for more requests, files or queues than fit into memory."""
+    if found > most:
+        raise UserError(f"{path}: found {found:,} {what}; expected at most {most:,}: cut the trace into parts")
+
+
+def check_text(path: Path) -> int:
+    """Return the number of line ends of a text, compressed or not. UserError: a line or the whole is too long."""
+    lines = length = total = 0
+    for chunk in _read_chunks(path):
+        lengths = [len(line) for line in chunk.split(b"\n")]
+        lengths[0] += length
+        if max(lengths) > LONGEST_LINE:
+            number = lines + 1 + next(index for index, one in enumerate(lengths) if one > LONGEST_LINE)
+            raise UserError(f"{path}, line {number}: more than {LONGEST_LINE:,} bytes, the longest line of a trace")
+        total += len(chunk)
+        if total > MOST_BYTES:
+            raise UserError(f"{path}: more than {MOST_BYTES:,} bytes of text; expected at most that many")
+        length, lines = lengths[-1], lines + len(lengths) - 1
+    return lines
+
+
+def read_first_line(path: Path) -> str:
+    """Return the first line of a text, compressed or not, as far as a line may go."""
+    return next(_read_chunks(path), b"")[:LONGEST_LINE].partition(b"\n")[0].decode("utf-8-sig", "replace")
+
+
+def _read_chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if is_gzip else path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}: the compressed text is damaged ({error}); expected a whole file of gzip") from error
