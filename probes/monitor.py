@@ -243,7 +243,10 @@ def _find_caller() -> int | None:
     """Return the user whose processes may be followed; None: anybody's, for root itself."""
     if os.geteuid() != 0:
         raise UnavailableError("BPF and cgroups need root; run the monitor as root or through `sudo -n`")
-    return int(os.environ.get("SUDO_UID", "0")) or None
+    uid = os.environ.get("SUDO_UID", "0")
+    if not re.fullmatch(r"0|[1-9][0-9]{0,9}", uid):
+        raise UnavailableError(f"SUDO_UID: found {uid!r:.80}; expected the number of a user, as sudo sets it")
+    return int(uid) or None
 
 
 def _emit(event: str, **fields: Any) -> None:

@@ -106,6 +106,15 @@ def test_unavailable_without_root(system_python: str, device: str, open_director
     assert "need root" in json.loads(done.stdout)["reason"]
 
 
+@pytest.mark.parametrize("uid", ["x", "-1", "", "1e3", "1000\n"])
+def test_a_strange_caller_is_refused(system_python: str, device: str, uid: str) -> None:
+    """It is neither root nor a user: whose processes may be followed is not known."""
+    code, answers, stderr = talk(system_python, f"follow {os.getpid()}\n", device=device, SUDO_UID=uid)
+    assert code == 3, stderr
+    assert [answer["event"] for answer in answers] == ["unavailable"]
+    assert f"SUDO_UID: found {uid!r}; expected" in answers[0]["reason"]
+
+
 @pytest.mark.parametrize(("name", "value"), [("device", "../etc"), ("unit", "0")])
 def test_wrong_options_are_refused(system_python: str, device: str, name: str, value: str) -> None:
     code, answers, stderr = talk(system_python, **{"device": device, name: value})  # type: ignore[arg-type]

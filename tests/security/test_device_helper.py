@@ -1,33 +1,75 @@
 """The installed helper for emulated devices does what it is for, for what belongs to its caller, and nothing else."""
 
+import json
 import os
 import pwd
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from knobscope.devices import bring_up, privileged, take_down
+from knobscope.errors import UserError
 from knobscope.processes import SERVICE_USER
+from knobscope.specs import Device, Emulation
 
 HELPER = Path(__file__).parents[2] / "setup" / "device-helper.py"
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="sudo is played by root")]
 
 
-def call(*arguments: str, uid: int | None = None) -> "subprocess.CompletedProcess[str]":
+def command(*arguments: str) -> list[str]:
+    return ["/usr/bin/python3", "-IBS", str(HELPER), *arguments]
+
+
+def environment(uid: int | None = None) -> dict[str, str]:
+    return {"SUDO_UID": str(pwd.getpwnam(SERVICE_USER).pw_uid if uid is None else uid)}
+
+
+def call(*arguments: str, uid: int | None = None, prefix: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
     """Call the helper as sudo does, for the service user unless somebody else is named."""
-    caller = pwd.getpwnam(SERVICE_USER).pw_uid if uid is None else uid
     return subprocess.run(
-        ["/usr/bin/python3", "-IBS", str(HELPER), *arguments],
-        env={"SUDO_UID": str(caller)},
+        [*prefix, *command(*arguments)],
+        env=environment(uid),
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
+
+
+def attached_images() -> str:
+    """Return the names of all images behind loop devices, of this test's directories or others."""
+    images = []
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # detached at this moment
+            images.append(backing.read_text())
+    return "".join(sorted(image for image in images if "knobscope-test-" in image))
+
+
+def eventually(is_true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not is_true() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return is_true()
+
+
+@contextmanager
+def up(image: Path) -> Iterator[Path]:
+    """Have an image of the service user's mounted meanwhile."""
+    done = call("up", str(image))
+    assert done.returncode == 0, done.stderr
+    mount = Path(done.stdout.strip())
+    try:
+        yield mount
+    finally:
+        done = call("down", mount.name)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -43,58 +85,178 @@ def images(open_directory: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def attached(images: Path) -> Iterator[str]:
-    done = call("losetup", "--find", "--show", "--direct-io=on", str(images / "disk.img"))
-    assert done.returncode == 0, done.stderr
-    node = done.stdout.strip()
-    yield node
-    subprocess.run(["umount", str(images / "mount")], capture_output=True, check=False)
-    subprocess.run(["losetup", "--detach", node], capture_output=True, check=False)
-
-
-def test_a_device_goes_up_and_down(images: Path, attached: str) -> None:
-    mount = images / "mount"
-    assert call("mount", "-o", "nosuid,nodev", attached, str(mount)).returncode == 0
-    line = next(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(mount) in line)
-    assert {"nosuid", "nodev"} <= set(line.split()[3].split(","))
-    caller = pwd.getpwnam(SERVICE_USER)
-    done = call("chown", f"{caller.pw_uid}:{caller.pw_gid}", str(mount))
-    assert done.returncode == 0, done.stderr
-    assert mount.stat().st_uid == caller.pw_uid
-    done = call("umount", str(mount))
-    assert done.returncode == 0, done.stderr
+def test_a_device_goes_up_and_down(images: Path) -> None:
+    with up(images / "disk.img") as mount:
+        line = next(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(mount) in line)
+        assert {"nosuid", "nodev"} <= set(line.split()[3].split(","))
+        assert mount.stat().st_uid == pwd.getpwnam(SERVICE_USER).pw_uid
+        assert Path("/sys/block", mount.name, "loop/backing_file").read_text().strip() == str(images / "disk.img")
     assert str(mount) not in Path("/proc/self/mounts").read_text()
-    assert call("losetup", "--detach", attached).returncode == 0
-    assert call("losetup", "--detach", attached).returncode == 2
+    assert str(images) not in attached_images()  # it detached itself
+    assert call("down", mount.name).returncode == 2
 
 
-def test_what_belongs_to_others_is_refused(images: Path, attached: str, open_directory: Path) -> None:
-    nobody = 65534
-    assert call("mount", "-o", "nosuid,nodev", attached, str(images / "mount"), uid=nobody).returncode == 2
-    assert call("losetup", "--detach", attached, uid=nobody).returncode == 2
-    theirs = open_directory / "root.img"
-    theirs.write_bytes(bytes(1 << 20))
-    theirs.chmod(0o666)  # may be written, and is root's all the same
-    link = images / "link.img"
-    link.symlink_to(theirs)
-    for image in (theirs, link, Path("/etc/shadow"), Path("/dev/null")):
-        assert call("losetup", "--find", "--show", "--direct-io=on", str(image)).returncode != 0
-    other = open_directory / "mount"
-    other.mkdir()
-    assert call("mount", "-o", "nosuid,nodev", attached, str(other)).returncode == 2
-    assert call("mount", "-o", "nosuid,nodev", attached, "/etc").returncode == 2
-    assert call("umount", "/").returncode == 2
-    assert call("umount", "/proc").returncode == 2
-    caller = pwd.getpwnam(SERVICE_USER)
-    assert call("chown", f"{caller.pw_uid}:{caller.pw_gid}", "/etc").returncode == 2
-    assert call("chown", "0:0", str(images)).returncode == 2
+def test_what_belongs_to_others_is_refused(images: Path, open_directory: Path) -> None:
+    with up(images / "disk.img") as mount:
+        assert call("down", mount.name, uid=65534).returncode == 2
+        assert mount.is_mount()
+        before = attached_images()
+        theirs = open_directory / "root.img"
+        theirs.write_bytes(bytes(1 << 20))
+        theirs.chmod(0o666)  # may be written, and is root's all the same
+        (images / "link.img").symlink_to(theirs)
+        os.link(images / "disk.img", images / "second.img")
+        os.mkfifo(images / "fifo")
+        large = images / "large.img"
+        with large.open("wb") as file:
+            file.truncate(15 << 40)
+        for path in (images / "fifo", large):
+            shutil.chown(path, SERVICE_USER)
+        names = ("link.img", "disk.img", "second.img", "fifo", "mount", ".", "large.img")
+        for image in (theirs, *(images / name for name in names), Path("/etc/shadow"), Path("/dev/null")):
+            assert call("up", str(image)).returncode != 0, image
+        for loop in ("/", "/proc", "..", "loop0/..", "loop999999", "loop01", f"loop{mount.name[4:]}\n", str(mount)):
+            assert call("down", loop).returncode == 2, loop
+        assert attached_images() == before
+
+
+def test_an_error_in_an_image_does_not_stop_the_machine(images: Path) -> None:
+    """An image says what happens then, and the kernel obeys: e.g. that it panics."""
+    subprocess.run(["/sbin/tune2fs", "-e", "panic", images / "disk.img"], check=True, capture_output=True)
+    with up(images / "disk.img") as mount:
+        line = next(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(mount) in line)
+        assert "errors=remount-ro" in line
+
+
+def test_what_is_inherited_stops_nothing_halfway(images: Path) -> None:
+    """Limits of the caller, closed outputs, ignored signals: the device goes up and can be taken down."""
+    shell = "ulimit -f 0; ulimit -n 12; trap '' CHLD TERM; exec \"$@\" 2>&-"
+    prefix = ("sh", "-c", shell, "sh")
+    done = call("up", str(images / "disk.img"), prefix=prefix)
+    assert done.returncode == 0
+    mount = Path(done.stdout.strip())
+    assert mount.is_mount()
+    assert call("down", mount.name, prefix=("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")).returncode == 0
+    assert str(images) not in attached_images()
+
+
+def test_a_helper_killed_at_any_moment_leaves_nothing_that_stays(images: Path) -> None:
+    """What it has mounted by then can be taken down; a loop device goes with it."""
+    rng = random.Random(20261127)
+    folder = Path("/run/.knobscope-devices", str(pwd.getpwnam(SERVICE_USER).pw_uid))
+    for _ in range(25):
+        helper = subprocess.Popen(command("up", str(images / "disk.img")), env=environment(), stdout=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0, 0.15))
+        helper.kill()
+        helper.wait()
+        for point in folder.glob("loop*") if folder.exists() else ():
+            if point.is_mount():
+                done = call("down", point.name)
+                assert done.returncode == 0, done.stderr
+        assert eventually(lambda: str(images) not in attached_images())
+
+
+def test_only_root_holds_the_lock_of_a_user(images: Path) -> None:
+    with up(images / "disk.img") as mount:
+        opening = f"import os; os.open({str(mount.parent)!r}, os.O_RDONLY)"
+        done = subprocess.run(
+            ["/usr/bin/python3", "-c", opening], user=SERVICE_USER, capture_output=True, text=True, check=False
+        )
+        assert "PermissionError" in done.stderr
+        assert mount.parent.stat().st_uid == 0
+
+
+@pytest.mark.parametrize("flips", [500, pytest.param(10_000, marks=pytest.mark.long)])
+def test_flipped_links_lead_nowhere(open_directory: Path, flips: int) -> None:
+    """A caller flips links to root's files and mounts while `up` and `down` work."""
+    open_directory.chmod(0o755)
+    race = Path(__file__).with_name("helper_race.py")
+    done = subprocess.run(
+        [
+            *("unshare", "--mount", "--propagation", "private", "/usr/bin/python3", "-I"),
+            *(race, HELPER, open_directory, str(flips)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert min(found["flips"]) >= flips
+    assert found["is_canary_as_before"]
+    assert found["left"] == []
+    (done_up, failed_up, *_), (done_down, failed_down, _, _) = found["outcomes"]["up"], found["outcomes"]["down"]
+    assert done_up == done_down > 0
+    assert failed_up > 0  # the attack was a real one
+    assert failed_down == 0
+    assert found["outcomes"]["up"][3] == found["outcomes"]["down"][3] == 0  # tracebacks
+
+
+def test_a_user_brings_an_emulated_device_up_and_down(
+    open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the helper, with root in the place of sudo."""
+    open_directory.chmod(0o777)
+    tmp_path.chmod(0o755)
+    device = Device(
+        name="small",
+        description="an image",
+        tier="auto",
+        emulate=Emulation(image_directory=str(open_directory), size="64MiB"),
+    )
+    monkeypatch.setattr(privileged, "find_sudo", lambda: "sudo")
+    monkeypatch.setattr(privileged, "_run", call_as_sudo)
+    with acting_as(SERVICE_USER):
+        mount = bring_up(device, tmp_path)
+        assert mount.is_symlink()
+        (mount / "file").write_text("written by its owner")
+        assert bring_up(device, tmp_path) == mount
+        with (mount / "file").open(), pytest.raises(UserError, match="is in use"):
+            take_down(device, tmp_path)
+        point = mount.resolve()
+        assert take_down(device, tmp_path)
+        assert not mount.is_symlink()
+    assert not point.exists()
+    assert str(open_directory) not in attached_images()
+
+
+@contextmanager
+def acting_as(name: str) -> Iterator[None]:
+    account = pwd.getpwnam(name)
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups([])
+    os.setegid(account.pw_gid)
+    os.seteuid(account.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
+
+
+def call_as_sudo(words: list[str]) -> str:
+    """Run a program as the user, and the helper as root for that user."""
+    user = os.geteuid()
+    if words[0] != "sudo":
+        return subprocess.run(words, user=user, check=True, capture_output=True, text=True).stdout.strip()
+    os.seteuid(0)
+    try:
+        done = call(*words[3:], uid=user)
+    finally:
+        os.seteuid(user)
+    if done.returncode != 0:
+        raise UserError(done.stderr)
+    return done.stdout.strip()
 
 
 def test_only_sudo_may_call_it() -> None:
     for environment in ({}, {"SUDO_UID": "0"}, {"SUDO_UID": "-1"}, {"SUDO_UID": "999999999999"}, {"SUDO_UID": "x"}):
         done = subprocess.run(
-            ["/usr/bin/python3", "-IBS", str(HELPER), "umount", "/"], env=environment, capture_output=True, check=False
+            ["/usr/bin/python3", "-IBS", str(HELPER), "down", "loop0"],
+            env=environment,
+            capture_output=True,
+            check=False,
         )
         assert done.returncode == 2
 
@@ -102,10 +264,9 @@ def test_only_sudo_may_call_it() -> None:
 def test_nonsense_gets_a_sentence(images: Path) -> None:
     """No traceback whatever is asked; loops and mounts stay as they were."""
     rng = random.Random(20261122)
-    words = ["losetup", "--find", "--show", "--direct-io=on", "--detach", "mount", "-o", "nosuid,nodev"]
-    words += ["umount", "--lazy", "chown", "0:0", "/", "/etc", "-", "--"]
+    words = ["up", "down", "--lazy", "loop0", "loop99999", "loop-1", "mount", "umount", "/", "/etc", "-", "--"]
     words += ["", "/dev/loop99999", "/dev/sda", "../x", "\udcff", "a" * 5000, "/proc/self/fd/0"]
-    words += [str(images), str(images / "disk.img"), str(images / "mount")]
+    words += [str(images), str(images / "absent.img"), str(images / "mount")]
     for _ in range(150):
         arguments = rng.choices(words, k=rng.randrange(7))
         done = call(*arguments)

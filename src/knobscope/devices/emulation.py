@@ -14,7 +14,7 @@ from knobscope.devices.block import find_block_device
 from knobscope.devices.disks import find_tier, is_loop_direct
 from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
 from knobscope.devices.owners import add_owner, find_owner
-from knobscope.devices.privileged import make_filesystem, run_privileged, set_queue
+from knobscope.devices.privileged import call_helper, make_filesystem, run_as_root, set_queue
 from knobscope.devices.warden import start_warden
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Emulation
@@ -29,6 +29,7 @@ _MKFS_OPTIONS = {
     "ext4": ["-q", "-F", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["-q", "-f"],
 }
+_LOSETUP_OPTIONS = ["--find", "--show", "--direct-io=on"]
 
 
 def bring_up(device: Device, root: Path, owner: int | None = None) -> Path:
@@ -47,10 +48,8 @@ def bring_up(device: Device, root: Path, owner: int | None = None) -> Path:
             if not folder.is_answering:
                 folder.detach(force=True)  # what a killed program left behind
                 start_warden(folder, emulation.model)
-        loop = folder.find_loop() or _attach(folder, emulation)
         if not folder.is_mounted:
-            run_privileged("mount", ["-o", "nosuid,nodev", f"/dev/{loop}", str(folder.mount)])
-            run_privileged("chown", [f"{os.geteuid()}:{os.getegid()}", str(folder.mount)])
+            _mount(folder, emulation)
         return folder.mount
 
 
@@ -128,18 +127,23 @@ def _write_whole(image: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _attach(folder: DeviceFolder, emulation: Emulation) -> str:
+def _mount(folder: DeviceFolder, emulation: Emulation) -> None:
     below = folder.image if emulation.model is None else folder.answering
-    node = run_privileged("losetup", ["--find", "--show", "--direct-io=on", str(below)])
-    loop = Path(node).name
+    if os.geteuid() == 0:
+        loop = folder.find_loop() or Path(run_as_root("losetup", [*_LOSETUP_OPTIONS, str(below)])).name
+        set_queue(loop, rotational=_is_rotational(folder, emulation))
+        run_as_root("mount", ["-o", "nosuid,nodev", f"/dev/{loop}", str(folder.mount)])
+        run_as_root("chown", [f"{os.geteuid()}:{os.getegid()}", str(folder.mount)])
+    else:
+        point = Path(call_helper(["up", str(below)]))
+        folder.link_mount(point)
+        loop = point.name
     if not is_loop_direct(loop):
         print(
             f"device {folder.device}: direct I/O is not granted on {below}; the page cache of "
             f"{folder.images} stands between the emulated device and its storage",
             file=sys.stderr,
         )
-    set_queue(loop, rotational=_is_rotational(folder, emulation))
-    return loop
 
 
 def _is_rotational(folder: DeviceFolder, emulation: Emulation) -> bool | None:

@@ -6,7 +6,6 @@ holds one. A modelled device also has ``answering``, the file over which its pro
 time.
 """
 
-import fcntl
 import os
 import select
 import shutil
@@ -17,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.devices.mounts import list_mounts
-from knobscope.devices.privileged import run_privileged, unmount_fuse
+from knobscope.devices.own_directory import hold_directory
+from knobscope.devices.privileged import call_helper, run_as_root, unmount_fuse
 from knobscope.errors import UserError
 from knobscope.processes.view import DEVICES_FOLDER
 
@@ -51,7 +51,7 @@ class DeviceFolder:
 
     @property
     def mount(self) -> Path:
-        """Where the file system is mounted."""
+        """Where the file system is mounted; for who is not root a link to where the helper mounted it."""
         return self.path / "mount"
 
     @property
@@ -82,7 +82,8 @@ class DeviceFolder:
     @property
     def is_mounted(self) -> bool:
         """Whether the file system is mounted."""
-        return _is_mounted(self.mount)
+        point = self.mount.resolve()  # an old link may lead to where another device is mounted by now
+        return _is_mounted(point) and (not self.mount.is_symlink() or point.name == self.find_loop())
 
     @property
     def is_answering(self) -> bool:
@@ -102,6 +103,14 @@ class DeviceFolder:
                 return backing.parts[3]
         return None
 
+    def link_mount(self, point: Path) -> None:
+        """Make `mount`, an empty directory or an old link, a link to where the file system is mounted."""
+        if self.mount.is_symlink():
+            self.mount.unlink()
+        else:
+            self.mount.rmdir()
+        self.mount.symlink_to(point)
+
     def detach(self, *, force: bool = False) -> None:
         """Unmount and detach all; with `force` also while somebody uses it, who then gets I/O errors.
 
@@ -119,7 +128,8 @@ class DeviceFolder:
         loop = self.find_loop()
         if loop is None:
             return
-        run_privileged("losetup", ["--detach", f"/dev/{loop}"])
+        if os.geteuid() == 0:  # the helper's detach themselves
+            run_as_root("losetup", ["--detach", f"/dev/{loop}"])
         deadline = time.monotonic() + (1 if force else _PATIENCE_S)
         while self.find_loop() is not None:
             if time.monotonic() > deadline:
@@ -151,7 +161,7 @@ class DeviceFolder:
         deadline = time.monotonic() + (_PATIENCE_S if force else 0)
         while True:
             try:
-                run_privileged("umount", [str(self.mount)])
+                self._unmount(lazy=False)
             except UserError as error:
                 if "busy" not in str(error):
                     raise
@@ -161,11 +171,18 @@ class DeviceFolder:
                         "then try again"
                     ) from error
                 if time.monotonic() > deadline:
-                    run_privileged("umount", ["--lazy", str(self.mount)])
+                    self._unmount(lazy=True)
                     return
                 time.sleep(0.1)
             else:
                 return
+
+    def _unmount(self, *, lazy: bool) -> None:
+        options = ["--lazy"] if lazy else []
+        if os.geteuid() == 0:
+            run_as_root("umount", [*options, str(self.mount.resolve())])
+        else:
+            call_helper(["down", *options, str(self.find_loop())])
 
 
 def _tell_holders(loop: str) -> str:
@@ -203,30 +220,12 @@ def claim_folder(folder: DeviceFolder) -> Iterator[None]:
         raise UserError(
             f"device {folder.device}: image_directory {folder.images} is no directory; make it, or name another"
         )
-    descriptor = _lock(folder.images / DEVICES_FOLDER)
+    descriptor = hold_directory(folder.device, folder.images / DEVICES_FOLDER, exclusive=True)
     try:
         yield
     finally:
         if not any((folder.images / DEVICES_FOLDER).iterdir()):
             (folder.images / DEVICES_FOLDER).rmdir()
-        os.close(descriptor)
-
-
-def _lock(folder: Path) -> int:
-    """Return a descriptor that holds the folder, made if need be; who waited for one that was removed makes another."""
-    while True:
-        try:
-            folder.mkdir(exist_ok=True)
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError as error:
-            if not folder.parent.is_dir():
-                raise UserError(f"the directory {folder.parent} has gone") from error
-            continue  # removed between the two
-        except OSError as error:
-            raise UserError(f"cannot use {folder} ({error.strerror}); it must belong to this user") from error
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if folder.is_dir() and os.path.samestat(os.fstat(descriptor), folder.lstat()):
-            return descriptor
         os.close(descriptor)
 
 

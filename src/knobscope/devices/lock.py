@@ -1,9 +1,12 @@
 """One user of a disk at a time, across all processes and users of the machine."""
 
 import fcntl
+import grp
 import os
+import pwd
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,43 +17,87 @@ from knobscope.errors import UserError
 
 __all__ = ["device_lock"]
 
-_DIRECTORIES = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - fixed, since TMPDIR differs from user to user
+#: Root's, and of the group of those whom root lets measure: nobody else can open, and so hold, a lock in there.
+_CLOSED = Path("/run/knobscope")
+_GROUP = "knobscope-users"
+_OPEN = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - fixed, since TMPDIR differs from user to user
+#: How long root and the group wait for an open lock, which anybody may hold.
+_PATIENCE_S = 600.0
 
 
 @contextmanager
 def device_lock(*blocks: BlockDevice) -> Iterator[None]:
     """Hold the disks below block devices for ourselves; waits, and says for whom, while another process has them.
 
-    Loop devices and partitions of one disk exclude each other. The lock is a flock on a file that is opened for reading
+    Loop devices and partitions of one disk exclude each other. A lock is a flock on a file that is opened for reading
     only and never written, so that nobody can misdirect what we write; it ends with the process, however that ends.
-    Raises UserError when this process has the lock already, or when the lock file is not what we would have made.
+    Everybody takes the open lock. Root and its group take the closed one first, wait for each other without a limit,
+    and for others at most ten minutes. Raises UserError when this process has the lock already, or when the lock file
+    is not what we would have made.
     """
     with ExitStack() as stack:
         disks = {disk for block in blocks for disk in find_bottom_disks(block)}
         for disk in sorted(disks, key=lambda disk: (disk.major, disk.minor)):  # so that two cannot wait for each other
-            stack.enter_context(_hold(disk, find_lock_directory() / f"knobscope-{disk.major}-{disk.minor}.lock"))
+            name = f"knobscope-{disk.major}-{disk.minor}.lock"
+            if (closed := find_closed_directory()) is None:
+                stack.enter_context(_hold(disk, find_open_directory() / name))
+            else:
+                stack.enter_context(_hold(disk, closed / name))
+                stack.enter_context(_hold_for_a_while(disk, find_open_directory() / name))
         yield
 
 
-def find_lock_directory() -> Path:
-    """Return the directory for locks; the choice depends on the machine only, never on who asks."""
-    for directory in _DIRECTORIES:
+def find_closed_directory() -> Path | None:
+    """Return the directory for locks that only root and its group can open, which root makes; None for others."""
+    if os.geteuid() == 0:
+        try:
+            _CLOSED.mkdir(mode=0o700, exist_ok=True)
+            os.chown(_CLOSED, 0, _find_group())
+            _CLOSED.chmod(0o1770)
+        except OSError as error:
+            print(f"cannot make {_CLOSED} ({error.strerror}): any user can hold the lock of a disk", file=sys.stderr)
+            return None
+    return _CLOSED if os.access(_CLOSED, os.R_OK | os.W_OK | os.X_OK, effective_ids=True) else None
+
+
+def _find_group() -> int:
+    try:
+        return grp.getgrnam(_GROUP).gr_gid
+    except KeyError:  # root lets nobody else measure
+        return 0
+
+
+def find_open_directory() -> Path:
+    """Return the directory for locks of everybody; the choice depends on the machine only, never on who asks."""
+    for directory in _OPEN:
         if directory.is_dir() and directory.stat().st_mode & 0o1777 == 0o1777:
             return directory
-    raise UserError(f"no directory for locks: expected one of {', '.join(map(str, _DIRECTORIES))} with mode 1777")
+    raise UserError(f"no directory for locks: expected one of {', '.join(map(str, _OPEN))} with mode 1777")
 
 
 @contextmanager
-def _hold(disk: BlockDevice, path: Path) -> Iterator[None]:
+def _hold(disk: BlockDevice, path: Path, deadline: float | None = None) -> Iterator[None]:
+    """Hold one lock file; raises TimeoutError when it was not free until the deadline."""
     while True:
         descriptor = _open_lock(path)
         try:
-            _wait(descriptor, disk)
+            _wait(descriptor, disk, deadline)
             if _is_still(descriptor, path):
                 yield
                 return
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _hold_for_a_while(disk: BlockDevice, path: Path) -> Iterator[None]:
+    """Hold an open lock if we get it in time; otherwise say why not, and go on without."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_hold(disk, path, time.monotonic() + _PATIENCE_S))
+        except (TimeoutError, UserError) as reason:
+            print(f"going on without {path}: {reason}; whoever has it may disturb the figures", file=sys.stderr)
+        yield
 
 
 def _open_lock(path: Path) -> int:
@@ -82,15 +129,29 @@ def _make_lock(path: Path) -> None:
     os.close(descriptor)
 
 
-def _wait(descriptor: int, disk: BlockDevice) -> None:
+def _wait(descriptor: int, disk: BlockDevice, deadline: float | None) -> None:
+    if _try_lock(descriptor):
+        return
+    holder = _find_holder(descriptor)
+    if holder == os.getpid():
+        raise UserError(f"this process uses disk {disk.name} already and would wait for itself")
+    limit = "" if deadline is None else f", at most {_PATIENCE_S / 60:.3g} minutes"
+    print(f"waiting for disk {disk.name}{limit}: used by {_describe(holder)}", file=sys.stderr, flush=True)
+    if deadline is None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return
+    while not _try_lock(descriptor):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"disk {disk.name} is still used by {_describe(_find_holder(descriptor))}")
+        time.sleep(0.2)
+
+
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = _find_holder(descriptor)
-        if holder == os.getpid():
-            raise UserError(f"this process uses disk {disk.name} already and would wait for itself") from None
-        print(f"waiting for disk {disk.name}: used by {_describe(holder)}", file=sys.stderr, flush=True)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return False
+    return True
 
 
 def _is_still(descriptor: int, path: Path) -> bool:
@@ -118,7 +179,13 @@ def _describe(pid: int | None) -> str:
     if pid is None:
         return "a process that cannot be seen from here"
     try:
+        uid = Path("/proc", str(pid)).stat().st_uid
         command = Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:  # it has just ended
         return f"process {pid}"
-    return f"process {pid} ({command[:80]})"
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    shown = "".join(character if character.isprintable() else "?" for character in command[:80])
+    return f"process {pid} of user {user} ({shown})"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.devices.mounts import find_mount
-from knobscope.devices.privileged import run_privileged
+from knobscope.devices.privileged import run_as_root
 from knobscope.devices.queue import SettingRefusedError
 from knobscope.errors import UserError
 
@@ -73,7 +73,7 @@ def _write(point: Path, settings: Mapping[str, object]) -> None:
         return
     options = ",".join(_SETTINGS[name].option(value) for name, value in settings.items())
     try:
-        run_privileged("mount", ["-o", f"remount,{options}", str(point)])
+        run_as_root("mount", ["-o", f"remount,{options}", str(point)])
     except UserError as error:
         raise SettingRefusedError(f"the file system of {point} is not mounted with {options}: {error}") from error
     for name, value in settings.items():

@@ -1,4 +1,4 @@
-"""The few system programs that need root: a constant list, called with argument lists, by `sudo -n` if need be."""
+"""The few system programs that need root: a constant list, called with argument lists, or through the helper."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Literal
 
 from knobscope.errors import UserError
 
-__all__ = ["make_filesystem", "run_privileged", "set_queue", "unmount_fuse"]
+__all__ = ["call_helper", "find_sudo", "make_filesystem", "run_as_root", "set_queue", "unmount_fuse"]
 
 _PACKAGES = {
     "chown": "coreutils",
@@ -23,28 +23,40 @@ _PACKAGES = {
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # never the caller's PATH: these may run as root
 _TIMEOUT_S = 120
 _HELPER = Path("/usr/local/lib/knobscope/device-helper")  # root's alone, unlike a checkout
+_HELPER_SOURCE = Path(__file__).resolve().parents[3] / "setup" / "device-helper.py"
 
 
-def run_privileged(program: Literal["losetup", "mount", "umount", "chown"], arguments: Sequence[str]) -> str:
-    """Run one of the programs as root and return what it prints; raises UserError when it may not run or fails.
+def run_as_root(program: Literal["losetup", "mount", "umount", "chown"], arguments: Sequence[str]) -> str:
+    """Run one of the programs and return what it prints; raises UserError when it fails, or we are not root."""
+    if os.geteuid() != 0:
+        raise UserError(f"{program} needs root")
+    return _run([_find(program), *arguments])
 
-    Who is not root calls the installed helper, which does it for what belongs to its caller (setup/device-helper.py).
+
+def call_helper(arguments: Sequence[str]) -> str:
+    """Let the installed helper attach, mount and unmount images of ours (setup/device-helper.py), for who is not root.
+
+    Returns what it prints; raises UserError when it is not there, may not run or fails.
     """
-    if os.geteuid() == 0:
-        return _run([_find(program), *arguments])
-    sudo = shutil.which("sudo", path=_SYSTEM_PATH)
-    if sudo is None:
-        raise UserError(f"an emulated device needs root for {program}, and there is no sudo here; {_WAYS_OUT}")
-    if not _HELPER.exists():
-        raise UserError(f"an emulated device needs root for {program}, and {_HELPER} is not there; {_WAYS_OUT}")
+    sudo = find_sudo()
     try:
-        return _run([sudo, "-n", str(_HELPER), program, *arguments])
+        return _run([sudo, "-n", str(_HELPER), *arguments])
     except UserError as error:
         if "sudo:" in str(error):  # its own words, not the program's
-            raise UserError(
-                f"an emulated device needs root for {program}, and `sudo -n` refuses it; {_WAYS_OUT}"
-            ) from error
+            raise UserError(f"an emulated device needs root, and `sudo -n` refuses it; {_WAYS_OUT}") from error
         raise
+
+
+def find_sudo() -> str:
+    """Return the path of sudo; raises UserError when it is missing, or no helper of this version is installed."""
+    sudo = shutil.which("sudo", path=_SYSTEM_PATH)
+    if sudo is None:
+        raise UserError(f"an emulated device needs root, and there is no sudo here; {_WAYS_OUT}")
+    if not _HELPER.exists():
+        raise UserError(f"an emulated device needs root, and {_HELPER} is not there; {_WAYS_OUT}")
+    if _HELPER.read_bytes() != _HELPER_SOURCE.read_bytes():
+        raise UserError(f"{_HELPER} is of another version than this checkout; let root call setup/install-helper.sh")
+    return sudo
 
 
 _WAYS_OUT = (
@@ -92,5 +104,6 @@ def _run(command: list[str]) -> str:
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, check=False
     )
     if done.returncode != 0:
-        raise UserError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
+        said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
+        raise UserError(f"`{' '.join(command)}` failed: {said}")
     return done.stdout.strip()

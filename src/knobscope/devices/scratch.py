@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.disks import find_tier
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.mounts import find_mount
+from knobscope.devices.own_directory import hold_directory, make_directory
 from knobscope.errors import UserError
 from knobscope.specs.device import Device, Tier
 
@@ -73,10 +73,11 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
     if device.model is not None:
         ensure_calibrated()
     path = _bring_up_sound(device, root) if device.emulate is not None else _require_directory(device, root)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    # While anybody has it open, nobody removes the empty directories.
+    descriptor = hold_directory(device.name, path / _FOLDER, exclusive=False)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)  # while anybody has it open, nobody removes the empty directories
-        directory = _make_directories(device.name, path, study)
+        directory = path / _FOLDER / study
+        make_directory(device.name, directory)
         block = find_block_device(directory)
         tier = find_tier(block) if device.tier == "auto" else device.tier
         filesystem = find_mount(directory).filesystem
@@ -133,32 +134,6 @@ def _require_directory(device: Device, root: Path) -> Path:
             f"device {device.name}: {path} is no directory; make it, or correct `path` in the device's spec"
         )
     return path
-
-
-def _make_directories(name: str, path: Path, study: str) -> Path:
-    for directory in (path / _FOLDER, path / _FOLDER / study):
-        try:
-            directory.mkdir(mode=0o711)
-            directory.chmod(0o711)  # whatever the umask: as root, servers run as another user and must get through
-        except FileExistsError:
-            _require_ours(name, directory)
-        except OSError as error:
-            raise UserError(
-                f"device {name}: cannot write to {directory.parent} ({error.strerror}); "
-                "give this user the right to, or name another directory as `path`"
-            ) from error
-    return path / _FOLDER / study
-
-
-def _require_ours(name: str, directory: Path) -> None:
-    """Refuse a directory that somebody else controls: what we and our servers write there could be led elsewhere."""
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        what = f"belongs to user {found.st_uid}" if stat.S_ISDIR(found.st_mode) else "is no directory"
-        raise UserError(
-            f"device {name}: {directory} exists and {what}, expected a directory of user {os.geteuid()}; "
-            "remove it, or run as its owner"
-        )
 
 
 def _remove_if_empty(descriptor: int, directory: Path) -> None:

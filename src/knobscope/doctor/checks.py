@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from knobscope.devices import find_block_device
+from knobscope.devices.privileged import find_sudo
 from knobscope.devices.program import find_program as find_device_program
 from knobscope.errors import UserError
 from knobscope.generators import DSDGEN, find_clients
@@ -160,8 +161,8 @@ def _describe_namespaces() -> str:
 def _describe_loops() -> str:
     if not Path("/dev/loop-control").exists():
         raise UserError("no /dev/loop-control; modprobe loop")
-    if os.geteuid() != 0 and not Path("/usr/local/lib/knobscope/device-helper").exists():
-        raise UserError("root, or the helper that setup/install-helper.sh installs, is needed for emulated devices")
+    if os.geteuid() != 0:
+        find_sudo()
     return "for emulated devices"
 
 

@@ -346,7 +346,20 @@ def check_device(document: Document, device: Device, root: Path) -> Iterator[Spe
     directory = root / named
     if not os.path.isdir(directory):  # noqa: PTH112 - that of Path raises an error for a name that is too long
         yield document.problem(location, f"{shown}, which is no directory", "an existing directory on the device")
-    elif os.statvfs(directory).f_flag & os.ST_RDONLY:
+    elif (filesystem := os.statvfs(directory)).f_flag & os.ST_RDONLY:
         yield document.problem(location, f"{shown}, which is mounted read-only", "a file system that can be written")
+    elif not filesystem.f_blocks:
+        lies = f"{shown}, which lies on {_filesystem_of(directory)}, a file system without space for files"
+        yield document.problem(location, lies, "a directory on a storage device")
     elif not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
         yield document.problem(location, f"{shown}, which cannot be written", "a directory this user may write")
+
+
+def _filesystem_of(directory: Path) -> str:
+    """Return the type of the file system that a directory lies on, e.g. proc."""
+    number = directory.stat().st_dev
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        own, _, kind = line.partition(" - ")
+        if own.split()[2] == f"{os.major(number)}:{os.minor(number)}":
+            return kind.split()[0]
+    return "one of the kernel's"
