@@ -6,12 +6,14 @@ everything that follows to be within it, and at least one round and the sweep co
 
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
 from knobscope.explain import count_explaining_runs
-from knobscope.formats import plural
+from knobscope.formats import loosen_units, plural
 from knobscope.plan import (
     Effort,
     RefusedValue,
+    case_space,
     effort_of,
     list_dependents,
     list_left_out,
@@ -19,6 +21,7 @@ from knobscope.plan import (
     screening_effort,
     sweep_effort,
 )
+from knobscope.prepare import estimate_space
 from knobscope.specs import StudySpecs, value_text
 from knobscope.tune import count_runs
 
@@ -64,7 +67,8 @@ def describe_study(specs: StudySpecs) -> str:
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
         f"in all at most {whole.runs} runs, {_minutes(whole)}"
     )
-    return "\n".join([line, *_describe_budget(specs), *_describe_dependents(specs), *describe_left_out(specs)])
+    more = (_describe_budget, _describe_room, _describe_dependents, describe_left_out)
+    return "\n".join([line, *(line for describe in more for line in describe(specs))])
 
 
 def _minutes(effort: Effort, times: int = 1) -> str:
@@ -98,6 +102,24 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
     words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, about {whole.seconds / 3600:.1f} h"
     more = "" if holds else ", which is more: leave out knobs, values, repeats or cases"
     return [f"budget of {' and '.join(limits)}: {words}{more}"]
+
+
+def _describe_room(specs: StudySpecs) -> list[str]:
+    """Return a line for each case whose data may not fit on its device, or into the budget, as far as is known now."""
+    lines = []
+    for case in specs.cases:
+        workload, emulated = specs.workloads[case.workload], specs.devices[case.device].emulate
+        levels = case_space(specs, case).levels
+        loaded = [len(levels[name]) for name in levels if specs.dbms[case.dbms].knobs[name].apply == "load"]
+        loads = min(prod(loaded), specs.study.sampling.runs_per_round)
+        room = specs.study.budget.disk_gb * 1e9
+        room = min(room, emulated.size_bytes) if emulated is not None else room
+        each = estimate_space(workload, specs.generators.get(workload.generator))
+        if each * (loads + 1) / 2 > room:  # half of the estimate is the copy of the run in hand, of which there is one
+            needs = f"may take {each * (loads + 1) / 2e9:.2g} GB by estimate ({plural(loads, 'load-time setting')})"
+            counts = "refused at once" if each > room else "judged by the size of the first load once that is known"
+            lines.append(f"{case}: data of {workload.name} {needs}; there is room for {room / 1e9:.2g} GB: {counts}")
+    return [loosen_units(line) for line in lines]
 
 
 def _describe_dependents(specs: StudySpecs) -> list[str]:

@@ -1,19 +1,22 @@
 """What a tuner may try: knobs as parameters with ranges, scales, special values and constraints.
 
-A parameter covers the part of a knob that its study looked at: nothing is known of the rest. Knobs that risk committed
-data are fixed at their default unless they are asked for, since a tuner takes every risk that pays.
+A parameter covers the part of a knob that its study looked at: nothing is known of the rest. Values that risk committed
+data are left out unless they are requested, since a tuner takes every risk that pays; a knob of which only the default
+remains stays at it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from knobscope.plan import Space, case_space
-from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor
+from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor, value_text
 
 __all__ = ["Parameter", "SearchSpace", "search_space"]
 
 Configuration = dict[str, Value]
+#: A whole number with more values than this is not listed value by value.
+_MOST_LISTED = 100
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,13 @@ class SearchSpace:
     dbms: Dbms
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Value]  # the study's other knobs, at their default
-    risky: tuple[str, ...]  # knobs left out because they risk committed data
+    risky: Mapping[str, tuple[Value, ...]]  # knob -> values left out because they risk committed data
     space: Space
+
+    @property
+    def left_out(self) -> list[str]:
+        """Knobs that stay at their default because every other value risks committed data."""
+        return [name for name in self.risky if name in self.fixed]
 
     @property
     def default(self) -> Configuration:
@@ -92,17 +100,45 @@ class SearchSpace:
 def search_space(
     specs: StudySpecs, case: Case, ranking: Sequence[str], top: int | None, *, with_durability: bool
 ) -> SearchSpace:
-    """Return the space over the first `top` knobs of a ranking (all for None), those that risk data not counted."""
+    """Return the space over the first `top` knobs of a ranking (all for None) that have values without risk."""
     space = case_space(specs, case)
     knobs, choices = space.dbms.knobs, specs.study.knobs[case.dbms]
     order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
     # The load and the system below are given: only the DBMS is tuned to them.
     order = [name for name in order if not is_factor(name)]
-    risky = [] if with_durability else [name for name in order if knobs[name].durability]
-    chosen = [name for name in order if name not in risky][:top]
-    parameters = tuple(_parameter(name, knobs[name], choices[name], space.default[name]) for name in chosen)
-    fixed = {name: value for name, value in space.default.items() if name not in chosen}
-    return SearchSpace(case, space.dbms, parameters, fixed, tuple(risky), space)
+    every = [_parameter(name, knobs[name], choices[name], space.default[name]) for name in order]
+    risky = {} if with_durability else {one.name: values for one in every if (values := _risky_values(one))}
+    kept = [_without(one, risky[one.name]) if one.name in risky else one for one in every]
+    parameters = tuple([one for one in kept if one is not None][:top])
+    names = {one.name for one in parameters}
+    fixed = {name: value for name, value in space.default.items() if name not in names}
+    return SearchSpace(case, space.dbms, parameters, fixed, risky, space)
+
+
+def _risky_values(one: Parameter) -> tuple[Value, ...]:
+    """Return the values of a parameter that risk committed data; the default stays, since it is what runs now."""
+    if one.is_number:
+        low, high = one.bounds
+        listed: Sequence[Value] = one.knob.durability if isinstance(one.knob.durability, list) else [low, high]
+        inside = [value for value in listed if not isinstance(value, str) and low <= value <= high]
+        values = [*(value for value in inside if value not in one.special), *one.special]
+    else:
+        values = [*one.choices]
+    return tuple(value for value in values if value != one.default and one.knob.risks(value_text(value)))
+
+
+def _without(one: Parameter, risky: Sequence[Value]) -> Parameter | None:
+    """Return a parameter without some of its values; None where only one remains."""
+    special = tuple(value for value in one.special if value not in risky)
+    choices = [value for value in one.choices if value not in risky]
+    if one.is_number:
+        low, high = one.bounds
+        if set(risky) <= set(one.special):
+            return replace(one, special=special)
+        if one.knob.durability is True or not one.is_integer or high - low > _MOST_LISTED:
+            return None
+        choices = [*(value for value in range(low, high + 1) if value not in risky), *special]
+    return replace(one, low=None, high=None, special=(), choices=tuple(choices)) if len(choices) > 1 else None
 
 
 def _parameter(name: str, knob: Knob, choice: KnobChoice | None, default: Value) -> Parameter:

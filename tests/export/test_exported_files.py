@@ -10,7 +10,7 @@ import optuna
 import pytest
 
 from knobscope.export import to_mlos, to_optuna, to_smac
-from knobscope.search_space import SearchSpace, search_space
+from knobscope.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.specs import StudySpecs, load_study
 from knobscope.tune.optuna_space import parameters_of, suggest
 
@@ -64,16 +64,37 @@ def names(space: SearchSpace) -> list[str]:
     return [one.name for one in space.parameters]
 
 
-def test_knobs_that_risk_data_are_left_out_and_do_not_count(make: Make) -> None:
-    assert names(make(2)) == ["max_wal_size", "shared_buffers"]
-    assert set(make(2).risky) == {"synchronous_commit", "fsync"}
-    assert make(2).fixed["synchronous_commit"] == "on"
-    assert names(make(2, with_durability=True)) == ["synchronous_commit", "max_wal_size"]
+def test_values_that_risk_data_are_left_out_and_a_knob_of_them_does_not_count(make: Make) -> None:
+    """`synchronous_commit = local` is as safe as the default on one machine; `fsync` has nothing but its default."""
+    assert names(make(5)) == ["synchronous_commit", "max_wal_size", "shared_buffers", "commit_delay", "min_wal_size"]
+    assert make(5).parameters[0].choices == ("local", "on")
+    assert make(5).risky == {"synchronous_commit": ("off",), "fsync": (False,)}
+    assert make(5).left_out == ["fsync"] and make(5).fixed["fsync"] is True
+    assert make(5, with_durability=True).parameters[0].choices == ("off", "local", "on")
+
+
+def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path: Path) -> None:
+    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    space = search_space(specs, specs.cases[0], [], None, with_durability=False)
+    assert "journal_mode" in names(space) and "journal_mode" not in space.risky
+    assert space.left_out == ["synchronous"] and space.risky["synchronous"] == ("off", "normal")
+    for text in (json.dumps(to_optuna(space)), json.dumps(to_smac(space)), json.dumps(to_mlos(space))):
+        plain = text.replace("\\", "").replace('"synchronous": ["off", "normal"]', "")
+        assert '"wal"' in plain and '"normal"' not in plain
+
+
+def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) -> None:
+    knob = specs.dbms["postgresql"].knobs["commit_delay"]
+    risky = knob.model_copy(update={"range": [0, 2], "default": 1, "durability": [0, 2], "special": {}})
+    one = Parameter("flush", risky, 1, 0, 2)
+    assert _risky_values(one) == (0, 2)
+    assert _without(one, (0, 2)) is None
+    assert _without(one, (0,)) == Parameter("flush", risky, 1, choices=(1, 2))
 
 
 def test_all_knobs_follow_the_ranked_ones(make: Make) -> None:
-    assert names(make())[:3] == ["max_wal_size", "shared_buffers", "commit_delay"]
-    assert len(make().parameters) == 10
+    assert names(make())[:4] == ["synchronous_commit", "max_wal_size", "shared_buffers", "commit_delay"]
+    assert len(make().parameters) == 11
 
 
 def test_a_parameter_covers_what_the_study_looked_at(make: Make) -> None:
@@ -138,7 +159,8 @@ def test_optuna_reads_the_distributions_and_draws_from_them(make: Make, tmp_path
     assert content["special"] == {"commit_delay": [0]}
     assert content["requires"]["max_wal_size"] == "max_wal_size >= min_wal_size"
     assert content["fixed"]["fsync"] is True
-    assert content["left_out_for_durability"] == ["synchronous_commit", "fsync"]
+    assert content["left_out_for_durability"] == ["fsync"]
+    assert content["values_left_out_for_durability"] == {"synchronous_commit": ["off"], "fsync": [False]}
 
 
 def test_optuna_suggestions_and_their_parameters_are_inverse(make: Make) -> None:
@@ -169,7 +191,7 @@ def test_mlos_accepts_the_file_by_schema_and_as_tunables(make: Make) -> None:
     assert groups["wal_recycle"] == "on"
     converted = tunable_groups_to_configspace(groups, seed=1)
     assert len(converted.sample_configuration(20)) == 20
-    assert "synchronous_commit" not in content["postgresql"]["params"]
+    assert content["postgresql"]["params"]["synchronous_commit"]["values"] == ["local", "on"]
 
 
 def test_constraints_of_mlos_stand_in_meta(make: Make) -> None:

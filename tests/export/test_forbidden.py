@@ -36,7 +36,7 @@ def make_space(dbms: Dbms, requires: str, names: list[str]) -> SearchSpace:
         parameters.append(Parameter(name, knob, knob.default, special=tuple(knob.special), choices=choices, **ends))
     default = {name: knobs[name].default for name in names}
     space = Space(changed, {}, default, {"threads": 3, "records": 100})
-    return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, (), space)
+    return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, {}, space)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_missing_and_empty_files_are_explained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no file"):
         run(tmp_path / "absent.csv", tmp_path, "--response", "y")
     (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(UserError, match="not a CSV table"):
+    with pytest.raises(UserError, match="found an empty file"):
         run(tmp_path / "empty.csv", tmp_path, "--response", "y")
 
 

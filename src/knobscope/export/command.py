@@ -8,7 +8,7 @@ from knobscope.errors import UserError
 from knobscope.export.formats import FORMATS
 from knobscope.export.ranking import chosen_case, ranked_knobs
 from knobscope.search_space import search_space
-from knobscope.specs import load_study
+from knobscope.specs import load_study, value_text
 from knobscope.specs.arguments import add_study_name, find_study
 from knobscope.storage import write_json
 
@@ -24,11 +24,12 @@ def _run(args: argparse.Namespace) -> int:
     ranking = ranked_knobs(database, specs, case)
     space = search_space(specs, case, ranking, args.top, with_durability=args.with_durability)
     if not space.parameters:
-        raise UserError("every knob of the study risks committed data; --with-durability exports them all the same")
+        raise UserError("every value but the defaults risks committed data; --with-durability keeps them all the same")
     write_json(args.out, FORMATS[args.to](space))
     print(f"{args.out}: {', '.join(one.name for one in space.parameters)}", file=sys.stderr)
     if space.risky:
-        print(f"left out, since they risk committed data: {', '.join(space.risky)}", file=sys.stderr)
+        shown = (f"{knob} = {', '.join(map(value_text, values))}" for knob, values in space.risky.items())
+        print(f"left out, since they risk committed data: {'; '.join(shown)}", file=sys.stderr)
     return 0
 
 
@@ -38,14 +39,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "export",
         help="write the knobs that matter as a search space for a tuner",
         description="Write the first K knobs of a study's ranking with ranges, scales, special values and constraints "
-        "as JSON: distributions of Optuna, a ConfigSpace for SMAC, or tunable parameters of MLOS. Knobs that risk "
-        "committed data are left out.",
+        "as JSON: distributions of Optuna, a ConfigSpace for SMAC, or tunable parameters of MLOS. Values that risk "
+        "committed data are left out, and a knob with them where only its default remains.",
     )
     add_study_name(parser)
     parser.add_argument("--to", choices=list(FORMATS), required=True, help="the tuner")
     parser.add_argument("--top", type=int, metavar="K", help="so many knobs (default: all that the study varies)")
     parser.add_argument(
-        "--with-durability", action="store_true", help="keep knobs that risk committed data; a tuner will use them"
+        "--with-durability", action="store_true", help="keep values that risk committed data; a tuner will use them"
     )
     parser.add_argument("--case", metavar="DBMS/DEVICE/WORKLOAD", help="whose ranking, where a study has several cases")
     parser.add_argument(

@@ -118,7 +118,12 @@ def _mlos_parameter(space: SearchSpace, one: Parameter) -> Json:
 
 def _about(space: SearchSpace) -> Json:
     """Return where the space comes from, and what stays as it is while a tuner works."""
-    return {"case": str(space.case), "fixed": dict(space.fixed), "left_out_for_durability": list(space.risky)}
+    return {
+        "case": str(space.case),
+        "fixed": dict(space.fixed),
+        "left_out_for_durability": space.left_out,
+        "values_left_out_for_durability": {knob: list(values) for knob, values in space.risky.items()},
+    }
 
 
 #: Tuner -> function of a search space.

@@ -1,131 +1,140 @@
 """Reads CSV files whose columns have types; every cell that is wrong becomes a problem with its line."""
 
-import csv
-import math
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from knobscope.errors import UserError
-from knobscope.specs.base import suggest
-from knobscope.specs.source import SpecProblem, show_path
+import numpy as np
 
-__all__ = ["Line", "Problems", "read_lines"]
+from knobscope.cells import FAILURE_WORDS, TRUTH, Problems, TextTable, read_numbers, read_text_table
+from knobscope.specs.base import suggest
+
+__all__ = ["Line", "read_lines"]
+
+#: Texts that may have several lines: words of programs.
+_SEVERAL_LINES = ("reason", "disturbance", "log_tail")
+#: What would not stay text where it is shown or written: line breaks, escape sequences, marks that turn text around.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL_IN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+#: End of a column's name -> unit -> scale to the column's unit.
+_UNITS = {
+    "_us": {"ns": 1e-3, "us": 1, "µs": 1, "μs": 1, "ms": 1e3, "s": 1e6},
+    "_ns": {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
+    "_s": {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600},
+    "_ops": {"ops/s": 1, "ops": 1, "k": 1e3, "K": 1e3, "M": 1e6, "tps": 1, "/s": 1},
+    "_share": {"%": 0.01},
+}
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """The cells of a table: column -> code of each row, and the value of each code."""
+
+    codes: Mapping[str, Sequence[int]]
+    values: Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a table: its number in the file, and column -> value (None for an empty cell)."""
 
     number: int
-    cells: Mapping[str, Any]
+    rows: _Rows
+    index: int
 
     def __getitem__(self, column: str) -> Any:
         """Return a cell, None where the file has no such column."""
-        return self.cells.get(column)
+        codes = self.rows.codes.get(column)
+        return None if codes is None else self.rows.values[column][codes[self.index]]
 
-
-class Problems:
-    """Collects what is wrong in all files, to be told at once."""
-
-    def __init__(self) -> None:
-        self.found: list[SpecProblem] = []
-
-    def add(self, path: Path, line: int, column: str, found: str, expected: str) -> None:
-        """Note one problem."""
-        self.found.append(SpecProblem(show_path(path), line, column, found, expected))
-
-    def raise_if_any(self) -> None:
-        """Raise UserError with all problems, in the order of files and lines."""
-        if self.found:
-            count = f"{len(self.found)} problem{'s' if len(self.found) != 1 else ''} in the table"
-            raise UserError("\n".join([count, *map(str, sorted(set(self.found)))]))
+    @property
+    def cells(self) -> dict[str, Any]:
+        """The cells that hold something, by column."""
+        return {name: value for name in self.rows.codes if (value := self[name]) is not None}
 
 
 def read_lines(
-    path: Path, columns: Mapping[str, str], required: Iterable[str], problems: Problems
+    path: Path, columns: Mapping[str, str], required: Iterable[str], problems: Problems, decimal: str | None = None
 ) -> tuple[list[Line], list[str]]:
     """Return the lines of a CSV with header, and the columns it has; wrong cells are None and noted as problems."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        problems.add(path, 1, "", "no such file", "a CSV file with a header line")
+    table = read_text_table(path, problems)
+    if table is None:
         return [], []
-    except (OSError, UnicodeDecodeError) as error:
-        problems.add(path, 1, "", f"a file that cannot be read ({error})", "a CSV file in UTF-8")
-        return [], []
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
-    lines: list[Line] = []
-    header: list[str] = []
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        _check_header(path, header, columns, required, problems)
-        for cells in reader:
-            if cells:
-                lines.append(_read_line(path, reader.line_num, header, cells, columns, problems))
-    except csv.Error as error:
-        problems.add(path, max(reader.line_num, 1), "", f"a line that is no CSV ({error})", "quotes that are closed")
-    return lines, header
+    header = [name for name in table.columns if not name.startswith("Unnamed:")]
+    _check_header(table, columns, required, problems)
+    known = [name for name in header if name in columns]
+    rows = _Rows(
+        {name: table.columns[name].codes for name in known},
+        {name: _read_column(table, name, columns[name], problems, decimal) for name in known},
+    )
+    return [Line(number, rows, index) for index, number in enumerate(table.lines)], header
 
 
-def _check_header(
-    path: Path, header: Sequence[str], columns: Mapping[str, str], required: Iterable[str], problems: Problems
-) -> None:
-    if not header:
-        problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
-        return
+def _check_header(table: TextTable, columns: Mapping[str, str], required: Iterable[str], problems: Problems) -> None:
     for name in required:
-        if name not in header:
-            problems.add(path, 1, name, "no such column", "this column, which is required")
-    for index, name in enumerate(header):
-        if name in header[:index]:
-            problems.add(path, 1, name, "the column a second time", "each column once")
-        elif name not in columns:
-            problems.add(path, 1, name or f"column {index + 1}", "an unknown column", suggest(name, list(columns)))
+        if name not in table.columns:
+            problems.add(table.path, 1, name, "no such column", "this column, which is required")
+    for name in table.columns:
+        if name not in columns:
+            problems.add(table.path, 1, name, "an unknown column", suggest(name, list(columns)))
 
 
-def _read_line(
-    path: Path,
-    number: int,
-    header: Sequence[str],
-    cells: Sequence[str],
-    columns: Mapping[str, str],
-    problems: Problems,
-) -> Line:
-    if len(cells) != len(header):
-        problems.add(path, number, "", f"{len(cells)} cells", f"{len(header)}, as in the header")
-    values: dict[str, Any] = {}
-    for name, cell in zip(header, cells, strict=False):
-        kind = columns.get(name)
-        text = cell.strip()
-        if kind is None or not text:
-            continue
-        expected, convert = _KINDS[kind]
+def _read_column(
+    table: TextTable, name: str, kind: str, problems: Problems, decimal: str | None
+) -> list[Any]:
+    """Return the value of each distinct text of a column, None for nothing and what cannot be read."""
+    texts = table.columns[name].texts
+    expected, read = _KINDS[kind]
+    given = [text for text in texts if text]
+    values: Mapping[str, Any]
+    if kind in _NUMERIC:
+        values, expected = _read_numbers(name, kind, given, expected, decimal)
+    else:
+        values = _read_each(name, given, read)
+        expected = _EXPECTED_TEXT if kind == "VARCHAR" else expected
+    for text in given:
+        if text not in values and not (name == "throughput_ops" and text.lower() in FAILURE_WORDS):
+            _note_all(table, name, text, expected, problems)
+    return [values.get(text) for text in texts]
+
+
+def _read_each(name: str, texts: Sequence[str], read: Callable[[str], Any]) -> dict[str, Any]:
+    control = _CONTROL_IN_LINES if name in _SEVERAL_LINES else _CONTROL
+    values = {}
+    for text in texts:
         try:
-            values[name] = convert(text)
-        except ValueError:
-            problems.add(path, number, name, repr(text), expected)
-    return Line(number, values)
+            if not control.search(text):
+                values[text] = read(text)
+        except (ValueError, KeyError):
+            continue
+    return values
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
+def _read_numbers(
+    name: str, kind: str, texts: Sequence[str], expected: str, decimal: str | None
+) -> tuple[dict[str, Any], str]:
+    """Return the numbers of a column, in the unit that its name says, and what is expected of the others."""
+    target = next((units for end, units in _UNITS.items() if name.endswith(end)), {})
+    numbers = read_numbers(texts, decimal=decimal, target=target)
+    if numbers.problem is not None:
+        return {}, f"{expected}; {numbers.problem[0]!r} {numbers.problem[1]}: {numbers.problem[2]}"
+    if numbers.notes:
+        print(f"{name}: numbers, {', '.join(numbers.notes)}", file=sys.stderr)
+    if kind == "DOUBLE":
+        return {text: float(value) for text, value in numbers.values.items()}, expected
+    return {text: int(value) for text, value in numbers.values.items() if value == int(value)}, expected
 
 
-def _integer(text: str) -> int:
-    value = _number(text)
-    if value != int(value):
-        raise ValueError(text)
-    return int(text) if text.lstrip("+-").isdigit() else int(value)
-
-
-def _boolean(text: str) -> bool:
-    return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+def _note_all(table: TextTable, name: str, text: str, expected: str, problems: Problems) -> None:
+    """Note a text in every line that holds it."""
+    column = table.columns[name]
+    for row in np.flatnonzero(np.asarray(column.codes) == column.texts.index(text)):
+        problems.add(table.path, table.lines[int(row)], name, repr(text), expected)
 
 
 def _moment(text: str) -> str:
@@ -134,23 +143,15 @@ def _moment(text: str) -> str:
     return naive.isoformat()
 
 
-def _checked(convert: Callable[[str], Any]) -> Callable[[str], Any]:
-    def checked(text: str) -> Any:
-        try:
-            return convert(text)
-        except (KeyError, OverflowError) as error:
-            raise ValueError(text) from error
-
-    return checked
-
-
-#: DuckDB type -> what a cell has to be, in words, and how it is read.
+_EXPECTED_TEXT = "text in one line without control characters"
+_NUMERIC = ("DOUBLE", "INTEGER", "BIGINT", "UBIGINT")
+#: DuckDB type -> what a cell has to be, in words, and how it is read where it is no number.
 _KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "VARCHAR": ("text", str),
-    "DOUBLE": ("a finite number", _checked(_number)),
-    "INTEGER": ("a whole number", _checked(_integer)),
-    "BIGINT": ("a whole number", _checked(_integer)),
-    "UBIGINT": ("a whole number", _checked(_integer)),
-    "BOOLEAN": ("true or false", _checked(_boolean)),
-    "TIMESTAMP": ("a time such as 2026-11-21T08:30:00 (UTC)", _checked(_moment)),
+    "DOUBLE": ("a finite number", str),
+    "INTEGER": ("a whole number", str),
+    "BIGINT": ("a whole number", str),
+    "UBIGINT": ("a whole number", str),
+    "BOOLEAN": ("true or false", lambda text: TRUTH[text.lower()]),
+    "TIMESTAMP": ("a time such as 2026-11-21T08:30:00 (UTC)", _moment),
 }

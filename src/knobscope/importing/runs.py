@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from knobscope.importing.cells import Line, Problems, read_lines
+from knobscope.cells import Problems
+from knobscope.importing.cells import Line, read_lines
 from knobscope.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, REQUIRED, RUN_COLUMNS, side_columns
 from knobscope.specs import Case
 from knobscope.specs.base import check_name

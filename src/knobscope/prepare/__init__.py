@@ -1,7 +1,7 @@
 """Prepare: a loaded data directory per load-time setting."""
 
 from knobscope.prepare.command import load_values_of
-from knobscope.prepare.room import DiskRoom
+from knobscope.prepare.room import DiskRoom, estimate_space
 from knobscope.prepare.snapshot import (
     Snapshot,
     SnapshotFailedError,
@@ -16,6 +16,7 @@ __all__ = [
     "Snapshot",
     "SnapshotFailedError",
     "copy_snapshot",
+    "estimate_space",
     "find_version",
     "load_session",
     "load_values_of",

@@ -1,4 +1,7 @@
-"""What a study may take of the disk: its budget, and what is free."""
+"""What a study may take of the disk: its budget, and what is free.
+
+Before anything is loaded the space is estimated from the records; once data of a kind has been loaded, its size counts.
+"""
 
 import shutil
 from contextlib import suppress
@@ -6,8 +9,21 @@ from pathlib import Path
 
 from knobscope.devices import require_free
 from knobscope.errors import UserError
+from knobscope.generators import record_bytes
+from knobscope.specs import Generator, Workload
+from knobscope.storage import DamagedFileError, read_sealed
 
-__all__ = ["DiskRoom"]
+__all__ = ["DiskRoom", "estimate_space"]
+
+#: Data, indexes, logs and a copy for the run in hand, per byte of records: at most, before anything is known.
+_SPACE_FACTOR = 8
+#: The same per byte of data that was loaded before: another setting may take half as much again.
+_MEASURED_FACTOR = 3
+
+
+def estimate_space(workload: Workload, generator: Generator | None) -> int:
+    """Return the bytes that loading a workload's records and a copy of them take at most, by an estimate."""
+    return workload.records * (generator.record_bytes if generator else record_bytes(workload)) * _SPACE_FACTOR
 
 
 class DiskRoom:
@@ -30,7 +46,7 @@ class DiskRoom:
         """Make room for so many bytes; raises UserError with what to do when there is none."""
         excess = _size(self.scratch) + _size(self.results) + needed - self.budget
         for snapshot in self._idle_snapshots():
-            if excess <= 0:
+            if excess <= 0 and shutil.disk_usage(self.scratch).free >= needed:
                 break
             excess -= _size(snapshot)
             shutil.rmtree(snapshot)
@@ -41,6 +57,14 @@ class DiskRoom:
                 f"need any more of {self.results} (traces) and {self.scratch}"
             )
         require_free(self.scratch, needed, purpose)
+
+    def space_for(self, kind: str, estimate: int) -> int:
+        """Return the bytes to load data of a kind and to copy it: by what such data took before, else the estimate.
+
+        `kind` is what snapshots of the same data have in common, whatever their load-time knobs.
+        """
+        sizes = [_size(path) for path in self._snapshots() if _read_kind(path) == kind]
+        return _MEASURED_FACTOR * max(sizes) if sizes else estimate
 
     def largest_copy(self) -> int:
         """Return the size of the largest snapshot, of which a run gets a copy."""
@@ -53,6 +77,15 @@ class DiskRoom:
 
     def _snapshots(self) -> list[Path]:
         return [path.parent for path in self.scratch.glob("snapshots/*/snapshot.json")]
+
+
+def _read_kind(snapshot: Path) -> str | None:
+    """Return the kind of data that a snapshot says it has, None where it does not say."""
+    try:
+        kind: str | None = read_sealed(snapshot / "snapshot.json").get("kind")
+    except (DamagedFileError, FileNotFoundError):  # it is loaded anew when it is needed
+        return None
+    return kind
 
 
 def _size(directory: Path) -> int:

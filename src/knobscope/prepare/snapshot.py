@@ -24,10 +24,9 @@ from knobscope.generators import (
     load_records,
     make_files,
     read_back,
-    record_bytes,
 )
 from knobscope.identity import data_identity, hash_identity
-from knobscope.prepare.room import DiskRoom
+from knobscope.prepare.room import DiskRoom, estimate_space
 from knobscope.prepare.tables import keep_tables, read_tables
 from knobscope.processes import (
     find_sent_signal,
@@ -59,8 +58,6 @@ __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "
 
 #: File of the superuser's password beside the data: nobody but us reads it.
 _PASSWORD = "password"  # noqa: S105 - the name of a file
-#: Data, indexes, logs and a copy for the run in hand, per byte of records.
-_SPACE_FACTOR = 8
 
 
 class SnapshotFailedError(Exception):
@@ -107,12 +104,13 @@ def prepare_snapshot(
     workload, load_values, _ = split_configuration(workload, load_values)
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not _is_whole(target):
-        needed = _space_for(workload, generator)
+        estimate = estimate_space(workload, generator)
+        kind = hash_identity(data_identity(dbms, workload, generator, ()), 12)
         purpose = f"loading {workload.records} records of {workload.name} into {dbms.name}"
         if room is not None:
-            room.require(needed, purpose)
+            room.require(room.space_for(kind, estimate), purpose)
         else:
-            require_free(scratch, needed, purpose)
+            require_free(scratch, estimate, purpose)
         part = target.with_name(target.name + ".part")
         for left in (part, target):
             if left.exists():
@@ -121,7 +119,7 @@ def prepare_snapshot(
         make_shared_directory(part, find_service_user())
         version = _make(dbms, workload, load_values, part, generator)
         synchronise_filesystem(part)
-        write_sealed(part / "snapshot.json", {"version": version, "files": _list_files(part)})
+        write_sealed(part / "snapshot.json", {"version": version, "kind": kind, "files": _list_files(part)})
         part.rename(target)
     if room is not None:
         room.keep(target)
@@ -161,11 +159,6 @@ def _list_files(snapshot: Path) -> dict[str, list[int]]:
 def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], generator: Generator | None) -> str:
     what = {**data_identity(dbms, workload, generator, load_values), "load": dict(load_values)}
     return f"{dbms.name}-{hash_identity(what, 12)}"
-
-
-def _space_for(workload: Workload, generator: Generator | None) -> int:
-    size = generator.record_bytes if generator else record_bytes(workload)
-    return workload.records * size * _SPACE_FACTOR
 
 
 def _make(

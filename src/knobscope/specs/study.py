@@ -137,7 +137,7 @@ class Tune(SpecModel):
         description="Knobs to tune: topK are the first K of the ranking, all are those that the study varies.",
     )
     with_durability: bool = Field(
-        default=False, description="Whether knobs that risk committed data are tuned, too; a tuner takes that risk."
+        default=False, description="Whether values that risk committed data are tried, too; a tuner takes that risk."
     )
     repeats: int = Field(
         default=3, ge=2, le=1000, description="Times that the best configuration of each is measured again."

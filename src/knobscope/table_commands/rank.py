@@ -17,6 +17,7 @@ from knobscope.statistics.models import MODELS, make_models
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.ranking import Ranking, rank_knobs
 from knobscope.statistics.stopping import Runs
+from knobscope.table_commands.suspicion import find_failure_code
 from knobscope.table_commands.table import (
     Table,
     add_jobs_argument,
@@ -26,7 +27,7 @@ from knobscope.table_commands.table import (
     write_result,
 )
 
-__all__ = ["add_parser", "find_failure_code", "rank_table"]
+__all__ = ["add_parser", "rank_table"]
 
 TOP = 5
 #: Extremely randomised trees: with some hundred runs of twenty knobs they found more of the final five than random
@@ -62,22 +63,9 @@ def rank_table(
     return ranking
 
 
-def find_failure_code(response: Floats) -> str | None:
-    """Describe a value that looks like the code of failed runs: an extreme that repeats, far from all other values."""
-    for extreme in (response.min(), response.max()):
-        others = response[response != extreme]
-        count = len(response) - len(others)
-        if count < 2 or len(others) < 10:
-            continue
-        spread = float(np.ptp(np.quantile(others, [0.01, 0.99])))
-        if float(np.abs(others - extreme).min()) > spread / 2:
-            return f"{count} rows share the extreme value {extreme:g}, far from all others: a failure code?"
-    return None
-
-
 def _doubt(ranking: Ranking, response: Floats) -> Ranking:
     """Withdraw trust where the response seems to hold failure codes: the ranking would be of what makes runs fail."""
-    code = find_failure_code(response) if len(np.unique(response)) > 2 else None  # two values: failed or not
+    code = find_failure_code(response)
     if code is None:
         return ranking
     return Ranking(ranking.knobs, ranking.holdout_r2, False, f"{code} Name it with --failed-value")
@@ -183,6 +171,8 @@ def _run(args: argparse.Namespace) -> int:
         result = _as_json(ranking, args.model, len(table.response))
     else:
         result = rank_draws(table.settings, table.response, args.model, args.samples, args.draws, args.seed, args.jobs)
+    if result["trustworthy"] and table.doubt is not None:
+        result |= {"trustworthy": False, "reason": table.doubt}
     failures = rank_failures(table, args.model, args.seed)
     result = {"table": str(args.table), **result, "failures": failures}
     return write_result(args, result, _describe(result, response_name(args)))

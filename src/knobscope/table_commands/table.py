@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knobscope.cells import Problems, TextTable, read_text_table
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
 from knobscope.storage import write_json
+from knobscope.table_commands.columns import Spelling, read_columns
+from knobscope.table_commands.suspicion import find_failure_code, refuse_measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +27,6 @@ __all__ = [
     "Table",
     "add_jobs_argument",
     "add_table_parser",
-    "read_frame",
     "read_table",
     "response_name",
     "write_result",
@@ -42,6 +44,7 @@ class Table:
     response: Floats
     attempted: Settings
     failed: NDArray[np.bool_]
+    doubt: str | None  # why some of the response may be no measurement
 
 
 def add_table_parser(
@@ -62,11 +65,22 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--failed-value",
         action="append",
-        type=float,
         default=[],
         metavar="X",
-        help="a response that stands for a failed run, such as 0; such rows are left out (may be repeated)",
+        help="a number or word in the response that stands for a failed run, such as 0; such rows are left out, as are "
+        "those with TIMEOUT, ERR, NaN or nothing (may be repeated)",
     )
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
+    )
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="COL:WORD=X",
+        help="what a word in a column of numbers stands for, as cache:default=64MB (may be repeated)",
+    )
+    parser.add_argument("--category", metavar="A,B", help="knob columns of words, though some of them are numbers")
     parser.add_argument(
         "--json",
         metavar="OUT",
@@ -96,54 +110,83 @@ def write_result(args: argparse.Namespace, document: dict[str, Any], text: str) 
     return 0
 
 
-def read_frame(path: Path) -> "pd.DataFrame":
-    """Read a CSV with header. UserError: no such file, or not a table."""
-    import pandas as pd
+def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
+    """Read the table that the arguments name, and say on stderr how. UserError: what cannot be read, by line.
 
+    A response that never changes is refused unless it `may_be_flat`.
+    """
+    table = _open_table(args.table)
+    columns = ", ".join(table.columns)
+    if args.response not in table.columns:
+        raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
+    named, ignored = _names(args.factors), _names(args.ignore)
+    if missing := [name for name in (named or []) + (ignored or []) if name not in table.columns]:
+        raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
+    if named is not None and args.response in named:
+        raise UserError(f"{args.response!r} is the response and cannot be a factor")
+    factors = named or _other_columns(table, args.response, ignored or [])
+    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(_names(args.category) or ()))
+    frame, failed = read_columns(table, args.response, factors, spelling, args.failed_value)
+    kept = frame[~failed]
+    _check_response(args, kept[args.response], may_be_flat=may_be_flat)
+    if named is None:
+        refuse_measured(kept, args.response, factors, said=[getattr(args, "factor", "")])
+    code = find_failure_code(kept[args.response].to_numpy(float), some_failed=bool(failed.any()))
+    doubt = f"{code} Name it with --failed-value" if code is not None else None
+    if doubt is not None:
+        print(f"{args.response}: {doubt}", file=sys.stderr)
+    response = read_response(kept, args.response, args.log)
+    return Table(Settings.from_frame(kept, factors), response, Settings.from_frame(frame, factors), failed, doubt)
+
+
+def _open_table(path: Path) -> TextTable:
     if not path.is_file():
         raise UserError(f"no file {path}; expected a CSV table with a header line")
-    try:
-        frame = pd.read_csv(path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not a CSV table with a header line: {error}") from error
-    if frame.empty:
+    problems = Problems()
+    table = read_text_table(path, problems)
+    problems.raise_if_any()
+    if table is None or not len(table):
         raise UserError(f"{path} has no rows below its header")
-    return frame
+    return table
 
 
-def read_table(args: argparse.Namespace) -> Table:
-    """Read the table that the arguments name. UserError: missing file or columns, values that are no numbers."""
-    frame = read_frame(args.table)
-    if args.response not in frame.columns:
-        columns = ", ".join(map(str, frame.columns))
-        raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
-    failed = frame[args.response].isin(args.failed_value).to_numpy()
-    if failed.all():
+def _check_response(args: argparse.Namespace, response: "pd.Series[float]", *, may_be_flat: bool) -> None:
+    """Raise UserError for a response that nothing can be said of, with the reason."""
+    if response.empty:
         raise UserError(f"every row of {args.table} has a failed value in {args.response!r}")
-    if failed.any():
-        print(f"{failed.sum()} rows with a failed value are left out", file=sys.stderr)
-    kept = frame[~failed]
-    factors = _factors(kept, args.response, _names(args.factors), _names(args.ignore))
-    response = read_response(kept, args.response, args.log)
-    return Table(Settings.from_frame(kept, factors), response, Settings.from_frame(frame, factors), failed)
+    if response.nunique() == 1 and not may_be_flat:
+        raise UserError(
+            f"{args.response!r} is {response.iloc[0]:g} in all {len(response)} rows that did not fail: a response that "
+            "never changes depends on no knob"
+        )
+    if args.log and (response < 0).all():
+        raise UserError(
+            f"every value of {args.response!r} is negative ({response.min():g} to {response.max():g}), as costs are "
+            "that a tuner maximises: leave --log out, or change their sign"
+        )
 
 
 def _names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] if text else None
 
 
-def _factors(frame: "pd.DataFrame", response: str, named: list[str] | None, ignored: list[str] | None) -> list[str]:
-    """Return the named columns, or all others but row numbers and columns with a single value (said on stderr)."""
-    columns = [str(column) for column in frame.columns]
-    if missing := [name for name in (named or []) + (ignored or []) if name not in columns]:
-        raise UserError(f"no columns {', '.join(missing)}; the table has {', '.join(columns)}")
-    if named is not None:
-        if response in named:
-            raise UserError(f"{response!r} is the response and cannot be a factor")
-        return named
-    wanted = [name for name in columns if name != response and name not in (ignored or [])]
+def _values(given: list[str], factors: list[str]) -> dict[str, dict[str, str]]:
+    """Return column -> word -> value, of texts COLUMN:WORD=VALUE."""
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        name = next((one for one in sorted(factors, key=len, reverse=True) if text.startswith(f"{one}:")), None)
+        word, equals, value = text.removeprefix(f"{name}:").partition("=")
+        if name is None or not equals:
+            raise UserError(f"--value is {text!r}; expected COLUMN:WORD=VALUE with one of {', '.join(factors)}")
+        found.setdefault(name, {})[word.strip()] = value.strip()
+    return found
+
+
+def _other_columns(table: TextTable, response: str, ignored: list[str]) -> list[str]:
+    """Return all columns that may be knobs: not row numbers, nor columns with a single value (said on stderr)."""
+    wanted = [name for name in table.columns if name != response and name not in ignored]
     # A column without a name is what pandas and R write for row numbers.
-    skipped = [name for name in wanted if name.startswith("Unnamed:") or frame[name].nunique() < 2]
+    skipped = [name for name in wanted if name.startswith("Unnamed:") or len(table.columns[name].texts) < 2]
     if skipped:
         print(f"not used as knobs (row number or a single value): {', '.join(skipped)}", file=sys.stderr)
     if not (factors := [name for name in wanted if name not in skipped]):

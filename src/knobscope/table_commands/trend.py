@@ -128,7 +128,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _run(args: argparse.Namespace) -> int:
     if args.factors and args.factor not in args.factors.split(","):
         args.factors = f"{args.factors},{args.factor}"
-    table = read_table(args)
+    table = read_table(args, may_be_flat=True)
     found = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
     result = {"table": str(args.table), **found}
     return write_result(args, result, _describe(result, response_name(args)))

@@ -78,7 +78,8 @@ def make_tuners(specs: StudySpecs, case: Case, tune: Tune, ranking: Sequence[str
         space = search_space(specs, case, ranking, top, with_durability=tune.with_durability)
         if not space.parameters:
             raise UserError(
-                f"every knob of {case} risks committed data; `tune: {{with_durability: true}}` tunes them all the same"
+                f"all values of {case} but its defaults risk committed data; "
+                "`tune: {with_durability: true}` allows them"
             )
         for seed in range(1, tune.seeds + 1):
             number = seed_of(specs.study.seed, str(case), "tune", name, seed)

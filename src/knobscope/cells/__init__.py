@@ -1,0 +1,23 @@
+"""Tables that others wrote: cells in whatever spelling become numbers, truth values and words, or are refused."""
+
+from knobscope.cells.numbers import Numbers, read_numbers
+from knobscope.cells.problems import Problems
+from knobscope.cells.reading import Reading, read_factor, read_measured, read_truth
+from knobscope.cells.spelling import FAILURE_WORDS, TRUTH, is_default_word
+from knobscope.cells.table import Column, TextTable, read_text_table
+
+__all__ = [
+    "FAILURE_WORDS",
+    "TRUTH",
+    "Column",
+    "Numbers",
+    "Problems",
+    "Reading",
+    "TextTable",
+    "is_default_word",
+    "read_factor",
+    "read_measured",
+    "read_numbers",
+    "read_text_table",
+    "read_truth",
+]

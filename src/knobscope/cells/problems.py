@@ -1,0 +1,35 @@
+"""Collects what is wrong in tables, by file, line and column."""
+
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.formats import plural
+from knobscope.specs.source import SpecProblem, show_path
+
+__all__ = ["Problems"]
+
+#: A table that is wrong throughout is known to be after so many lines of it.
+_MOST_SHOWN = 1000
+
+
+class Problems:
+    """Collects what is wrong in all files, to be reported at once."""
+
+    def __init__(self) -> None:
+        self.found: set[SpecProblem] = set()
+
+    def add(self, path: Path, line: int, column: str, found: str, expected: str) -> None:
+        """Note one problem."""
+        self.found.add(SpecProblem(show_path(path), line, column, found, expected))
+
+    def has(self, path: Path, line: int, column: str) -> bool:
+        """Whether something is wrong with this cell."""
+        return any((one.file, one.line, one.key) == (show_path(path), line, column) for one in self.found)
+
+    def raise_if_any(self) -> None:
+        """Raise UserError with all problems, in the order of files and lines."""
+        if self.found:
+            head = f"{plural(len(self.found), 'problem')} in the table".replace("\u00a0", " ")
+            more = len(self.found) - _MOST_SHOWN
+            shown = list(map(str, sorted(self.found)[:_MOST_SHOWN]))
+            raise UserError("\n".join([head, *shown, *([f"and {more} more like these"] if more > 0 else [])]))

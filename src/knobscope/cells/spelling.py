@@ -1,0 +1,66 @@
+"""How people and programs spell truth values, units, defaults and failures in the cells of a table."""
+
+import re
+
+__all__ = ["FAILURE_WORDS", "MISSING_WORDS", "TRUTH", "find_scales", "is_default_word"]
+
+#: Spellings of truth values, in lower case.
+TRUTH = {
+    **dict.fromkeys(("true", "yes", "on", "t", "y", "enabled", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "f", "n", "disabled", "0"), False),
+}
+
+#: Words where a value is missing, in lower case.
+MISSING_WORDS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "-", "--", "?"))
+
+#: Words in a measured column for a run that failed, in lower case.
+FAILURE_WORDS = MISSING_WORDS | {
+    *("none", "nil", "err", "error", "exception", "fail", "failed", "failure", "timeout", "timed out", "time out"),
+    *("time-out", "crash", "crashed", "oom", "killed", "abort", "aborted", "dnf", "invalid", "unavailable"),
+    *("inf", "+inf", "-inf", "infinity", "-infinity", "#div/0!", "#value!", "#ref!", "#num!"),
+}
+
+_TIMES = {
+    **dict.fromkeys(("ns", "nsec"), 1e-9),
+    **dict.fromkeys(("us", "µs", "μs", "usec"), 1e-6),
+    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+}
+_SIZE = re.compile(r"([kmgtp]?)(i?)(b|bytes?)?", re.IGNORECASE)
+_LETTERS = " kmgtp"
+
+
+def is_default_word(text: str) -> bool:
+    """Whether a cell names the default instead of its value."""
+    return text.lower().strip("()<>[]") in ("default", "dflt", "def")
+
+
+def find_scales(units: set[str], kilo: int) -> tuple[dict[str, float], str] | None:
+    """Return by what to multiply numbers with each of several units, and what they are then; None: not of one kind.
+
+    Sizes count in 1024, as configuration files do, and rates in 1000, as devices do; `kilo` is of letters alone (10k).
+    """
+    sizes = {unit: _scale_size(unit, kilo) for unit in units}
+    if all(sizes.values()):
+        is_size = any(unit.lower().endswith(("b", "byte", "bytes", "i")) for unit in units)
+        known = {unit: _scale_size(unit, 1024) if is_size else scale for unit, scale in sizes.items()}
+        what = "in bytes, 1 kB = 1024 B" if is_size else f"k = {kilo}"
+        return {unit: float(scale or 1) for unit, scale in known.items()}, what
+    times = {unit: _TIMES.get(unit if unit == "M" else unit.lower()) for unit in units}
+    if all(times.values()):
+        return {unit: scale for unit, scale in times.items() if scale}, "in seconds"
+    rates = {unit: _scale_size(unit[:-2], 1000) if unit.lower().endswith("/s") else None for unit in units}
+    if all(rates.values()):
+        return {unit: float(scale) for unit, scale in rates.items() if scale}, "in bytes per second, 1 kB/s = 1000 B/s"
+    return None
+
+
+def _scale_size(unit: str, kilo: int) -> int | None:
+    parts = _SIZE.fullmatch(unit)
+    if parts is None or not unit:
+        return None
+    letter, binary, _ = parts.groups()
+    return int((1024 if binary else kilo) ** _LETTERS.index(letter.lower() or " "))

@@ -1,0 +1,117 @@
+"""Reads files of separated values as text, whatever separates them: CSV, semicolons, tabs, with or without a BOM."""
+
+import csv
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Any
+
+from knobscope.cells.problems import Problems
+
+__all__ = ["Column", "TextTable", "read_text_table"]
+
+_DELIMITERS = ",;\t|"
+#: Lines that show what separates cells.
+_LOOKED_AT = 50
+
+
+@dataclass
+class Column:
+    """The cells of a column: each row's text is `texts[codes[row]]`, without spaces around it."""
+
+    texts: list[str] = field(default_factory=list)
+    codes: "array[int]" = field(default_factory=lambda: array("I"))
+
+    def count(self, text: str) -> int:
+        """Return how many rows hold a text."""
+        return self.codes.count(self.texts.index(text))
+
+    def first(self, text: str) -> int:
+        """Return the first row that holds a text."""
+        return self.codes.index(self.texts.index(text))
+
+
+@dataclass
+class TextTable:
+    """A table as text: columns by name, and the line of the file on which each row begins."""
+
+    path: Path
+    columns: dict[str, Column]
+    lines: "array[int]"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.lines)
+
+    def rows_with(self, column: str, text: str) -> tuple[int, str]:
+        """Return the first line that holds a text, and the text with how often it is there, to be shown."""
+        found = self.columns[column]
+        count = found.count(text)
+        more = f" ({count} rows)" if count > 1 else ""
+        return self.lines[found.first(text)], f"{text!r}{more}" if text else f"nothing{more}"
+
+
+def read_text_table(path: Path, problems: Problems) -> TextTable | None:
+    """Read a table with a header line; None where there is none. What is wrong goes to `problems`, by line."""
+    try:
+        with path.open(encoding=_encoding(path), newline="") as file:
+            delimiter = _find_delimiter(list(islice(file, _LOOKED_AT)))
+            file.seek(0)
+            return _read(path, csv.reader(file, delimiter=delimiter, strict=True), delimiter, problems)
+    except FileNotFoundError:
+        problems.add(path, 1, "", "no such file", "a CSV file with a header line")
+    except (OSError, UnicodeError) as error:
+        problems.add(path, 1, "", f"a file that cannot be read ({error})", "a CSV file in UTF-8")
+    return None
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _find_delimiter(lines: Sequence[str]) -> str:
+    """Return what separates the header into most columns, where as many are in the other lines."""
+
+    def judge(delimiter: str) -> tuple[bool, int]:
+        try:
+            sizes = [len(cells) for cells in csv.reader(lines, delimiter=delimiter) if cells]
+        except csv.Error:
+            return False, 0
+        return len(set(sizes[:-1] or sizes)) == 1 and max(sizes) > 1, sizes[0] if sizes else 0
+
+    return max(_DELIMITERS, key=judge)
+
+
+def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTable | None:
+    names: list[str] = []
+    columns: list[Column] = []
+    codes: list[dict[str, int]] = []  # of each column: text -> code
+    lines = array("Q")
+    try:
+        names = [name.strip() or f"Unnamed: {index}" for index, name in enumerate(next(reader, []))]
+        columns, codes = [Column() for _ in names], [{} for _ in names]
+        before = reader.line_num
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                shown = "" if delimiter == "," else f" (separated by {delimiter!r})"
+                problems.add(path, line, "", f"{len(cells)} cells{shown}", f"{len(names)}, as in the header")
+            lines.append(line)
+            for column, known, cell in zip(columns, codes, chain(cells, repeat("")), strict=False):
+                column.codes.append(known.setdefault(cell.strip(), len(known)))
+    except csv.Error as error:
+        problems.add(path, max(reader.line_num, 1), "", f"a line that is no CSV ({error})", "quotes that are closed")
+    if not names:
+        problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
+        return None
+    for column, known in zip(columns, codes, strict=True):
+        column.texts = list(known)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problems.add(path, 1, name, "the column a second time", "each column once")
+    return TextTable(path, dict(zip(names, columns, strict=True)), lines)

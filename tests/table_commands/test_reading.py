@@ -1,0 +1,138 @@
+"""How `rank`, `replay` and `trend` read the cells of a table: the spelling of a value changes no result."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from known_tables import measured
+
+from knobscope.cli import main
+
+
+def make(rows: int = 240) -> pd.DataFrame:
+    """`buffer` matters most, then `cache`; `trigger` not at all."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"buffer": 1 << rng.integers(10, 30, rows), "cache": rng.random(rows) < 0.5})
+    table["trigger"] = 1 << rng.integers(0, 9, rows)
+    table["tps"] = (2000 * np.log2(table.buffer) - 4000 * table.cache + rng.normal(0, 300, rows)).round().astype(int)
+    return table
+
+
+def with_unit(size: int) -> str:
+    power = min(int(np.log2(size)) // 10, 2)
+    return f"{size >> 10 * power}{['B', 'kB', 'MB'][power]}"
+
+
+def rank(table: pd.DataFrame, folder: Path, *arguments: str, sep: str = ",") -> dict[str, object]:
+    table.to_csv(folder / "table.csv", index=False, sep=sep)
+    out = folder / "out.json"
+    command = ["rank", str(folder / "table.csv"), "--response", "tps", "--model", "anova", "--json", str(out)]
+    assert main([*command, *arguments]) == 0
+    result: dict[str, object] = json.loads(out.read_text())
+    return result
+
+
+def refusal(table: pd.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    table.to_csv(folder / "table.csv", index=False)
+    assert main(["rank", str(folder / "table.csv"), "--response", "tps", *arguments]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_spelling_changes_no_ranking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = make()
+    expected = rank(plain, tmp_path)
+    spelled = plain.assign(buffer=plain.buffer.map(with_unit), cache=plain.cache.map({True: "On", False: "off"}))
+    assert rank(spelled, tmp_path, sep=";") == expected
+    assert "buffer: numbers, with a unit (MB, kB): in bytes, 1 kB = 1024 B" in capsys.readouterr().err
+    grouped = plain.assign(buffer=plain.buffer.map("{:,}".format), tps=plain.tps.map(lambda x: f"{x / 1000:.3f}k"))
+    scaled = rank(grouped, tmp_path)
+    assert scaled["holdout_r2"] == pytest.approx(expected["holdout_r2"], rel=1e-3)
+    german = plain.assign(tps=[f"{tps:,}".replace(",", ".") + ",0" for tps in plain.tps])
+    assert rank(german, tmp_path, sep="\t") == expected
+    assert "tps: numbers, '.' between thousands, ',' before decimals" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["default", "huge"])
+def test_one_word_makes_no_category(word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table["buffer"] = table.buffer.astype(object)
+    table.loc[[17, 90], "buffer"] = word
+    said = refusal(table, tmp_path, capsys)
+    assert f"table.csv:19: buffer: found '{word}' (2 rows); expected " in said
+    assert f"--value buffer:{word}=NUMBER" in said
+    assert rank(table, tmp_path, "--value", f"buffer:{word}=33554432")["trustworthy"]
+
+
+def test_words_for_failure_are_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table["tps"] = table.tps.astype(object)
+    table.loc[[1, 2, 3, 4], "tps"] = ["TIMEOUT", "ERR", "NaN", ""]
+    assert rank(table, tmp_path)["rows"] == 236
+    assert "4 rows failed (tps: TIMEOUT 1, ERR 1, NaN 1, nothing 1) and are left out" in capsys.readouterr().err
+    table.loc[5, "tps"] = "lost"
+    assert "table.csv:7: tps: found 'lost'; expected a number" in refusal(table, tmp_path, capsys)
+    assert rank(table, tmp_path, "--failed-value", "lost")["rows"] == 235
+
+
+@pytest.mark.slow
+def test_zeros_next_to_failed_runs_are_suspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table["tps"] = table.tps.astype(object)
+    table.loc[[1, 2], "tps"] = ["TIMEOUT", 0]
+    result = rank(table, tmp_path)
+    assert not result["trustworthy"]
+    assert "1 rows hold 0 next to rows that failed" in str(result["reason"])
+    assert "Name it with --failed-value" in capsys.readouterr().err
+    assert rank(table, tmp_path, "--failed-value", "0")["trustworthy"]
+
+
+@pytest.mark.parametrize("name", ["p95_ms", "other"])
+def test_a_second_measured_column_is_not_ranked(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table[name] = (1e6 / table.tps * np.random.default_rng(5).normal(1, 0.1, len(table))).round(3)
+    assert f"'{name}' looks measured or counted, not set" in refusal(table, tmp_path, capsys)
+    knobs = rank(table, tmp_path, "--ignore", name)["knobs"]
+    assert name not in str(knobs)
+
+
+def test_continuous_knobs_are_no_measurements(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({name: rng.random(100) for name in "abc"})
+    table["tps"] = 100 + table.a + rng.normal(0, 0.5, 100)
+    assert rank(table, tmp_path)["rows"] == 100
+
+
+def test_refusals_give_the_true_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make(40)
+    assert "'tps' is 100 in all 40 rows that did not fail" in refusal(table.assign(tps=100), tmp_path, capsys)
+    negative = refusal(table.assign(tps=-table.tps), tmp_path, capsys, "--log")
+    assert "every value of 'tps' is negative" in negative
+    small = table.assign(tps=[f"{1 + number % 9},{200 + number}" for number in range(40)])
+    ambiguous = refusal(small, tmp_path, capsys)
+    assert "table.csv:2: tps: found '1,200'" in ambiguous and "--decimal" in ambiguous
+    assert "expected a value in every row" in refusal(table.assign(trigger=[""] + ["1"] * 39), tmp_path, capsys)
+
+
+def test_other_commands_read_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table.assign(buffer=table.buffer.map(with_unit)).to_csv(tmp_path / "table.csv", index=False)
+    assert main(["trend", str(tmp_path / "table.csv"), "--response", "tps", "--factor", "buffer", "--json", "-"]) == 0
+    levels = [level for level, _ in json.loads(capsys.readouterr().out)["coefficients"]]
+    assert levels == sorted(set(table.buffer))
+
+
+@pytest.mark.slow
+def test_reports_of_others_in_their_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same 240 runs, plain, with units and with separators, get the same ranking."""
+    documents = []
+    for name in ("b0_plain", "b1_units", "b1_thousands"):
+        out = tmp_path / f"{name}.json"
+        assert main(["rank", str(measured(f"reports/{name}.csv")), "--response", "tps", "--json", str(out)]) == 0
+        documents.append({**json.loads(out.read_text()), "table": ""})
+    assert documents[0] == documents[1] == documents[2]
+    assert documents[0]["knobs"][0]["knob"] == "write_buffer" and documents[0]["trustworthy"]
+    assert main(["rank", str(measured("reports/b1_one_word.csv")), "--response", "tps"]) == 2
+    assert "b1_one_word.csv:19: write_buffer: found 'default' (2 rows)" in capsys.readouterr().err
