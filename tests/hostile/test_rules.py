@@ -46,7 +46,7 @@ def judge(folder: Path, query: str = ROW, sentence: str = "No.") -> list[dict[st
 )
 def test_a_query_reaches_no_file_and_no_port(query: str, canaries: Canaries, tmp_path: Path) -> None:
     names = {"row": ROW, "file": canaries.file, "folder": canaries.directory, "address": canaries.address}
-    with pytest.raises(UserError, match="disabled by configuration|expected one S|does not exist") as refused:
+    with pytest.raises(UserError, match=r"disabled by configuration|expected one S|does not exist") as refused:
         judge(tmp_path, query.format(**names))
     assert SECRET not in str(refused.value)
     canaries.check()
