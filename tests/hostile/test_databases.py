@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - forging SQL is the point
 """Databases of strangers: nothing that is stored in one as SQL is executed, and no value in one breaks a command."""
 
 import random
