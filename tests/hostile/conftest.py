@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests/report"))
 from simulated_specs import make_specs  # noqa: E402
 from simulated_study import build_study  # noqa: E402
 
-SECRET = "the-canary-sings"  # noqa: S105 - a canary, no password
+SECRET = "the-canary-sings"
 STUDY = str(ROOT / "specs/studies/quickstart.yaml")
 MOST_KIB = 1 << 20
 

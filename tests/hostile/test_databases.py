@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - forging SQL is the point
 """Databases of strangers: nothing that is stored in one as SQL is executed, and no value in one breaks a command."""
 
 import random

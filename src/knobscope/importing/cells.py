@@ -84,9 +84,7 @@ def _check_header(table: TextTable, columns: Mapping[str, str], required: Iterab
             problems.add(table.path, 1, name, "an unknown column", suggest(name, list(columns)))
 
 
-def _read_column(
-    table: TextTable, name: str, kind: str, problems: Problems, decimal: str | None
-) -> list[Any]:
+def _read_column(table: TextTable, name: str, kind: str, problems: Problems, decimal: str | None) -> list[Any]:
     """Return the value of each distinct text of a column, None for nothing and what cannot be read."""
     texts = table.columns[name].texts
     expected, read = _KINDS[kind]
