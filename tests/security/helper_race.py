@@ -1,4 +1,4 @@
-# ruff: noqa: B023, PTH
+# ruff: noqa: B023, PTH104, PTH106, PTH211
 """A caller of the device helper flips links while the helper works; root's file and root's mounts are watched.
 
 Run as root in a mount namespace of its own: HELPER DIRECTORY FLIPS. Writes what happened, as JSON.
