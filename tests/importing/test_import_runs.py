@@ -324,3 +324,15 @@ def test_the_documentation_names_every_column_and_table() -> None:
     for name in [*RUN_COLUMNS, *CASE_COLUMNS, *KNOB_COLUMNS, *SIDE_TABLES]:
         if name not in ("phase", "round"):
             assert f"`{name}`" in page, name
+
+
+def test_windows_of_imported_intervals_are_described(import_table: Import, tmp_path: Path) -> None:
+    rows = [f"r{run},{second},{ops}" for run in range(len(GOOD)) for second, ops in enumerate((500, 500, 500), 1)]
+    rows[2] = "r0,3,0"
+    (tmp_path / "intervals.csv").write_text("run,t_s,ops\n" + "\n".join(rows) + "\n")
+    lines = [f"{line},r{number}" for number, line in enumerate(GOOD)]
+    assert import_table(*lines, header=f"{HEADER},run", more=("--table", "intervals=intervals.csv")) == 0
+    found = duckdb.sql(
+        "SELECT run_id, window_pause_s FROM 'results/theirs/*/*/*/runs/*/runs.parquet' ORDER BY 1"
+    ).fetchall()
+    assert found == [("r0", 1.0), *((f"r{number}", 0.0) for number in range(1, len(GOOD)))]

@@ -25,8 +25,8 @@ def stopped_in_window(who: str, seconds: float) -> Iterator[None]:
     started: list[Server] = []
 
     def stop(load: CommandRun | YcsbRun) -> None:
-        pids = tree(started[-1].pid if who == "server" else load.root_pid)
         time.sleep(1)
+        pids = tree(started[-1].pid if who == "server" else load.root_pid)
         for sign in (signal.SIGSTOP, signal.SIGCONT):
             for pid in pids:
                 os.kill(pid, sign)

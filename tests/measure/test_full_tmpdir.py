@@ -1,0 +1,51 @@
+"""A full file system for temporary files: the environment's fault, and no run with figures of a log that was cut."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_other_generators import measure
+
+from knobscope.generators import CommandRun
+from knobscope.specs import Dbms
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def small_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A TMPDIR of 32 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    folder = Path(tempfile.mkdtemp(prefix="knobscope-small-", dir="/tmp"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=1777", "none", folder], check=True)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+    folder.rmdir()
+
+
+def fill(folder: Path, left: int) -> None:
+    space = os.statvfs(folder)
+    (folder / "full").write_bytes(b"x" * max(0, space.f_bavail * space.f_frsize - left))
+
+
+def test_a_log_that_found_no_space_is_a_disturbance(
+    postgresql: Dbms, open_directory: Path, small_tmpdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = CommandRun.wait_measuring
+
+    def wait_measuring(self: CommandRun, timeout: float) -> int:
+        at = begin(self, timeout)
+        fill(small_tmpdir, 16384)
+        return at
+
+    monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
+    run = measure(postgresql, "pgbench-tpcb", open_directory, {"synchronous_commit": "off"})["run"]
+    assert run["status"] == "invalid", run
+    assert "the output of pgbench cannot be used" in run["reason"]
+    assert run["disturbance"] == "the file system of temporary files (TMPDIR) has 0 MiB free"
