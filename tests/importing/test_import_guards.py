@@ -39,6 +39,7 @@ def draw_table(rng: np.random.Generator, blocks: int = 3) -> Table:
                     "workload": "load",
                     "knob": "Cache" if value else "",
                     "value": value,
+                    "baseline": "4" if value else "",
                     "throughput_ops": f"{speed:.2f}",
                     "latency_p95_us": f"{9e6 / speed * np.exp(rng.normal(0, 0.02)):.1f}",
                     "cpu_s": f"{8 * np.exp(rng.normal(0, 0.02)):.3f}",

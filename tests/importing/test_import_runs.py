@@ -1,5 +1,6 @@
 """Tables of runs that others measured: what is wrong is told at once and by line, the rest becomes a study."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ from generated_studies import StudyMaker, Truth  # noqa: E402 - the studies that
 from knobscope.detect import build_database  # noqa: E402
 
 HEADER = "block,dbms,device,tier,workload,knob,value,repeat,throughput_ops"
+#: The default of each knob, which a table has to say unless a spec of the DBMS does.
+BASELINES = {"Cache": "16", "mode": "slow", "delay": "10"}
 GOOD = [
     "1,mydb,disk,hdd,load,,,,100",
     "1,mydb,disk,hdd,load,Cache,8,0,101",
@@ -42,7 +45,11 @@ def import_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
     monkeypatch.chdir(tmp_path)
 
     def run(*lines: str, header: str = HEADER, more: tuple[str, ...] = ()) -> int:
-        (tmp_path / "runs.csv").write_text("\n".join([header, *lines]) + "\n")
+        table = [header, *lines]
+        if "baseline" not in header:
+            knobs = [BASELINES.get(line.split(",")[5], "") if line.count(",") > 5 else "" for line in lines]
+            table = [f"{header},baseline", *(f"{line},{knob}" for line, knob in zip(lines, knobs, strict=True))]
+        (tmp_path / "runs.csv").write_text("\n".join(table) + "\n")
         return main(["import", "runs.csv", "--study", "theirs", *more])
 
     return run
@@ -200,7 +207,7 @@ def test_all_problems_are_told_at_once_with_their_lines(
         "1,MyDB,disk,hdd,load,Cache,,0,102",
         "2,mydb,disk,hdd,load,Cache,8,1,-5",
         "2,mydb,disk,hdd,load,Cache,64",
-        "2,mydb,,hdd,load,Cache,64,1.5,nan",
+        "2,mydb,,hdd,load,Cache,64,1.5,nano",
     ]
     assert import_table(*bad) == 2
     found = problems(capsys)
@@ -213,10 +220,10 @@ def test_all_problems_are_told_at_once_with_their_lines(
         "runs.csv:7: block: found block '2' of mydb/disk/load without a run of the default configuration; "
         "expected at least one row of the block with empty `knob` and `value`",
         "runs.csv:7: throughput_ops: found -5; expected a number above 0, or a `status` of failure",
-        "runs.csv:8: file: found 7 cells; expected 9, as in the header",
+        "runs.csv:8: file: found 8 cells; expected 10, as in the header",
         "runs.csv:9: device: found nothing; expected a value in every row",
         "runs.csv:9: repeat: found '1.5'; expected a whole number",
-        "runs.csv:9: throughput_ops: found 'nan'; expected a finite number",
+        "runs.csv:9: throughput_ops: found 'nano'; expected a finite number",
     ):
         assert expected in found
     assert any(
@@ -336,3 +343,62 @@ def test_windows_of_imported_intervals_are_described(import_table: Import, tmp_p
         "SELECT run_id, window_pause_s FROM 'results/theirs/*/*/*/runs/*/runs.parquet' ORDER BY 1"
     ).fetchall()
     assert found == [("r0", 1.0), *((f"r{number}", 0.0) for number in range(1, len(GOOD)))]
+
+
+def test_a_default_that_nobody_says_is_asked_for(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first value that a table tries is no default, and a spec or catalogue of the DBMS may know it."""
+    lines = ["1,mydb,disk,hdd,load,,,,100,", "1,mydb,disk,hdd,load,Cache,8,0,TIMEOUT,"]
+    assert import_table(*lines, header=f"{HEADER},baseline") == 2
+    (problem,) = problems(capsys)
+    assert problem.startswith("runs.csv:3: baseline: found nothing; expected the value of Cache in the default")
+    known = ["1,mariadb,disk,hdd,load,,,,100,", "1,mariadb,disk,hdd,load,back_log,10,0,TIMEOUT,"]
+    assert import_table(*known, header=f"{HEADER},baseline", more=("--specs", str(ROOT / "specs"))) == 0
+    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    catalogue = json.loads((ROOT / "specs/dbms/catalogue/mariadb.json").read_text())["knobs"]["back_log"]
+    assert specs.dbms["mariadb"].knobs["back_log"].default == catalogue["default"]
+
+
+def test_cells_are_read_as_rank_reads_them(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        "1;mydb;disk;hdd;load;;;;8.120,5;;;20 ms",
+        "1;mydb;disk;hdd;load;Cache;64MB;0;9.315,25;1GB;Yes;1.5ms",
+        "1;mydb;disk;hdd;load;Cache;512kB;0;TIMEOUT;1GB;yes;",
+        "1;mydb;disk;hdd;load;ahead;On;0;900;off;;900us",
+        "1;mydb;disk;hdd;load;Cache;default;1;8.001;1GB;true;10us",
+    ]
+    header = f"{HEADER},baseline,durability,latency_p95_us".replace(",", ";")
+    assert import_table(*lines, header=header) == 0
+    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    cache = specs.dbms["mydb"].knobs["Cache"]
+    assert (cache.default, cache.range) == (1 << 30, [512 << 10, 1 << 30])
+    assert specs.dbms["mydb"].knobs["ahead"].type == "boolean"
+    files = "results/theirs/*/*/*/runs/*/runs.parquet"
+    query = f"SELECT status, throughput_ops, latency_p95_us FROM '{files}' ORDER BY position"  # noqa: S608 - ours
+    assert duckdb.sql(query).fetchall() == [
+        ("ok", 8120.5, 20000.0), ("ok", 9315.25, 1500.0), ("timeout", None, None), ("ok", 900.0, 900.0),
+        ("ok", 8001.0, 10.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "is_accepted"), [('"a;b"', True), ("it's", True), ('"x\ry"', False), ("\x1b[31m", False)]
+)
+def test_what_import_accepts_detect_accepts(
+    value: str, is_accepted: bool, import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["1,mydb,disk,hdd,load,,,,100", f"1,mydb,disk,hdd,load,mode,{value},0,900"]
+    assert import_table(*lines) == (0 if is_accepted else 2)
+    if is_accepted:
+        assert load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
+    else:
+        assert "runs.csv:3: value: found " in problems(capsys)[0]
+
+
+def test_one_word_among_numbers_is_a_question(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [*GOOD, "2,mydb,disk,hdd,load,Cache,huge,1,210"]
+    assert import_table(*lines) == 2
+    assert problems(capsys)[0].startswith("runs.csv:9: value: found 'huge' for Cache; expected a number")

@@ -1,13 +1,18 @@
 """The disk budget of a study: what makes way, in which order, and what people are told."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from knobscope.errors import UserError
-from knobscope.prepare import DiskRoom
+from knobscope.forecast import describe_study
+from knobscope.prepare import DiskRoom, estimate_space, prepare_snapshot
+from knobscope.specs import Dbms, Workload, load_study
+from knobscope.storage import write_sealed
 
+ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
 
 
@@ -51,3 +56,45 @@ def test_results_count(tmp_path: Path) -> None:
 def test_a_full_disk_is_no_matter_of_the_budget(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"loading needs 1e\+09 GB on .*free some space"):
         DiskRoom("one", 1e12, tmp_path, tmp_path).require(10**18, "loading")
+
+
+def sized(scratch: Path, name: str, kind: str, size: int) -> None:
+    folder = scratch / "snapshots" / name
+    folder.mkdir(parents=True)
+    (folder / "data").write_bytes(os.urandom(size))
+    write_sealed(folder / "snapshot.json", {"version": "1", "kind": kind, "files": {}})
+
+
+def test_once_data_was_loaded_its_size_counts_and_no_longer_the_estimate(tmp_path: Path) -> None:
+    room = DiskRoom("one", 1, tmp_path, tmp_path / "results")
+    assert room.space_for("tpcc", 8 * MIB) == 8 * MIB
+    sized(tmp_path, "first", "tpcc", MIB)
+    sized(tmp_path, "other", "ycsb", 9 * MIB)
+    snapshot(tmp_path, "of an earlier version", 100)
+    assert 3 * MIB <= room.space_for("tpcc", 8 * MIB) < 4 * MIB
+
+
+@pytest.mark.real
+def test_a_third_load_fits_where_the_estimate_would_not(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    """Two loads show how much the data takes; before them only the estimate is known."""
+    workload = short_workload.model_copy(update={"records": 10_000})
+    estimate = estimate_space(workload, None)
+    results = tmp_path / "results"
+    for number, page_size in enumerate((1024, 4096, 16384)):
+        taken = sum(path.lstat().st_blocks * 512 for path in (tmp_path / "device").rglob("*"))
+        budget = estimate + (1 << 16) if number == 0 else taken + estimate - 1
+        room = DiskRoom("one", budget / 1e9, tmp_path / "device", results)
+        (tmp_path / "device").mkdir(exist_ok=True)
+        assert prepare_snapshot(sqlite, workload, {"page_size": page_size}, tmp_path / "device", None, room)
+    assert len(list((tmp_path / "device/snapshots").iterdir())) == 3
+
+
+def test_what_may_not_fit_is_said_before_anything_is_measured() -> None:
+    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    assert "room for" not in describe_study(specs)
+    name = specs.cases[0].workload
+    large = specs.workloads[name].model_copy(update={"records": 5_000_000})
+    said = describe_study(replace(specs, workloads={name: large}))
+    assert "sqlite/here/ycsb-a: data of ycsb-a may take" in said and "judged by the size of the first load" in said
+    huge = large.model_copy(update={"records": 10**9})
+    assert "refused at once" in describe_study(replace(specs, workloads={name: huge}))

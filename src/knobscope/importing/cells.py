@@ -35,8 +35,8 @@ _UNITS = {
 class _Rows:
     """The cells of a table: column -> code of each row, and the value of each code."""
 
-    codes: Mapping[str, Sequence[int]]
-    values: Mapping[str, Sequence[Any]]
+    codes: dict[str, Sequence[int]]
+    values: dict[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,9 @@ def read_lines(
         {name: table.columns[name].codes for name in known},
         {name: _read_column(table, name, columns[name], problems, decimal) for name in known},
     )
+    if "throughput_ops" in known:  # a word for failure there is the status of a run
+        rows.codes["failure"] = rows.codes["throughput_ops"]
+        rows.values["failure"] = [_status_of(text) for text in table.columns["throughput_ops"].texts]
     return [Line(number, rows, index) for index, number in enumerate(table.lines)], header
 
 
@@ -99,6 +102,12 @@ def _read_column(table: TextTable, name: str, kind: str, problems: Problems, dec
         if text not in values and not (name == "throughput_ops" and text.lower() in FAILURE_WORDS):
             _note_all(table, name, text, expected, problems)
     return [values.get(text) for text in texts]
+
+
+def _status_of(text: str) -> str | None:
+    if not text or text.lower() not in FAILURE_WORDS:
+        return None
+    return "timeout" if "time" in text.lower() else "failed_run"
 
 
 def _read_each(name: str, texts: Sequence[str], read: Callable[[str], Any]) -> dict[str, Any]:

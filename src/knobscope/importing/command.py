@@ -8,11 +8,12 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.importing.columns import SIDE_TABLES
-from knobscope.importing.runs import read_runs
-from knobscope.importing.specs import imported_knobs
+from knobscope.importing.knobs import imported_knobs
+from knobscope.importing.runs import ImportedTable, read_runs
 from knobscope.importing.study import ImportedStudy, write_study
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.base import check_name
+from knobscope.specs.catalogue import add_named_knobs
 
 __all__ = ["add_parser"]
 
@@ -25,14 +26,17 @@ def _run(args: argparse.Namespace) -> int:
     out = args.out or Path("results") / args.study
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
-    table = read_runs(args.table, _side_files(args.tables))
-    names = dict.fromkeys(run.case.dbms for run in table.runs)
-    known = _known_dbms(args.specs, list(names))
-    for dbms, knobs in imported_knobs(table, known).items():
-        if words := [name for name, one in knobs.items() if one.is_unordered and "expect" in one.facts]:
+    table = read_runs(args.table, _side_files(args.tables), args.decimal)
+    known = _known_dbms(args.specs, table)
+    knobs = imported_knobs(table, known, args.decimal)
+    for dbms, of_dbms in knobs.items():
+        for name, one in of_dbms.items():
+            if one.numbers.notes and one.type in ("integer", "real"):
+                print(f"{dbms}: {name}: numbers, {', '.join(one.numbers.notes)}", file=sys.stderr)
+        if words := [name for name, one in of_dbms.items() if one.is_unordered and "expect" in one.facts]:
             told = "`expect` is not used: which word is more, a column `order` has to say"
             print(f"{dbms}: {', '.join(words)}: {told}", file=sys.stderr)
-    study = write_study(table, args.study, known, out)
+    study = write_study(table, args.study, knobs, known, out)
     cases = len({run.case for run in table.runs})
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
@@ -51,14 +55,19 @@ def _side_files(named: list[str]) -> dict[str, Path]:
     return files
 
 
-def _known_dbms(specs: Path, names: list[str]) -> dict[str, Dbms]:
-    """Return the specs of those DBMSs that have one that can be read; others need none."""
+def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
+    """Return the specs of those DBMSs that have one that can be read, with knobs that only their catalogue has."""
+    named: dict[str, dict[str, None]] = {}
+    for run in table.runs:
+        knobs = named.setdefault(run.case.dbms, {})
+        if run.knob is not None:
+            knobs[run.knob] = None
     found = {}
-    for name in names:
+    for name, knobs in named.items():
         path = specs / "dbms" / f"{name}.yaml"
         if path.is_file():
             try:
-                found[name] = read_spec(path, Dbms, None)[1]
+                found[name] = add_named_knobs(read_spec(path, Dbms, None)[1], path, knobs)[0]
             except SpecErrors as error:
                 print(f"{path} is not used: {error}", file=sys.stderr)
     return found
@@ -97,6 +106,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--specs", type=Path, default=Path("specs"), metavar="DIR", help="specs that describe knobs (default: specs)"
+    )
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write (default: results/NAME)")
     parser.set_defaults(run=_run)

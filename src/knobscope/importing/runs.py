@@ -52,13 +52,14 @@ class ImportedTable:
     knob_facts: dict[tuple[str, str], dict[str, Any]]  # (dbms, knob) -> column -> value
     case_facts: dict[tuple[str, str], dict[str, Any]]  # (dbms | device | workload, its name) -> column -> value
     side: dict[str, list[dict[str, Any]]]
+    path: Path
 
 
-def read_runs(path: Path, side: Mapping[str, Path]) -> ImportedTable:
+def read_runs(path: Path, side: Mapping[str, Path], decimal: str | None = None) -> ImportedTable:
     """Read a table of runs, and side tables by name. UserError with all problems of all files, by line."""
     problems = Problems()
     columns = {**RUN_COLUMNS, **CASE_COLUMNS, **KNOB_COLUMNS}
-    lines, header = read_lines(path, columns, REQUIRED, problems)
+    lines, header = read_lines(path, columns, REQUIRED, problems, decimal)
     if header and not lines:
         problems.add(path, 1, "", "a header and no rows", "one row per run")
     if set(REQUIRED) <= set(header):
@@ -72,7 +73,7 @@ def read_runs(path: Path, side: Mapping[str, Path]) -> ImportedTable:
     case_facts = _facts(path, _case_lines(runs), _CASE_FACTS, problems)
     tables = {name: _read_side(name, file, runs, "run" in header, problems) for name, file in side.items()}
     problems.raise_if_any()
-    return ImportedTable(runs, knob_facts, case_facts, tables)
+    return ImportedTable(runs, knob_facts, case_facts, tables, path)
 
 
 def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
@@ -107,9 +108,8 @@ def _check_block_names(path: Path, lines: Sequence[Line], problems: Problems) ->
 
 
 def _check_metrics(path: Path, line: Line, problems: Problems) -> None:
-    ok = line["status"] in (None, "ok")
-    noted = {problem.key for problem in problems.found if problem.line == line.number}
-    if ok and line["throughput_ops"] is None and "throughput_ops" not in noted:
+    ok = line["status"] == "ok" or (line["status"] is None and line["failure"] is None)
+    if ok and line["throughput_ops"] is None and not problems.has(path, line.number, "throughput_ops"):
         problems.add(path, line.number, "throughput_ops", "nothing", "a number above 0, or a `status` of failure")
     for name, value in line.cells.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,8 +9,9 @@ from typing import Any
 
 from knobscope.characterise.curves import rank_tier
 from knobscope.importing.columns import RUN_COLUMNS
+from knobscope.importing.knobs import ImportedKnob
 from knobscope.importing.runs import ImportedRun, ImportedTable
-from knobscope.importing.specs import ImportedKnob, imported_knobs, spec_files
+from knobscope.importing.specs import spec_files
 from knobscope.plan.blocks import config_id_of
 from knobscope.specs import Dbms, Value
 from knobscope.statistics.steadiness import describe_window
@@ -36,11 +37,16 @@ class ImportedStudy:
     devices: list[Path]
 
 
-def write_study(table: ImportedTable, name: str, known: Mapping[str, Dbms], out: Path) -> ImportedStudy:
-    """Write the study below `out`; `known` are the specs of DBMSs that there are, whose knobs need no description."""
+def write_study(
+    table: ImportedTable,
+    name: str,
+    knobs: Mapping[str, Mapping[str, ImportedKnob]],
+    known: Mapping[str, Dbms],
+    out: Path,
+) -> ImportedStudy:
+    """Write the study below `out`; `known` are the specs of DBMSs that there are."""
     import yaml
 
-    knobs = imported_knobs(table, known)
     for path, content in spec_files(name, table, knobs, known).items():
         file = out / "specs" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +113,7 @@ def _plan_row(run: ImportedRun, knobs: Mapping[str, ImportedKnob]) -> dict[str, 
 def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: bool) -> dict[str, Any]:
     given = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
     row: dict[str, Any] = {
-        "status": "ok",
+        "status": run.line["failure"] or "ok",
         "session": "imported",
         "monitor": "bpf" if watched else None,
         **given,
