@@ -54,8 +54,8 @@ static __always_inline void count_request(struct config_t *c, struct totals_t *t
         d->wait[get_bucket(now - started)] += 1;
 }
 
-static __always_inline void
-count_issue(struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 *request, u32 op, u64 now)
+static __always_inline void count_issue(
+    struct config_t *c, struct totals_t *t, struct slot_t *slot, u64 *request, u32 op, u64 now)
 {
     u32 owner = take_asked(c, slot, request, op), bytes = GET(request, request__data_len, u32);
     slot->issued_at = now;

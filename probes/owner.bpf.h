@@ -118,7 +118,8 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
         slot->asked.owner = DEVICE_FLUSH;
 #ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
     else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
-        ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32), &slot->asked);
+        ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32),
+            &slot->asked);
         trace_start(slot, request);
     }
 #endif

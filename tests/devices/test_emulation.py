@@ -35,6 +35,23 @@ def test_up_twice_is_one_device(tmp_path: Path, emulated: Device) -> None:
     assert (found.point, found.filesystem, found.source) == (mount, "ext4", loops_of(tmp_path)[0])
 
 
+@pytest.mark.parametrize("mode", [0o711, 0o777])
+def test_a_folder_that_a_stranger_made_is_refused(tmp_path: Path, emulated: Device, mode: int) -> None:
+    """In a directory for everybody, as /dev/shm is: links in such a folder could lead anywhere."""
+    victim, folder = tmp_path / "victim", tmp_path / ".knobscope-devices"
+    victim.write_text("precious")
+    (folder / emulated.name).mkdir(parents=True)
+    (folder / emulated.name / "disk.img").symlink_to(victim)
+    folder.chmod(mode)
+    if mode == 0o711:
+        os.chown(folder, 65534, 65534)
+    what = "belongs to user 65534" if mode == 0o711 else "has mode 0777"
+    with pytest.raises(UserError, match=f"{what}, expected a directory of user {os.geteuid()}"):
+        bring_up(emulated, tmp_path)
+    assert victim.read_text() == "precious"
+    shutil.rmtree(folder)  # so that the device can be taken down
+
+
 def test_file_system_has_blocks_of_a_real_device(tmp_path: Path, emulated: Device) -> None:
     assert os.statvfs(bring_up(emulated, tmp_path)).f_bsize == 4096
 

@@ -1,6 +1,7 @@
 """Scratch directories on real devices."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,22 @@ def test_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path / ".knobscope", 65534, 65534)
     with pytest.raises(UserError, match="belongs to user 65534"), open_device(device_at("."), tmp_path, "s"):
         pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_nobody_else_can_make_a_study_wait(open_directory: Path) -> None:
+    """Whoever may read the directory of a device can hold that, but no directory of ours on it."""
+    open_directory.chmod(0o755)
+    hold = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)"
+    command, pipe = ["/usr/bin/python3", "-c", f"{hold}; print('mine', flush=True); sys.stdin.read()"], subprocess.PIPE
+    with subprocess.Popen([*command, open_directory], user="nobody", stdin=pipe, stdout=pipe) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == b"mine\n"
+        with open_device(device_at(str(open_directory)), open_directory, "study") as opened:
+            for directory in (opened.directory, opened.directory.parent):
+                refused = subprocess.run([*command, directory], user="nobody", stderr=pipe, check=False)
+                assert b"PermissionError" in refused.stderr
+        stranger.communicate(b"")
 
 
 def test_too_little_space_is_an_error_of_the_user(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-# ruff: noqa: B023, PTH104, PTH106, PTH211
 """A caller of the device helper flips links while the helper works; root's file and root's mounts are watched.
 
 Run as root in a mount namespace of its own: HELPER DIRECTORY FLIPS. Writes what happened, as JSON.
@@ -124,39 +123,39 @@ def start(attack: object, *arguments: object) -> int:
 
 def flip_links(user: Path, canary: Path, counted: mmap.mmap) -> None:
     """Let the folder of the image, and the image itself, be root's every other moment."""
-    os.chdir(user)
+    image, plain, flip, following = user / "own/x/disk.img", user / "own/x/plain.img", user / "flip", user / "next"
     flips = 0
     while True:
-        for target in (canary, "own"):
-            os.symlink(target, "next")
-            os.rename("next", "flip")
+        for target in (canary, user / "own"):
+            following.symlink_to(target)
+            following.rename(flip)
             time.sleep(0.0002)
-        os.rename("own/x/disk.img", "own/x/plain.img")
-        os.symlink(canary / "x/disk.img", "own/x/disk.img")
+        image.rename(plain)
+        image.symlink_to(canary / "x/disk.img")
         time.sleep(0.0002)
-        os.rename("own/x/plain.img", "own/x/disk.img")
+        plain.rename(image)
         flips += 2
         counted[:8] = struct.pack("Q", flips)
 
 
 def replace_points(mounts: Path, counted: mmap.mmap) -> None:
-    """Try to put something else where the helper mounts."""
-    folder, flips = f"{mounts}/{NOBODY}", 0
+    """Try to put something else where the helper mounts, or to hold its lock; return when it could be done."""
+    folder, flips = mounts / str(NOBODY), 0
     while True:
-        for loop in range(4):
-            for attempt in (
-                lambda: os.rename(f"{folder}/loop{loop}", f"{folder}/other"),
-                lambda: os.rmdir(f"{folder}/loop{loop}"),
-                lambda: os.symlink("/etc", f"{folder}/loop{loop}"),
-                lambda: os.rename(folder, f"{folder}.other"),
-                lambda: os.open(folder, os.O_RDONLY),  # who can open it can hold its lock
+        for point in (folder / f"loop{loop}" for loop in range(4)):
+            for attempt, *arguments in (
+                (point.rename, folder / "other"),
+                (point.rmdir,),
+                (point.symlink_to, "/etc"),
+                (folder.rename, mounts / "other"),
+                (os.open, folder, os.O_RDONLY),
             ):
                 try:
-                    attempt()
+                    attempt(*arguments)
                 except OSError:
                     flips += 1
                 else:
-                    return  # which the watching process notices
+                    return
         time.sleep(0.0002)
         counted[8:] = struct.pack("Q", flips)
 
