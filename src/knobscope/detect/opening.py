@@ -1,7 +1,7 @@
 """Opens a study's database, whoever wrote it: read only, and nothing that is stored in it as SQL is executed.
 
 Tables are data and are read. Views and macros of ours are made anew from our own text, for this connection alone;
-others are refused, since a view of the name of a table or a macro of the name of a function would answer in its place.
+others are refused, since a view of the name of a table or a macro of the name of a function would answer instead of it.
 """
 
 import re
@@ -73,7 +73,7 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
 def blame_content(*databases: Path) -> Iterator[None]:
     """Say in a sentence that code stumbled over a value that knobscope never writes: a NULL, a text that is no JSON.
 
-    The sentence names the place in the code: on a database of ours that is a bug, which should be reported.
+    The sentence names the line of code: on a database of ours that is a bug, which should be reported.
     """
     import duckdb
 
@@ -83,11 +83,11 @@ def blame_content(*databases: Path) -> Iterator[None]:
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        place = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
+        last = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
         names = " or ".join(map(str, databases))
         raise UserError(
-            f"{names}: found a value that cannot be shown ({type(error).__name__} at {Path(place.filename).name}:"
-            f"{place.lineno}: {str(error)[:200]!r}); {_EXPECTED}; if it did write this one, report this as a bug"
+            f"{names}: found a value that cannot be shown ({type(error).__name__} at {Path(last.filename).name}:"
+            f"{last.lineno}: {str(error)[:200]!r}); {_EXPECTED}; if it did write this one, report this as a bug"
         ) from error
 
 
@@ -114,7 +114,7 @@ def _own_macros() -> Mapping[str, str]:
 
 
 def _define_own(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Put our own text in place of the views and macros that the file holds: names without a schema mean ours then."""
+    """Define views and macros that the file holds anew from our own text; names without a schema mean ours then."""
     stored = {
         row[0] for row in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     }
