@@ -118,7 +118,7 @@ def forgeries_of(random_: random.Random) -> list[str]:
                     f'ALTER TABLE "{table}" ALTER "{column}" TYPE VARCHAR',
                     f'DELETE FROM "{table}"',
                     f'DROP TABLE "{table}"',
-                    f'CREATE MACRO "{random_.choice(["sum", "max", "coalesce", "list"])}"(x) AS '
+                    f'CREATE OR REPLACE MACRO "{random_.choice(["sum", "max", "coalesce", "list"])}"(x) AS '
                     "(SELECT content FROM read_text('{file}'))",
                     f'ALTER TABLE "{table}" RENAME TO other; CREATE VIEW "{table}" AS FROM read_text(\'{{file}}\')',
                 ]
@@ -145,7 +145,7 @@ def test_forged_databases_end_in_a_page_or_a_sentence(
             apply(database, statement)
         commands += commands_on(database, run_folder, honest)[:4]
     answers = open_watched(*commands)
-    assert {answer.code for answer in answers} <= {0, 2}
+    assert {answer.code for answer in answers} == {0, 2}
     assert all(answer.text.startswith("knobscope: ") for answer in answers if answer.code)
 
 
@@ -157,10 +157,4 @@ def apply(database: Path, statement: str) -> None:
         try:
             connection.execute(statement)
         except duckdb.Error:
-            assert (
-                "DROP" in statement
-                or "UPDATE" in statement
-                or "ALTER" in statement
-                or "INSERT" in statement
-                or "DELETE" in statement
-            )
+            assert "MACRO" not in statement
