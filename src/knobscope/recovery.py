@@ -98,7 +98,8 @@ def claim_directory(temporary: Path) -> None:
     """
     directory = Path(".snakemake")
     directory.mkdir(exist_ok=True)
-    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fchmod(claim, 0o600)  # who can open it can hold it, and make us wait
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for lock in (directory / "locks").glob("*.lock"):
