@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.storage import DamagedFileError, whole_file
 from knobscope.tables.columns import TABLES
+from knobscope.tables.locking import open_files
 
 if TYPE_CHECKING:
     import duckdb
@@ -87,7 +88,7 @@ def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
     """
     import duckdb
 
-    with duckdb.connect() as connection:
+    with open_files(paths) as connection:
         try:
             return connection.execute(_SELECT, [[str(path) for path in paths]]).df()
         except duckdb.Error:
@@ -99,7 +100,7 @@ def require_readable(paths: Sequence[Path]) -> None:
     """Raise DamagedFileError for the first parquet file that cannot be read to its end."""
     import duckdb
 
-    with duckdb.connect() as connection:
+    with open_files(paths) as connection:
         for path in paths:
             try:
                 connection.execute(_SELECT, [[str(path)]]).df()
