@@ -10,13 +10,13 @@ __all__ = ["write_example_tables"]
 
 
 def write_example_tables(folder: Path) -> None:
-    """Write `table.csv` (a full grid of three knobs, columns tps and runtime) and `blkparse.txt`."""
+    """Write `table.csv` (a full grid of three knobs, column tps) and `blkparse.txt`."""
     rng = np.random.default_rng(1)
     with (folder / "table.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["sync", "cache", "threads", "runtime", "tps"])
+        writer.writerow(["sync", "cache", "threads", "tps"])
         for sync, cache, threads in product((0, 1), (8, 16, 32, 64), (1, 2, 4, 8)):
             tps = 1000 * (4 - 3 * sync) * np.log2(cache) * threads**0.5 * np.exp(rng.normal(0, 0.02))
-            writer.writerow([sync, cache, threads, round(1e6 / tps, 3), round(tps, 1)])
+            writer.writerow([sync, cache, threads, round(tps, 1)])
     events = [f"  8,0 1 {n} {n / 1000:.9f} 42 {e} WS {8 * n} + 8 [x]" for n in range(50) for e in ("D", "C")]
     (folder / "blkparse.txt").write_text("\n".join(events) + "\n")

@@ -80,7 +80,7 @@ def test_a_third_load_fits_where_the_estimate_would_not(sqlite: Dbms, short_work
     workload = short_workload.model_copy(update={"records": 10_000})
     estimate = estimate_space(workload, None)
     results = tmp_path / "results"
-    for number, page_size in enumerate((1024, 4096, 16384)):
+    for number, page_size in enumerate((16384, 8192, 4096)):
         taken = sum(path.lstat().st_blocks * 512 for path in (tmp_path / "device").rglob("*"))
         budget = estimate + (1 << 16) if number == 0 else taken + estimate - 1
         room = DiskRoom("one", budget / 1e9, tmp_path / "device", results)

@@ -84,7 +84,7 @@ def test_zeros_next_to_failed_runs_are_suspected(tmp_path: Path, capsys: pytest.
     table.loc[[1, 2], "tps"] = ["TIMEOUT", 0]
     result = rank(table, tmp_path)
     assert not result["trustworthy"]
-    assert "1 rows hold 0 next to rows that failed" in str(result["reason"])
+    assert "1 row holds 0 next to rows that failed" in str(result["reason"])
     assert "Name it with --failed-value" in capsys.readouterr().err
     assert rank(table, tmp_path, "--failed-value", "0")["trustworthy"]
 

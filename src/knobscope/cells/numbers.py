@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from knobscope.cells.spelling import find_scales
 
@@ -28,12 +29,15 @@ class Style:
     group: str
     decimal: str
 
-    @property
-    def pattern(self) -> str:
-        """Return how a mantissa in this style looks."""
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
         group, decimal = re.escape(self.group), re.escape(self.decimal)
         whole = rf"(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d+)" if self.group else r"\d+"
-        return rf"{whole}(?:{decimal}\d*)?|{decimal}\d+"
+        return re.compile(rf"{whole}(?:{decimal}\d*)?|{decimal}\d+")
+
+    def fits(self, mantissa: str) -> bool:
+        """Whether a mantissa looks like one of this style."""
+        return self._pattern.fullmatch(mantissa) is not None
 
     def read(self, text: str) -> str:
         """Return the mantissa as Python writes it."""
@@ -93,11 +97,11 @@ def read_numbers(
     if odd is not None:
         return Numbers({}, unread, problem=odd)
     mantissas = dict.fromkeys(part.mantissa for part in parts.values())
-    styles = [style for style in _STYLES if all(re.fullmatch(style.pattern, one) for one in mantissas)]
+    styles = [style for style in _STYLES if all(map(style.fits, mantissas))]
     style, doubt = _choose(styles, list(mantissas), decimal, doubt_points)
     if style is None and doubt is None:  # the separators of some cells are those of no number: versions, addresses
         ordinary = _most_common(list(mantissas))
-        fitting = {text: part for text, part in parts.items() if re.fullmatch(ordinary.pattern, part.mantissa)}
+        fitting = {text: part for text, part in parts.items() if ordinary.fits(part.mantissa)}
         again = read_numbers([*fitting], decimal=decimal, kilo=kilo, target=target) if fitting else Numbers({}, [])
         return Numbers(again.values, [text for text in texts if text not in again.values], again.notes, again.problem)
     if style is None:
@@ -165,7 +169,7 @@ def _choose(
         styles = [style for style in styles if style.decimal == decimal]
     elif _PLAIN in styles:
         doubtful = [one for one in mantissas if "." in one]
-        grouped = doubt_points and doubtful and all(re.fullmatch(Style(".", ",").pattern, one) for one in doubtful)
+        grouped = doubt_points and doubtful and all(map(Style(".", ",").fits, doubtful))
         return (None, doubtful[0]) if grouped else (_PLAIN, None)
     readings = {tuple(float(style.read(one)) for one in mantissas): style for style in reversed(styles)}
     if len(readings) > 1:
@@ -175,7 +179,7 @@ def _choose(
 
 
 def _most_common(mantissas: Sequence[str]) -> Style:
-    return max(_STYLES, key=lambda style: sum(re.fullmatch(style.pattern, one) is not None for one in mantissas))
+    return max(_STYLES, key=lambda style: sum(map(style.fits, mantissas)))
 
 
 def _value(part: _Part, style: Style, scale: float) -> int | float:

@@ -39,7 +39,8 @@ class ImportedKnob:
             self._question_mixture(plain)
         values = {text: self._convert(text) for text in every}
         default = self.known.default if self.known is not None else None
-        self.reference = values[facts["baseline"]] if "baseline" in facts else default
+        #: The value in the default configuration; `imported_knobs` refuses a knob without one.
+        self.reference: Any = values[facts["baseline"]] if "baseline" in facts else default
         of_default = dict.fromkeys([] if self.reference is None else texts, self.reference)
         self.values: dict[str, Any] = {text: values.get(text, of_default.get(text)) for text in [*baseline, *texts]}
 

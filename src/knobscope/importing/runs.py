@@ -30,7 +30,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
 _KNOB = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportedRun:
     """One run of the table."""
 

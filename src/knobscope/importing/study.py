@@ -1,7 +1,8 @@
 """Writes imported runs as a study: specs, plans, blocks of runs and device profiles, as if they had been measured."""
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -16,9 +17,15 @@ from knobscope.plan.blocks import config_id_of
 from knobscope.specs import Dbms, Value
 from knobscope.statistics.steadiness import describe_window
 from knobscope.storage import write_sealed
-from knobscope.tables import TABLES, write_table, write_tables
+from knobscope.tables import TABLES, write_files
 
 __all__ = ["ImportedStudy", "write_study"]
+
+#: A file to write: path, name of its table, rows.
+File = tuple[Path, str, Sequence[dict[str, Any]]]
+
+#: After so many runs it says how many are written.
+_RUNS_PER_LINE = 50_000
 
 #: Tables that only someone who counts every request can fill.
 _BLOCK_LAYER = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files", "submitters")
@@ -58,16 +65,33 @@ def write_study(
 def _write_blocks(
     table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
 ) -> tuple[list[Path], list[Path]]:
+    files: list[Path] = []
+
+    def note(file: File) -> File:
+        files.append(file[0])
+        return file
+
+    write_files(map(note, _block_files(table, name, knobs, out)))
+    return [path.parent for path in files if path.name == "runs.parquet"], [
+        path for path in files if path.parent.name == "plan"
+    ]
+
+
+def _block_files(
+    table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
+) -> Iterator[File]:
+    """Yield the tables of each block, and the plan of each case after its blocks; says how far it is."""
     side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
     watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
-    blocks: list[Path] = []
-    plans: list[Path] = []
-    ordered = sorted(table.runs, key=lambda run: (str(run.case), run.block, run.position))
+    written = 0
+    cases = {run.case: str(run.case) for run in table.runs}
+    ordered = sorted(table.runs, key=lambda run: (cases[run.case], run.block, run.position))
     for case, of_case in groupby(ordered, key=lambda run: run.case):
         plan: list[dict[str, Any]] = []
+        settings = _Settings(case.dbms, knobs[case.dbms])
         for number, (_, of_block) in enumerate(groupby(of_case, key=lambda run: run.block)):
             runs = list(of_block)
-            rows = [_plan_row(run, knobs[case.dbms]) for run in runs]
+            rows = [_plan_row(run, settings) for run in runs]
             directory = out / str(case) / "runs" / f"sweep-0-{number}"
             records = [
                 {
@@ -76,13 +100,33 @@ def _write_blocks(
                 }
                 for run, row in zip(runs, rows, strict=True)
             ]
-            found = {kind: [one for run in runs for one in rows.get(run.name, [])] for kind, rows in side.items()}
-            write_tables(directory, {"runs": records, **found})
+            yield directory / "runs.parquet", "runs", records
+            for kind, found in side.items():
+                yield directory / f"{kind}.parquet", kind, [one for run in runs for one in found.get(run.name, [])]
             plan += rows
-            blocks.append(directory)
-        plans.append(out / str(case) / "plan" / "sweep-0.parquet")
-        write_table(plans[-1], "plan", plan)
-    return blocks, plans
+            if (written + len(runs)) // _RUNS_PER_LINE > written // _RUNS_PER_LINE:
+                print(f"{written + len(runs)} of {len(ordered)} runs written", file=sys.stderr, flush=True)
+            written += len(runs)
+        yield out / str(case) / "plan" / "sweep-0.parquet", "plan", plan
+
+
+class _Settings:
+    """The configurations of a DBMS: few, and each in many runs."""
+
+    def __init__(self, dbms: str, knobs: Mapping[str, ImportedKnob]) -> None:
+        self.dbms, self.knobs = dbms, knobs
+        self.known: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+
+    def of(self, knob: str | None, value: str | None) -> dict[str, Any]:
+        """Return the columns of `plan` that say which configuration a run has."""
+        if (knob, value) not in self.known:
+            configuration: dict[str, Value] = {name: one.reference for name, one in self.knobs.items()}
+            if knob is not None and value is not None:
+                configuration[knob] = self.knobs[knob].values[value]
+            text = json.dumps(configuration, sort_keys=True)
+            config_id = config_id_of(self.dbms, configuration)
+            self.known[knob, value] = {"config_id": config_id, "configuration": text}
+        return self.known[knob, value]
 
 
 def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -92,21 +136,17 @@ def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _plan_row(run: ImportedRun, knobs: Mapping[str, ImportedKnob]) -> dict[str, Any]:
-    configuration: dict[str, Value] = {name: one.reference for name, one in knobs.items() if one.reference is not None}
-    if run.knob is not None and run.value is not None:
-        configuration[run.knob] = knobs[run.knob].values[run.value]
+def _plan_row(run: ImportedRun, settings: _Settings) -> dict[str, Any]:
     return {
         "block_id": f"{run.case}/{run.block}",
         "phase": "sweep",
         "round": 0,
         "position": run.position,
-        "config_id": config_id_of(run.case.dbms, configuration),
         "is_sentinel": run.knob is None,
         "repeat": run.repeat,
         "load_id": "",
-        "configuration": json.dumps(configuration, sort_keys=True),
         "is_chosen": False,
+        **settings.of(run.knob, run.value),
     }
 
 

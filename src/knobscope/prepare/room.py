@@ -17,7 +17,7 @@ __all__ = ["DiskRoom", "estimate_space"]
 
 #: Data, indexes, logs and a copy for the run in hand, per byte of records: at most, before anything is known.
 _SPACE_FACTOR = 8
-#: The same per byte of data that was loaded before: another setting may take half as much again.
+#: Per byte of data that was loaded before: data, a copy, and as much again where another setting takes more.
 _MEASURED_FACTOR = 3
 
 

@@ -40,7 +40,7 @@ def read_columns(
     problems = Problems()
     for name, reading in readings.items():
         for text, expected in reading.problems:
-            problems.add(table.path, *_place(table, name, text), expected)
+            problems.add(table.path, *_locate(table, name, text), expected)
     problems.raise_if_any()
     measured = table.columns[response]
     codes = [code for code, text in enumerate(measured.texts) if text in readings[response].failed]
@@ -75,7 +75,7 @@ def _read_all(
     return readings
 
 
-def _place(table: TextTable, name: str, text: str) -> tuple[int, str, str]:
+def _locate(table: TextTable, name: str, text: str) -> tuple[int, str, str]:
     line, found = table.rows_with(name, text)
     return line, name, found
 

@@ -35,7 +35,7 @@ def find_failure_code(response: Floats, *, some_failed: bool = False) -> str | N
     """
     zeros = int((response == 0).sum())
     if some_failed and zeros and (response >= 0).all():
-        return f"{zeros} rows hold 0 next to rows that failed: a failure code?"
+        return f"{zeros} row{'s hold' if zeros > 1 else ' holds'} 0 next to rows that failed: a failure code?"
     if len(np.unique(response)) <= 2:  # failed or not
         return None
     for extreme in (response.min(), response.max()):

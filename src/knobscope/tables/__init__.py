@@ -12,7 +12,15 @@ from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
 from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
 from knobscope.tables.tuning import TrialRow
-from knobscope.tables.writing import finite, insert_rows, read_table, require_readable, write_table, write_tables
+from knobscope.tables.writing import (
+    finite,
+    insert_rows,
+    read_table,
+    require_readable,
+    write_files,
+    write_table,
+    write_tables,
+)
 
 __all__ = [
     "BLOCK_TABLES",
@@ -50,6 +58,7 @@ __all__ = [
     "read_table",
     "require_readable",
     "rows_of",
+    "write_files",
     "write_table",
     "write_tables",
 ]

@@ -13,22 +13,23 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["finite", "insert_rows", "read_table", "require_readable", "write_table", "write_tables"]
+__all__ = ["finite", "insert_rows", "read_table", "require_readable", "write_files", "write_table", "write_tables"]
 
 _SELECT = "SELECT * FROM read_parquet(?, union_by_name = true)"
 
 
 def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as parquet with exactly the columns of the table; a missing key is NULL, an unknown one a KeyError."""
-    _write_all([(path, table, rows)])
+    write_files([(path, table, rows)])
 
 
 def write_tables(directory: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
     """Write tables as `<table>.parquet` into a directory, each as `write_table` does."""
-    _write_all((directory / f"{table}.parquet", table, rows) for table, rows in tables.items())
+    write_files((directory / f"{table}.parquet", table, rows) for table, rows in tables.items())
 
 
-def _write_all(files: Iterable[tuple[Path, str, Iterable[Mapping[str, Any]]]]) -> None:
+def write_files(files: Iterable[tuple[Path, str, Iterable[Mapping[str, Any]]]]) -> None:
+    """Write many files, each a table's rows as `write_table` does; rows of the next one are asked for after that."""
     import duckdb
 
     with duckdb.connect() as connection:  # one for all of them: it takes longer to open than a small table to write
