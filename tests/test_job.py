@@ -60,8 +60,10 @@ def test_a_job_writes_its_log_through_no_link(folder: Path) -> None:
 
 #: A job whose command waits until it is interrupted, and then says so.
 WAITING = """
-import sys, time
+import signal, sys, time
 from knobscope import cli, job
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which who started the tests may have ignored
 
 def wait(command):
     try:
