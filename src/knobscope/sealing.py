@@ -1,7 +1,7 @@
 """Seals of a study's outputs: what was written, so that the next call notices what is no longer so.
 
 The seal of `report.html` is the hidden file `.report.html.seal` next to it: a sealed JSON object with the SHA-256 of
-the file, or of each file of a directory. It lies outside the output, so that two outputs that changed places do not fit
+the file, or of each file of a directory. It lies outside the output, so that two outputs that were swapped do not fit
 their seals. What has no seal (results of versions before 0.3) is not judged.
 """
 

@@ -75,7 +75,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
 def _private_directory(path: Path) -> Iterator[Path]:
     """Make a directory next to a path for what is about to replace it.
 
-    It is new and nobody else may enter it, so nothing that lies in a folder of a stranger (a link in place of the file
+    It is new and nobody else may enter it, so nothing that lies in a folder of a stranger (a link instead of the file
     that is about to be written) can direct what is written elsewhere.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> bytes:
-    """Return what a file holds; a pipe in its place, which nobody writes to, is empty."""
+    """Return what a file holds; a pipe instead of it, which nobody writes to, is empty."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         return file.read()
 

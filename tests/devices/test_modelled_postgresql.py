@@ -25,7 +25,7 @@ def run(instance: Instance, program: str, *arguments: str) -> str:
     """Return what a program of PostgreSQL prints, run as the server's user."""
     folder = Path(instance.fill_command(["postgres"], {}, "start")[0]).parent
     process = instance.start([str(folder / program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    code, output, errors = capture(process, 60)
+    code, output, errors = capture(process, 600)
     assert code == 0, errors
     return output
 
@@ -52,7 +52,7 @@ def insert_until_killed(instance: Instance, data: Path, seconds: float) -> set[i
     client = instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     time.sleep(seconds)
     kill_server(data)
-    return {int(line) for line in capture(client, 60)[1].split()}
+    return {int(line) for line in capture(client, 600)[1].split()}
 
 
 def test_no_commit_is_lost_and_no_page_torn_when_the_server_is_killed(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ssh_server import descendants
+from waiting import wait_until
 
 from knobscope import processes
 from knobscope.processes import SERVICE_USER, Sandbox, capture, make_sandbox, supervise
@@ -109,15 +110,19 @@ def test_data_on_a_device_in_memory_is_reached(tmp_path: Path) -> None:
         assert [path.name for path in data.iterdir()] == ["made"]
 
 
+def private_directories() -> set[Path]:
+    return {path for folder in ("/tmp", "/var/tmp") for path in Path(folder).glob("knobscope-private-*")}
+
+
 def test_nothing_is_left_of_a_run(open_directory: Path) -> None:
-    before = {path.name for folder in ("/tmp", "/var/tmp") for path in Path(folder).glob("knobscope-private-*")}
+    before = private_directories()
     with make_sandbox() as sandbox:
         keeper, _ = start_sleeper(sandbox)
         inside = list(descendants(keeper.pid))
+        new = private_directories() - before  # of this run, and of those of other tests
     assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
     assert keeper.wait(20) == 137
-    after = {path.name for folder in ("/tmp", "/var/tmp") for path in Path(folder).glob("knobscope-private-*")}
-    assert after <= before
+    assert new and wait_until(lambda: not new & private_directories())
     assert keeper.stdout is not None
     keeper.stdout.close()
 

@@ -142,6 +142,7 @@ def require_confined(commands: Iterable[dict[str, Any]], canary: Canary, *direct
     """Check that nobody got out, or saw of the directories of everybody more than those of the run."""
     ours = {kind: str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("net", "pid", "ipc", "mnt", "user")}
     visible = {f"{folder}/{NAME}" for folder in EVERYBODYS} | set(map(str, directories))
+    visible |= {f"{folder}/{ROOT.relative_to(folder).parts[0]}" for folder in EVERYBODYS if ROOT.is_relative_to(folder)}
     for command in commands:
         assert command["user"] == pwd.getpwnam(SERVICE_USER).pw_uid
         assert not command["connects"]
