@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from conftest import STUDY, Canaries, Forge, Open  # type: ignore[attr-defined]
+from canaries import STUDY, Canaries, Forge, Open
 
 from knobscope.tables import TABLES
 

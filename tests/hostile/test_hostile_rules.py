@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import SECRET, Canaries, make_specs  # type: ignore[attr-defined]
+from canaries import SECRET, Canaries, make_specs
 
 from knobscope.detect import create_schema, run_rules
 from knobscope.errors import UserError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import Open  # type: ignore[attr-defined]
+from canaries import Open
 
 HEAD = b"ts_ns,lba,len_sectors,op,lat_ns\n"
 LINES = [f"{1000 * n},{8 * n},8,{'RW'[n % 2]},{500 + n}\n".encode() for n in range(200)]
