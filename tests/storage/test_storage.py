@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from power_cut import cut_power, make_ext4, mounted
 
+from knobscope.cli import main
 from knobscope.storage import (
     DamagedFileError,
     create_file,
@@ -164,3 +165,14 @@ def write_rows(file: Path, content: int) -> None:
 def read_rows(file: Path) -> list[int]:
     with duckdb.connect(str(file), read_only=True) as connection:
         return [content for (content,) in connection.execute("FROM t").fetchall()]
+
+
+def test_a_pipe_that_a_user_names_is_not_renamed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It might be /dev/null, and the user root."""
+    os.mkfifo(tmp_path / "pipe")
+    study = Path(__file__).parents[2] / "specs/studies/quickstart.yaml"
+    arguments = ["plan", "--study", str(study), "--case", "sqlite/here/ycsb-a", "--phase", "sweep"]
+    arguments += ["--fits", str(tmp_path / "pipe"), "--out", str(tmp_path / "plan.parquet")]
+    assert main(arguments) == 2
+    assert "pipe is damaged: it is empty" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
