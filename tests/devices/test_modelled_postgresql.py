@@ -1,8 +1,6 @@
 """PostgreSQL on a modelled device: what it has acknowledged is there after `kill -9`, by its own checks."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -34,16 +32,7 @@ def connect(instance: Instance) -> list[str]:
     return ["-h", str(instance.placeholders["socket"]), "-p", str(instance.port), "-U", "postgres"]
 
 
-def kill_server(data: Path) -> None:
-    """Kill the postmaster and all its children at once, as a crash would."""
-    postmaster = int((data / "postmaster.pid").read_text().split()[0])
-    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-    for pid in (postmaster, *map(int, children)):
-        with contextlib.suppress(ProcessLookupError):  # a child that has seen the postmaster's end already
-            os.kill(pid, signal.SIGKILL)
-
-
-def insert_until_killed(instance: Instance, data: Path, seconds: float) -> set[int]:
+def insert_until_killed(instance: Instance, server: Server, seconds: float) -> set[int]:
     """Return the rows whose commits were acknowledged before the server was killed."""
     folder = Path(instance.fill_command(["postgres"], {}, "start")[0]).parent
     script = instance.config / "inserts.sql"
@@ -51,8 +40,10 @@ def insert_until_killed(instance: Instance, data: Path, seconds: float) -> set[i
     command = [str(folder / "psql"), *connect(instance), "-qAt", "-v", "ON_ERROR_STOP=1", "-f", str(script)]
     client = instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     time.sleep(seconds)
-    kill_server(data)
-    return {int(line) for line in capture(client, 600)[1].split()}
+    server.kill()
+    code, output, _ = capture(client, 600)
+    assert code != 0, "the client had inserted everything before the server was killed"
+    return set(map(int, output.split()))
 
 
 def test_no_commit_is_lost_and_no_page_torn_when_the_server_is_killed(
@@ -75,7 +66,7 @@ def test_no_commit_is_lost_and_no_page_torn_when_the_server_is_killed(
                 stored = run(instance, "psql", *connect(instance), "-qAtc", "select id from t").split()
                 assert acknowledged <= set(map(int, stored))
                 if kill < kills:
-                    acknowledged |= insert_until_killed(instance, data, 1 + 0.05 * kill)
+                    acknowledged |= insert_until_killed(instance, server, 1 + 0.05 * kill)
                     continue
                 run(instance, "pg_amcheck", *connect(instance), "--install-missing", "--heapallindexed", "postgres")
                 server.stop()
