@@ -38,7 +38,8 @@ _MS_NOSUID, _MS_NODEV, _UMOUNT_NOFOLLOW, _MNT_DETACH = 2, 4, 8, 2
 #: An image says what happens after an error in it, up to a panic of the whole machine: not those of users.
 _FILESYSTEMS = {"ext4": "errors=remount-ro", "xfs": ""}
 _MOST_DEVICES, _MOST_BYTES = 64, 16 << 40  # of one user: each takes memory of the kernel, by its size
-_LONGEST_S = 60
+_LONGEST_S, _OPENING_S = 60, 30
+_STATUS = struct.Struct("=4Q")  # of an opened file: mode, owner, number of names, size
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,7 +52,7 @@ def main() -> int:
     try:
         caller = _find_caller()
         _shed_inheritance()
-        os.write(1, _carry_out(caller, sys.argv[1:]).encode())
+        _carry_out(caller, sys.argv[1:])
     except RefusedError as reason:
         print(f"refused: {reason}", file=sys.stderr)
         return 2
@@ -88,24 +89,24 @@ def _shed_inheritance() -> None:
     signal.alarm(_LONGEST_S)
 
 
-def _carry_out(caller: pwd.struct_passwd, arguments: list[str]) -> str:
+def _carry_out(caller: pwd.struct_passwd, arguments: list[str]) -> None:
     match arguments:
         case ["up", file]:
-            return _bring_up(caller, file)
+            _bring_up(caller, file)
         case ["down", loop]:
-            return _take_down(caller, loop, 0)
+            _take_down(caller, loop, 0)
         case ["down", "--lazy", loop]:
-            return _take_down(caller, loop, _MNT_DETACH)
-    raise RefusedError(f"unknown arguments {arguments!r:.200}")
+            _take_down(caller, loop, _MNT_DETACH)
+        case _:
+            raise RefusedError(f"unknown arguments {arguments!r:.200}")
 
 
-def _bring_up(caller: pwd.struct_passwd, path: str) -> str:
-    image = _open_as(caller, path)
-    found = os.fstat(image)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != caller.pw_uid or found.st_nlink != 1:
+def _bring_up(caller: pwd.struct_passwd, path: str) -> None:
+    image, mode, owner, links, size = _open_as(caller, path)
+    if not stat.S_ISREG(mode) or owner != caller.pw_uid or links != 1:
         raise RefusedError(f"{path!r:.200} is no plain file of user {caller.pw_uid}")
-    if found.st_size > _MOST_BYTES:
-        raise RefusedError(f"{path!r:.200} has {found.st_size} bytes; expected at most {_MOST_BYTES}")
+    if size > _MOST_BYTES:
+        raise RefusedError(f"{path!r:.200} has {size} bytes; expected at most {_MOST_BYTES}")
     with _held_folder(caller) as folder:
         if len(list(folder.iterdir())) >= _MOST_DEVICES:
             raise RefusedError(f"user {caller.pw_uid} has {_MOST_DEVICES} devices, the most that one may have")
@@ -114,14 +115,19 @@ def _bring_up(caller: pwd.struct_passwd, path: str) -> str:
         point.mkdir()
         try:
             _mount(loop, point, caller)
-        except OSError:
+            os.write(1, f"{point}\n".encode())
+        except OSError:  # also when nobody can read where it is: a call that fails leaves no device
+            _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW | _MNT_DETACH)
             point.rmdir()
             raise
-    return f"{point}\n"
 
 
-def _open_as(caller: pwd.struct_passwd, path: str) -> int:
-    """Open a file in a process that is the caller, so that it can reach nothing that the caller cannot."""
+def _open_as(caller: pwd.struct_passwd, path: str) -> tuple[int, ...]:
+    """Open a file in a process that is the caller, so that it can reach nothing that the caller cannot.
+
+    Returns the descriptor, and the file's mode, owner, number of names and size, all as that process sees them: a FUSE
+    file system of the caller's answers nobody else, not even root.
+    """
     if not path.startswith("/") or "\0" in path:
         raise RefusedError(f"{path!r:.200} is no absolute path")
     ours, theirs = socket.socketpair()
@@ -129,24 +135,27 @@ def _open_as(caller: pwd.struct_passwd, path: str) -> int:
     if child == 0:
         os._exit(_send_opened(caller, path, theirs))
     theirs.close()
-    _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+    status, descriptors, _, _ = socket.recv_fds(ours, _STATUS.size, 1)
     ours.close()
-    _, status = os.waitpid(child, 0)
+    number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if len(descriptors) != 1:
-        number = os.waitstatus_to_exitcode(status)
-        raise OSError(max(number, 1), f"{path!r:.200} cannot be opened: {os.strerror(max(number, 1))}")
-    return descriptors[0]
+        timeout = f"its file system did not answer within {_OPENING_S} s"
+        reason = os.strerror(number) if number > 0 else timeout if number == -signal.SIGALRM else f"signal {-number}"
+        raise OSError(number if number > 0 else errno.EINTR, f"{path!r:.200} cannot be opened: {reason}")
+    return descriptors[0], *_STATUS.unpack(status)
 
 
 def _send_opened(caller: pwd.struct_passwd, path: str, to: socket.socket) -> int:
     """Become the caller for good, send the descriptor, and return 0, or the number of the error."""
     try:
-        signal.alarm(_LONGEST_S)  # a file system of the caller's own may never answer
+        signal.alarm(_OPENING_S)  # a file system of the caller's own may never answer
         os.initgroups(caller.pw_name, caller.pw_gid)
         os.setresgid(caller.pw_gid, caller.pw_gid, caller.pw_gid)
         os.setresuid(caller.pw_uid, caller.pw_uid, caller.pw_uid)
         image = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        socket.send_fds(to, [b"x"], [image])
+        status = os.fstat(image)
+        known = _STATUS.pack(status.st_mode, status.st_uid, status.st_nlink, status.st_size)
+        socket.send_fds(to, [known], [image])
     except OSError as error:
         return error.errno or 1
     return 0
@@ -206,27 +215,26 @@ def _mount(loop: int, point: Path, caller: pwd.struct_passwd) -> None:
         top = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             os.fchown(top, caller.pw_uid, caller.pw_gid)
-        except OSError:
+        finally:
             os.close(top)
-            _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW)
-            raise
-        os.close(top)
         return
     raise OSError(number, f"the image cannot be mounted: {os.strerror(number)}")
 
 
-def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> str:
+def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> None:
     if not re.fullmatch(r"loop(0|[1-9][0-9]{0,5})", loop):
         raise RefusedError(f"{loop!r:.200} is no loop device; expected one as loop3")
     with _held_folder(caller) as folder:
         point = folder / loop
         if not point.exists() or point.stat().st_dev != os.makedev(_LOOP_MAJOR, int(loop[4:])):
-            raise RefusedError(f"{loop} is not mounted by this program for user {caller.pw_uid}; root can unmount it")
+            raise RefusedError(
+                f"this version of the helper did not mount {loop} for user {caller.pw_uid}; for a device of an earlier "
+                f"version, ask root for: umount /dev/{loop}; losetup --detach /dev/{loop}"
+            )
         if _libc.umount2(os.fsencode(point), flags | _UMOUNT_NOFOLLOW) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{loop} cannot be unmounted: {os.strerror(number)}")
         point.rmdir()
-    return ""
 
 
 if __name__ == "__main__":
