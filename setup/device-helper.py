@@ -110,7 +110,7 @@ def _bring_up(caller: pwd.struct_passwd, path: str) -> None:
     with _held_folder(caller) as folder:
         if len(list(folder.iterdir())) >= _MOST_DEVICES:
             raise RefusedError(f"user {caller.pw_uid} has {_MOST_DEVICES} devices, the most that one may have")
-        loop = _attach(image)
+        loop = _attach(image, caller)
         point = folder / f"loop{loop}"
         point.mkdir()
         try:
@@ -139,9 +139,7 @@ def _open_as(caller: pwd.struct_passwd, path: str) -> tuple[int, ...]:
     ours.close()
     number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if len(descriptors) != 1:
-        timeout = f"its file system did not answer within {_OPENING_S} s"
-        reason = os.strerror(number) if number > 0 else timeout if number == -signal.SIGALRM else f"signal {-number}"
-        raise OSError(number if number > 0 else errno.EINTR, f"{path!r:.200} cannot be opened: {reason}")
+        raise OSError(abs(number), f"{path!r:.200} cannot be opened: {_tell_end(number)}")
     return descriptors[0], *_STATUS.unpack(status)
 
 
@@ -149,9 +147,7 @@ def _send_opened(caller: pwd.struct_passwd, path: str, to: socket.socket) -> int
     """Become the caller for good, send the descriptor, and return 0, or the number of the error."""
     try:
         signal.alarm(_OPENING_S)  # a file system of the caller's own may never answer
-        os.initgroups(caller.pw_name, caller.pw_gid)
-        os.setresgid(caller.pw_gid, caller.pw_gid, caller.pw_gid)
-        os.setresuid(caller.pw_uid, caller.pw_uid, caller.pw_uid)
+        _become(caller)
         image = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         status = os.fstat(image)
         known = _STATUS.pack(status.st_mode, status.st_uid, status.st_nlink, status.st_size)
@@ -159,6 +155,19 @@ def _send_opened(caller: pwd.struct_passwd, path: str, to: socket.socket) -> int
     except OSError as error:
         return error.errno or 1
     return 0
+
+
+def _tell_end(code: int) -> str:
+    """Say why a process that was the caller failed: the error's number, or a signal's, negative."""
+    if code == -signal.SIGALRM:
+        return f"its file system did not answer within {_OPENING_S} s"
+    return os.strerror(code) if code > 0 else f"signal {-code} ended the process that did it"
+
+
+def _become(caller: pwd.struct_passwd) -> None:
+    os.initgroups(caller.pw_name, caller.pw_gid)
+    os.setresgid(caller.pw_gid, caller.pw_gid, caller.pw_gid)
+    os.setresuid(caller.pw_uid, caller.pw_uid, caller.pw_uid)
 
 
 @contextmanager
@@ -181,7 +190,7 @@ def _held_folder(caller: pwd.struct_passwd) -> Iterator[Path]:
         os.close(held)
 
 
-def _attach(image: int) -> int:
+def _attach(image: int, caller: pwd.struct_passwd) -> int:
     """Attach a file to a free loop device, which detaches itself when nobody uses it: it cannot be left behind."""
     config = bytearray(_LOOP_CONFIG_BYTES)
     struct.pack_into("=II", config, 0, image, 0)
@@ -190,14 +199,25 @@ def _attach(image: int) -> int:
     while True:
         number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
         loop = os.open(f"/dev/loop{number}", os.O_RDWR | os.O_CLOEXEC)  # stays open until we end
-        try:
-            fcntl.ioctl(loop, _LOOP_CONFIGURE, bytes(config))
-        except OSError as error:
-            os.close(loop)
-            if error.errno != errno.EBUSY:  # another program was faster
-                raise
-        else:
+        child = os.fork()
+        if child == 0:
+            os._exit(_configure_as(caller, loop, bytes(config)))
+        failure = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if failure == 0:
             return number
+        os.close(loop)
+        if failure != errno.EBUSY:  # another program was faster
+            raise OSError(abs(failure), f"the image cannot be attached: {_tell_end(failure)}")
+
+
+def _configure_as(caller: pwd.struct_passwd, loop: int, config: bytes) -> int:
+    """Become the caller, attach, and return 0 or the error's number: the kernel asks for the size in our name."""
+    try:
+        _become(caller)
+        fcntl.ioctl(loop, _LOOP_CONFIGURE, config)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 def _mount(loop: int, point: Path, caller: pwd.struct_passwd) -> None:
