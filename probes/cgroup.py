@@ -99,7 +99,7 @@ def _make_held(parent: Path) -> tuple[Path, int]:
     """Make a directory; while the descriptor is open, nobody takes it for an orphan."""
     while True:
         directory = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns():x}-{next(_NUMBERS)}"
-        directory.mkdir()
+        directory.mkdir(mode=0o700)  # anyone who can open a directory can lock it, and it then stays for ever
         with contextlib.suppress(FileNotFoundError):  # taken for one before we held it
             lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_SH)

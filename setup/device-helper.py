@@ -38,7 +38,8 @@ _MS_NOSUID, _MS_NODEV, _UMOUNT_NOFOLLOW, _MNT_DETACH = 2, 4, 8, 2
 #: An image says what happens after an error in it, up to a panic of the whole machine: not those of users.
 _FILESYSTEMS = {"ext4": "errors=remount-ro", "xfs": ""}
 _MOST_DEVICES, _MOST_BYTES = 64, 16 << 40  # of one user: each takes memory of the kernel, by its size
-_LONGEST_S = 60
+_LONGEST_S, _OPENING_S = 60, 30
+_STATUS = struct.Struct("=4Q")  # of an opened file: mode, owner, number of names, size
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,7 +52,7 @@ def main() -> int:
     try:
         caller = _find_caller()
         _shed_inheritance()
-        os.write(1, _carry_out(caller, sys.argv[1:]).encode())
+        _carry_out(caller, sys.argv[1:])
     except RefusedError as reason:
         print(f"refused: {reason}", file=sys.stderr)
         return 2
@@ -88,40 +89,45 @@ def _shed_inheritance() -> None:
     signal.alarm(_LONGEST_S)
 
 
-def _carry_out(caller: pwd.struct_passwd, arguments: list[str]) -> str:
+def _carry_out(caller: pwd.struct_passwd, arguments: list[str]) -> None:
     match arguments:
         case ["up", file]:
-            return _bring_up(caller, file)
+            _bring_up(caller, file)
         case ["down", loop]:
-            return _take_down(caller, loop, 0)
+            _take_down(caller, loop, 0)
         case ["down", "--lazy", loop]:
-            return _take_down(caller, loop, _MNT_DETACH)
-    raise RefusedError(f"unknown arguments {arguments!r:.200}")
+            _take_down(caller, loop, _MNT_DETACH)
+        case _:
+            raise RefusedError(f"unknown arguments {arguments!r:.200}")
 
 
-def _bring_up(caller: pwd.struct_passwd, path: str) -> str:
-    image = _open_as(caller, path)
-    found = os.fstat(image)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != caller.pw_uid or found.st_nlink != 1:
+def _bring_up(caller: pwd.struct_passwd, path: str) -> None:
+    image, mode, owner, links, size = _open_as(caller, path)
+    if not stat.S_ISREG(mode) or owner != caller.pw_uid or links != 1:
         raise RefusedError(f"{path!r:.200} is no plain file of user {caller.pw_uid}")
-    if found.st_size > _MOST_BYTES:
-        raise RefusedError(f"{path!r:.200} has {found.st_size} bytes; expected at most {_MOST_BYTES}")
+    if size > _MOST_BYTES:
+        raise RefusedError(f"{path!r:.200} has {size} bytes; expected at most {_MOST_BYTES}")
     with _held_folder(caller) as folder:
         if len(list(folder.iterdir())) >= _MOST_DEVICES:
             raise RefusedError(f"user {caller.pw_uid} has {_MOST_DEVICES} devices, the most that one may have")
-        loop = _attach(image)
+        loop = _attach(image, caller)
         point = folder / f"loop{loop}"
         point.mkdir()
         try:
             _mount(loop, point, caller)
-        except OSError:
+            os.write(1, f"{point}\n".encode())
+        except OSError:  # also when nobody can read where it is: a call that fails leaves no device
+            _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW | _MNT_DETACH)
             point.rmdir()
             raise
-    return f"{point}\n"
 
 
-def _open_as(caller: pwd.struct_passwd, path: str) -> int:
-    """Open a file in a process that is the caller, so that it can reach nothing that the caller cannot."""
+def _open_as(caller: pwd.struct_passwd, path: str) -> tuple[int, ...]:
+    """Open a file in a process that is the caller, so that it can reach nothing that the caller cannot.
+
+    Returns the descriptor, and the file's mode, owner, number of names and size, all as that process sees them: a FUSE
+    file system of the caller's answers nobody else, not even root.
+    """
     if not path.startswith("/") or "\0" in path:
         raise RefusedError(f"{path!r:.200} is no absolute path")
     ours, theirs = socket.socketpair()
@@ -129,27 +135,39 @@ def _open_as(caller: pwd.struct_passwd, path: str) -> int:
     if child == 0:
         os._exit(_send_opened(caller, path, theirs))
     theirs.close()
-    _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+    status, descriptors, _, _ = socket.recv_fds(ours, _STATUS.size, 1)
     ours.close()
-    _, status = os.waitpid(child, 0)
+    number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if len(descriptors) != 1:
-        number = os.waitstatus_to_exitcode(status)
-        raise OSError(max(number, 1), f"{path!r:.200} cannot be opened: {os.strerror(max(number, 1))}")
-    return descriptors[0]
+        raise OSError(abs(number), f"{path!r:.200} cannot be opened: {_tell_end(number)}")
+    return descriptors[0], *_STATUS.unpack(status)
 
 
 def _send_opened(caller: pwd.struct_passwd, path: str, to: socket.socket) -> int:
     """Become the caller for good, send the descriptor, and return 0, or the number of the error."""
     try:
-        signal.alarm(_LONGEST_S)  # a file system of the caller's own may never answer
-        os.initgroups(caller.pw_name, caller.pw_gid)
-        os.setresgid(caller.pw_gid, caller.pw_gid, caller.pw_gid)
-        os.setresuid(caller.pw_uid, caller.pw_uid, caller.pw_uid)
+        signal.alarm(_OPENING_S)  # a file system of the caller's own may never answer
+        _become(caller)
         image = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        socket.send_fds(to, [b"x"], [image])
+        status = os.fstat(image)
+        known = _STATUS.pack(status.st_mode, status.st_uid, status.st_nlink, status.st_size)
+        socket.send_fds(to, [known], [image])
     except OSError as error:
         return error.errno or 1
     return 0
+
+
+def _tell_end(code: int) -> str:
+    """Say why a process that was the caller failed: the error's number, or a signal's, negative."""
+    if code == -signal.SIGALRM:
+        return f"its file system did not answer within {_OPENING_S} s"
+    return os.strerror(code) if code > 0 else f"signal {-code} ended the process that did it"
+
+
+def _become(caller: pwd.struct_passwd) -> None:
+    os.initgroups(caller.pw_name, caller.pw_gid)
+    os.setresgid(caller.pw_gid, caller.pw_gid, caller.pw_gid)
+    os.setresuid(caller.pw_uid, caller.pw_uid, caller.pw_uid)
 
 
 @contextmanager
@@ -172,7 +190,7 @@ def _held_folder(caller: pwd.struct_passwd) -> Iterator[Path]:
         os.close(held)
 
 
-def _attach(image: int) -> int:
+def _attach(image: int, caller: pwd.struct_passwd) -> int:
     """Attach a file to a free loop device, which detaches itself when nobody uses it: it cannot be left behind."""
     config = bytearray(_LOOP_CONFIG_BYTES)
     struct.pack_into("=II", config, 0, image, 0)
@@ -181,14 +199,25 @@ def _attach(image: int) -> int:
     while True:
         number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
         loop = os.open(f"/dev/loop{number}", os.O_RDWR | os.O_CLOEXEC)  # stays open until we end
-        try:
-            fcntl.ioctl(loop, _LOOP_CONFIGURE, bytes(config))
-        except OSError as error:
-            os.close(loop)
-            if error.errno != errno.EBUSY:  # another program was faster
-                raise
-        else:
+        child = os.fork()
+        if child == 0:
+            os._exit(_configure_as(caller, loop, bytes(config)))
+        failure = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if failure == 0:
             return number
+        os.close(loop)
+        if failure != errno.EBUSY:  # another program was faster
+            raise OSError(abs(failure), f"the image cannot be attached: {_tell_end(failure)}")
+
+
+def _configure_as(caller: pwd.struct_passwd, loop: int, config: bytes) -> int:
+    """Become the caller, attach, and return 0 or the error's number: the kernel asks for the size in our name."""
+    try:
+        _become(caller)
+        fcntl.ioctl(loop, _LOOP_CONFIGURE, config)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 def _mount(loop: int, point: Path, caller: pwd.struct_passwd) -> None:
@@ -206,27 +235,26 @@ def _mount(loop: int, point: Path, caller: pwd.struct_passwd) -> None:
         top = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             os.fchown(top, caller.pw_uid, caller.pw_gid)
-        except OSError:
+        finally:
             os.close(top)
-            _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW)
-            raise
-        os.close(top)
         return
     raise OSError(number, f"the image cannot be mounted: {os.strerror(number)}")
 
 
-def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> str:
+def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> None:
     if not re.fullmatch(r"loop(0|[1-9][0-9]{0,5})", loop):
         raise RefusedError(f"{loop!r:.200} is no loop device; expected one as loop3")
     with _held_folder(caller) as folder:
         point = folder / loop
         if not point.exists() or point.stat().st_dev != os.makedev(_LOOP_MAJOR, int(loop[4:])):
-            raise RefusedError(f"{loop} is not mounted by this program for user {caller.pw_uid}; root can unmount it")
+            raise RefusedError(
+                f"this version of the helper did not mount {loop} for user {caller.pw_uid}; for a device of an earlier "
+                f"version, ask root for: umount /dev/{loop}; losetup --detach /dev/{loop}"
+            )
         if _libc.umount2(os.fsencode(point), flags | _UMOUNT_NOFOLLOW) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{loop} cannot be unmounted: {os.strerror(number)}")
         point.rmdir()
-    return ""
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ need openssh-client ssh -V
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
 need e2fsprogs sh -c 'command -v mkfs.ext4'
 need xfsprogs sh -c 'command -v mkfs.xfs'
+need btrfs-progs sh -c 'command -v mkfs.btrfs'
 need redis-server redis-server --version
 need redis-tools redis-cli --version
 need sysbench sysbench --version

@@ -147,3 +147,12 @@ def test_every_value_in_a_shell_line_is_quoted() -> None:
             for field in shell.split("{" + part)[1:]:
                 inside = field.split("}")[0]
                 assert inside.endswith(":q"), f"{file.name}: {{{part}{inside}}}"
+
+
+def test_a_device_is_measured_again_on_request(small_study: Path) -> None:
+    """With `--forcerun characterise`; what depends on the profile follows and says why."""
+    said = run(small_study, "[off, full]", "intuition", "--forcerun", "characterise", "--dry-run")
+    for rule in ("characterise", "measure", "detect", "report"):
+        assert re.search(rf"^rule {rule}:|^localrule {rule}:|^{rule} +\d", said, re.MULTILINE), rule
+    assert "Forced execution" in said
+    assert re.search(r"updated by another job: .*devices/here\.json", said)

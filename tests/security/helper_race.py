@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -84,13 +85,25 @@ def status_of(path: Path) -> tuple[int, ...]:
 
 
 def call(helper: ModuleType, outcomes: dict[str, list[int]], *arguments: str) -> str:
-    """Call the helper in a process of its own, as sudo would; return the loop device that it attached."""
+    """Call the helper and count the outcome; return the loop device that it attached."""
+    code, point = fork_helper(helper, NOBODY, arguments)
+    outcomes[arguments[0]][code] += 1
+    loop = os.path.basename(point)  # noqa: PTH119 - "" of ""
+    if loop:
+        backing = Path("/sys/block", loop, "loop/backing_file").read_text().strip()
+        assert "/user/own/" in backing, f"attached {backing}"
+    return loop
+
+
+def fork_helper(helper: ModuleType, uid: int, arguments: Sequence[str]) -> tuple[int, str]:
+    """Run the helper in a process of its own, as sudo would; return its exit code, 3 for a traceback, and output."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         code = 3
         os.dup2(write_end, 1)
-        os.environ["SUDO_UID"] = str(NOBODY)
+        sys.stderr = os.fdopen(2, "w", errors="backslashreplace", closefd=False)  # pytest's would be closed
+        os.environ["SUDO_UID"] = str(uid)
         sys.argv[1:] = arguments
         try:
             code = helper.main()
@@ -99,13 +112,7 @@ def call(helper: ModuleType, outcomes: dict[str, list[int]], *arguments: str) ->
     os.close(write_end)
     with os.fdopen(read_end) as output:
         point = output.read().strip()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    outcomes[arguments[0]][code] += 1
-    loop = os.path.basename(point)  # noqa: PTH119 - "" of ""
-    if loop:
-        backing = Path("/sys/block", loop, "loop/backing_file").read_text().strip()
-        assert "/user/own/" in backing, f"attached {backing}"
-    return loop
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), point
 
 
 def start(attack: object, *arguments: object) -> int:

@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from helper_race import fork_helper, load
 
 from knobscope.devices import bring_up, privileged, take_down
+from knobscope.devices.program import find_program
 from knobscope.errors import UserError
 from knobscope.processes import SERVICE_USER
 from knobscope.specs import Device, Emulation
@@ -144,6 +146,15 @@ def test_what_is_inherited_stops_nothing_halfway(images: Path) -> None:
     assert str(images) not in attached_images()
 
 
+@pytest.mark.parametrize("output", [">/dev/full", "| true"])
+def test_a_call_whose_output_is_lost_leaves_no_device(images: Path, output: str) -> None:
+    """It failed for its caller, who has not learnt where the device is."""
+    script = f'set -o pipefail; "$@" {output}'
+    lost = call("up", str(images / "disk.img"), prefix=("bash", "-c", script, "bash"))
+    assert lost.returncode == 1
+    assert str(images) not in attached_images()
+
+
 def test_a_helper_killed_at_any_moment_leaves_nothing_that_stays(images: Path) -> None:
     """What it has mounted by then can be taken down; a loop device goes with it."""
     rng = random.Random(20261127)
@@ -224,6 +235,57 @@ def test_a_user_brings_an_emulated_device_up_and_down(
     assert str(open_directory) not in attached_images()
 
 
+def test_an_image_is_not_mounted_twice(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that is killed after it mounted an image leaves it mounted, and nobody has linked to it."""
+    open_directory.chmod(0o777)
+    tmp_path.chmod(0o755)
+    device = Device(
+        name="left",
+        description="an image",
+        tier="auto",
+        emulate=Emulation(image_directory=str(open_directory), size="64MiB"),
+    )
+    monkeypatch.setattr(privileged, "find_sudo", lambda: "sudo")
+    monkeypatch.setattr(privileged, "_run", call_as_sudo)
+    with acting_as(SERVICE_USER):
+        link = bring_up(device, tmp_path)
+        link.unlink()
+        link.mkdir()
+        bring_up(device, tmp_path)
+        assert attached_images().count(str(open_directory)) == 1
+        assert take_down(device, tmp_path)
+    assert str(open_directory) not in attached_images()
+
+
+@pytest.mark.skipif(shutil.which("fusermount3") is None, reason="needs fusermount3 (fuse3)")
+def test_an_image_behind_fuse_goes_up_and_down(images: Path) -> None:
+    """The answering file of a modelled device: root itself may not look at it."""
+    answering, device = images / "answering", images / "fuse"
+    answering.touch()
+    shutil.chown(answering, SERVICE_USER)
+    os.mknod(device, 0o020666, os.makedev(10, 229))  # not every machine lets users open /dev/fuse
+    device.chmod(0o666)
+    program = find_program("delayed")
+    rates = [f"{name}=1000" for name in ("read", "write", "flush")]
+    script = (
+        'mount --bind "$1" /dev/fuse; export SUDO_UID=$(id -u "$2"); cd /; helper="/usr/bin/python3 -IBS $3"\n'
+        'runuser -u "$2" -- "$4" "$5" "$6" $7 & sleep 0.5; until mountpoint -q "$5" 2>/dev/null || '
+        'grep -qF "$5" /proc/self/mounts; do sleep 0.05; done\n'
+        'point=$($helper up "$5") && mountpoint "$point" && $helper down "${point##*/}"; code=$?\n'
+        'kill %1; umount -l "$5"; wait; exit $code'
+    )
+    names = (device, SERVICE_USER, HELPER, program, answering, images / "disk.img", " ".join(rates))
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "bash", "-c", script.replace("\\n", "\n"), "bash", *names],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "is a mountpoint" in done.stdout
+
+
 @contextmanager
 def acting_as(name: str) -> Iterator[None]:
     account = pwd.getpwnam(name)
@@ -271,9 +333,10 @@ def test_nonsense_gets_a_sentence(images: Path) -> None:
     words = ["up", "down", "--lazy", "loop0", "loop99999", "loop-1", "mount", "umount", "/", "/etc", "-", "--"]
     words += ["", "/dev/loop99999", "/dev/sda", "../x", "\udcff", "a" * 5000, "/proc/self/fd/0"]
     words += [str(images), str(images / "absent.img"), str(images / "mount")]
+    helper, uid = load(str(HELPER)), pwd.getpwnam(SERVICE_USER).pw_uid
     for _ in range(150):
         arguments = rng.choices(words, k=rng.randrange(7))
-        done = call(*arguments)
-        assert "Traceback" not in done.stderr, arguments
-        assert done.returncode in (1, 2), arguments
+        code, output = fork_helper(helper, uid, arguments)
+        assert code in (1, 2), arguments  # 3: a traceback
+        assert output == "", arguments
     assert str(images) not in Path("/proc/self/mounts").read_text()

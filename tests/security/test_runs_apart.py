@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from ssh_server import descendants
 from waiting import wait_until
 
 from knobscope import processes
-from knobscope.processes import SERVICE_USER, Sandbox, capture, make_sandbox, supervise
+from knobscope.processes import SERVICE_USER, Sandbox, capture, make_sandbox, open_network, supervise
 
 PROGRAMS = Path(processes.__file__).parent
 #: Starts a run as its caller, with the program's files that lie beside it, and a command in it.
@@ -79,6 +81,67 @@ def test_a_process_is_seen_and_signalled_in_its_own_run_only(runs: tuple[Sandbox
     assert keeper.wait(20) == 128 + 15
     assert keeper.stdout is not None
     keeper.stdout.close()
+
+
+#: Offers everything by which another process of the same user could be reached, then waits.
+OFFER = """
+import ctypes, mmap, os, signal, socket
+libc = ctypes.CDLL(None)
+libc.prctl(0x59616D61, -1)  # PR_SET_PTRACER_ANY: Yama shall not be what keeps others out
+listener = socket.socket(socket.AF_UNIX); listener.bind("\\0knobscope-offer"); listener.listen()
+port = socket.socket(); port.bind(("127.0.0.1", 45917)); port.listen()
+assert libc.shmget(0x6B6E, 4096, 0o1666) >= 0 and libc.semget(0x6B6E, 1, 0o1666) >= 0
+assert libc.msgget(0x6B6E, 0o1666) >= 0
+os.close(os.open("/dev/shm/knobscope-offer", os.O_CREAT | os.O_RDWR, 0o666))
+print(os.getpid(), flush=True)
+signal.pause()
+"""
+#: Takes what is offered; prints the names of what could be reached. Arguments: process numbers to try.
+TAKE = """
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def can(attempt):
+    try:
+        return attempt() is not False
+    except OSError:
+        return False
+numbers = [int(number) for number in sys.argv[1:]]
+mine = lambda pid: b"signal." + b"pause" in open(f"/proc/{pid}/cmdline", "rb").read()
+pids = [pid for pid in os.listdir("/proc") if pid.isdigit()]
+attempts = {
+    "seen": lambda: any(can(lambda: mine(pid)) for pid in pids),
+    "environ": lambda: any(can(lambda: mine(pid) and open(f"/proc/{pid}/environ").close()) for pid in numbers),
+    "pidfd": lambda: any(can(lambda: mine(pid) and os.close(os.pidfd_open(pid))) for pid in numbers),
+    "abstract socket": lambda: socket.socket(socket.AF_UNIX).connect("\\0knobscope-offer"),
+    "port": lambda: socket.create_connection(("127.0.0.1", 45917), 2).close(),
+    "System V memory": lambda: libc.shmget(0x6B6E, 0, 0) >= 0,
+    "semaphores": lambda: libc.semget(0x6B6E, 0, 0) >= 0,
+    "message queue": lambda: libc.msgget(0x6B6E, 0) >= 0,
+    "POSIX memory": lambda: os.close(os.open("/dev/shm/knobscope-offer", os.O_RDWR)),
+    "ptrace": lambda: any(can(lambda: mine(pid) and libc.ptrace(16, pid, 0, 0) == 0) for pid in numbers),
+}
+print(",".join(name for name, attempt in attempts.items() if can(attempt)))
+"""
+
+
+def test_a_run_reaches_nothing_that_another_run_offers() -> None:
+    """Two runs of one user at once; the same attempts succeed in the run that makes the offer."""
+    with ExitStack() as stack:
+        first, second = ((stack.enter_context(open_network()), stack.enter_context(make_sandbox())) for _ in range(2))
+        start = partial(supervise, user=SERVICE_USER, stdout=subprocess.PIPE, cwd="/")
+        offer = start(["/usr/bin/python3", "-c", OFFER], network=first[0], sandbox=first[1])
+        assert offer.stdout is not None
+        inside = int(offer.stdout.readline())
+        outside = list(descendants(offer.pid))
+        take = ["/usr/bin/python3", "-c", TAKE, *map(str, [inside, *outside])]
+        reached = [
+            set(capture(start(take, network=network, sandbox=sandbox), 30)[1].strip().split(","))
+            for network, sandbox in (first, second)
+        ]
+        offer.stdout.close()
+    offered = {"seen", "environ", "pidfd", "abstract socket", "port", "System V memory", "semaphores"}
+    assert reached[0] >= {*offered, "message queue", "POSIX memory"}
+    assert reached[1] == {""}
 
 
 def test_shared_memory_and_temporary_files_belong_to_a_run(runs: tuple[Sandbox, Sandbox]) -> None:

@@ -135,6 +135,8 @@ def _mount(folder: DeviceFolder, emulation: Emulation) -> None:
         run_as_root("mount", ["-o", "nosuid,nodev", f"/dev/{loop}", str(folder.mount)])
         run_as_root("chown", [f"{os.geteuid()}:{os.getegid()}", str(folder.mount)])
     else:
+        if left := folder.find_loop():  # of a call that ended before it could link: never mount an image twice
+            call_helper(["down", left])
         point = Path(call_helper(["up", str(below)]))
         folder.link_mount(point)
         loop = point.name
