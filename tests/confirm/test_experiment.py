@@ -7,20 +7,11 @@ import numpy as np
 import pytest
 
 from knobscope.characterise.fio import lay_out_file
+from knobscope.confirm import verdict
 from knobscope.confirm.experiment import Ratio, compare, repeat_replicas
 from knobscope.confirm.pattern import Pattern
 from knobscope.confirm.replica import Part, describe_replica
-from knobscope.confirm.verdict import (
-    Answer,
-    Comparison,
-    PartlyFilled,
-    all_hold,
-    deny,
-    gain_of_dbms,
-    is_worthwhile,
-    loses_nothing,
-    may_be_io,
-)
+from knobscope.confirm.verdict import Answer, Comparison, PartlyFilled
 from knobscope.devices import OpenDevice
 
 
@@ -90,17 +81,17 @@ def test_when_a_replay_shows_the_difference(
 def test_io_explains_no_more_than_the_time_in_which_the_device_is_busy(
     measured: float, busy_share: float, may_be: bool
 ) -> None:
-    assert may_be_io(measured, busy_share) is may_be
+    assert verdict.may_be_io(measured, busy_share) is may_be
 
 
 def test_what_faster_io_is_worth_to_the_dbms() -> None:
     """Of a device that is busy for 14 % of the time, 6.8 times as many requests are worth 14 %, and 1.2 times 2 %."""
-    gain = gain_of_dbms(Ratio(6.8, 6.0, 7.6, 5), 0.14)
+    gain = verdict.gain_of_dbms(Ratio(6.8, 6.0, 7.6, 5), 0.14)
     assert gain.estimate == pytest.approx(1 / (0.86 + 0.14 / 6.8))
     assert 1 < gain.low < gain.estimate < gain.high < 1 / 0.86
-    assert is_worthwhile(gain)
-    assert is_worthwhile(gain_of_dbms(ratio(1.2), 0.14)) is False
-    assert gain_of_dbms(ratio(6.8), 1.0) == ratio(6.8)
+    assert verdict.is_worthwhile(gain)
+    assert verdict.is_worthwhile(verdict.gain_of_dbms(ratio(1.2), 0.14)) is False
+    assert verdict.gain_of_dbms(ratio(6.8), 1.0) == ratio(6.8)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +113,12 @@ def test_what_partly_filled_units_can_cost(
 
 
 def test_when_changed_io_is_worthwhile_and_when_it_loses_nothing() -> None:
-    assert is_worthwhile(Ratio(1.6, 1.4, 1.8, 5))
-    assert is_worthwhile(Ratio(1.5, 0.9, 2.5, 5)) is None  # not sure
-    assert is_worthwhile(Ratio(1.01, 1.001, 1.02, 5)) is False  # sure, and not worth a finding
-    assert loses_nothing(Ratio(1.0, 0.95, 1.05, 5))
-    assert loses_nothing(Ratio(0.98, 0.5, 1.9, 5)) is None
-    assert loses_nothing(Ratio(0.5, 0.4, 0.6, 5)) is False
+    assert verdict.is_worthwhile(Ratio(1.6, 1.4, 1.8, 5))
+    assert verdict.is_worthwhile(Ratio(1.5, 0.9, 2.5, 5)) is None  # not sure
+    assert verdict.is_worthwhile(Ratio(1.01, 1.001, 1.02, 5)) is False  # sure, and not worth a finding
+    assert verdict.loses_nothing(Ratio(1.0, 0.95, 1.05, 5))
+    assert verdict.loses_nothing(Ratio(0.98, 0.5, 1.9, 5)) is None
+    assert verdict.loses_nothing(Ratio(0.5, 0.4, 0.6, 5)) is False
 
 
 @pytest.mark.parametrize(
@@ -135,8 +126,8 @@ def test_when_changed_io_is_worthwhile_and_when_it_loses_nothing() -> None:
     [([True, True], True), ([True, None], None), ([None, False], False), ([False, True], False), ([], True)],
 )
 def test_one_no_is_enough_and_what_is_not_known_is_not_held(answers: list[Answer], wanted: Answer) -> None:
-    assert all_hold(answers) is wanted
-    assert [deny(one) for one in (True, False, None)] == [False, True, None]
+    assert verdict.all_hold(answers) is wanted
+    assert [verdict.deny(one) for one in (True, False, None)] == [False, True, None]
 
 
 def count_flushes(device: OpenDevice) -> int:

@@ -53,7 +53,7 @@ def test_more_requests_than_fit_into_memory_are_refused(open_watched: Open, tmp_
     row = "SELECT n AS ts_ns, 0 AS lba, 512 AS bytes, 'read' AS op, 1 AS lat_ns, n::INTEGER AS queue"
     duckdb.execute(f"COPY ({row} FROM range(5000) r(n)) TO '{queues}'")
     first, second = open_watched(["trace", many], ["trace", queues])
-    assert "found 13,000,000 lines; expected at most 12,000,000" in first.text
+    assert "more than 12,000,001 lines; expected at most that many" in first.text
     assert "found 5,000 queues; expected at most 1,024" in second.text
 
 

@@ -1,20 +1,20 @@
-"""Tables of runs that others measured: what is wrong is told at once and by line, the rest becomes a study."""
+"""Tables of runs that others measured become a study."""
 
-import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 from exported_runs import export_runs, verdicts
+from tables_of_runs import GOOD, HEADER, Import
 
 from knobscope.cli import main
 from knobscope.detect import run_rules, write_findings
 from knobscope.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
 from knobscope.specs import Dbms, load_study
+from knobscope.tables import read_table
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests/detect"))
@@ -22,37 +22,6 @@ sys.path.append(str(ROOT / "tests/detect"))
 from generated_studies import StudyMaker, Truth  # noqa: E402 - the studies that the rules are tested with
 
 from knobscope.detect import build_database  # noqa: E402
-
-HEADER = "block,dbms,device,tier,workload,knob,value,repeat,throughput_ops"
-#: The default of each knob, which a table has to say unless a spec of the DBMS does.
-BASELINES = {"Cache": "16", "mode": "slow", "delay": "10"}
-GOOD = [
-    "1,mydb,disk,hdd,load,,,,100",
-    "1,mydb,disk,hdd,load,Cache,8,0,101",
-    "1,mydb,disk,hdd,load,Cache,64,0,205",
-    "1,mydb,disk,hdd,load,,,,99",
-    "2,mydb,disk,hdd,load,Cache,8,1,104",
-    "2,mydb,disk,hdd,load,,,,102",
-    "2,mydb,disk,hdd,load,Cache,64,1,210",
-]
-
-Import = Callable[..., int]
-
-
-@pytest.fixture
-def import_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
-    """Return a function that imports lines as study `theirs`."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*lines: str, header: str = HEADER, more: tuple[str, ...] = ()) -> int:
-        table = [header, *lines]
-        if "baseline" not in header:
-            knobs = [BASELINES.get(line.split(",")[5], "") if line.count(",") > 5 else "" for line in lines]
-            table = [f"{header},baseline", *(f"{line},{knob}" for line, knob in zip(lines, knobs, strict=True))]
-        (tmp_path / "runs.csv").write_text("\n".join(table) + "\n")
-        return main(["import", "runs.csv", "--study", "theirs", *more])
-
-    return run
 
 
 def run_commands(text: str) -> None:
@@ -190,113 +159,10 @@ def test_words_with_an_order_and_special_numbers(import_table: Import, tmp_path:
     assert (knobs["delay"].range, list(knobs["delay"].special)) == ([10, 20], [0])
 
 
-def problems(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    first, *lines = capsys.readouterr().err.strip().splitlines()
-    assert first == f"knobscope: {len(lines)} problem{'s' if len(lines) > 1 else ''} in the table"
-    return lines
-
-
-def test_all_problems_are_told_at_once_with_their_lines(
-    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad = [
-        "1,mydb,disk,floppy,load,,,,100",
-        "1,mydb,disk,hdd,load,Cache,8,0,many",
-        "1,mydb,disk,hdd,load,Cache,8,0,101",
-        "1,mydb,disk,hdd,load,Cache,8,0,102",
-        "1,MyDB,disk,hdd,load,Cache,,0,102",
-        "2,mydb,disk,hdd,load,Cache,8,1,-5",
-        "2,mydb,disk,hdd,load,Cache,64",
-        "2,mydb,,hdd,load,Cache,64,1.5,nano",
-    ]
-    assert import_table(*bad) == 2
-    found = problems(capsys)
-    for expected in (
-        "runs.csv:2: tier: found 'floppy'; expected one of hdd, sata_ssd, nvme_ssd, cloud, memory",
-        "runs.csv:3: throughput_ops: found 'many'; expected a finite number",
-        "runs.csv:5: repeat: found 0 again for Cache=8 in block '1' (first in line 3); "
-        "expected another number for each repeat",
-        "runs.csv:6: value: found nothing beside knob 'Cache'; expected both, or neither",
-        "runs.csv:7: block: found block '2' of mydb/disk/load without a run of the default configuration; "
-        "expected at least one row of the block with empty `knob` and `value`",
-        "runs.csv:7: throughput_ops: found -5; expected a number above 0, or a `status` of failure",
-        "runs.csv:8: file: found 8 cells; expected 10, as in the header",
-        "runs.csv:9: device: found nothing; expected a value in every row",
-        "runs.csv:9: repeat: found '1.5'; expected a whole number",
-        "runs.csv:9: throughput_ops: found 'nano'; expected a finite number",
-    ):
-        assert expected in found
-    assert any(
-        line.startswith("runs.csv:6: dbms: found 'MyDB'; expected a name of lower-case letters") for line in found
-    )
-    assert not (tmp_path / "results").exists()
-
-
-def test_wrong_columns_are_told(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        import_table("1,mydb,disk,hdd,load,,,,100", header=HEADER.replace("value", "valeu").replace("tier,", "")) == 2
-    )
-    found = problems(capsys)
-    assert "runs.csv:1: value: found no such column; expected this column, which is required" in found
-    assert "runs.csv:1: tier: found no such column; expected this column, which is required" in found
-    assert "runs.csv:1: valeu: found an unknown column; expected value (did you mean that?)" in found
-
-
-@pytest.mark.parametrize(("content", "words"), [("", "an empty file"), (HEADER + "\n", "a header and no rows")])
-def test_a_table_without_runs_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str, words: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs.csv").write_text(content)
-    assert main(["import", "runs.csv", "--study", "theirs"]) == 2
-    assert any(words in line for line in problems(capsys))
-
-
-def test_a_missing_file_and_a_broken_one_are_told_together(
-    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "queue.csv").write_text("run,queue,depth,time_ns\nr1,-1,one,5\n")
-    more = ("--table", "intervals=gone.csv", "--table", "queue_depth=queue.csv")
-    assert (
-        import_table(*(f"{line},r{number}" for number, line in enumerate(GOOD)), header=f"{HEADER},run", more=more) == 2
-    )
-    assert problems(capsys) == [
-        "gone.csv:1: file: found no such file; expected a CSV file with a header line",
-        "queue.csv:2: depth: found 'one'; expected a whole number",
-    ]
-
-
-def test_facts_of_a_knob_or_device_must_not_contradict(
-    import_table: Import, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [f"{line},{8 if 'Cache' in line else ''}" for line in GOOD]
-    lines[2] = lines[2].replace(",8", ",16").replace("hdd", "cloud")
-    assert import_table(*lines, header=f"{HEADER},baseline") == 2
-    assert problems(capsys) == [
-        "runs.csv:4: baseline: found '16' for Cache, which had '8' in line 3; expected the same for all rows of Cache",
-        "runs.csv:4: tier: found 'cloud' for disk, which had 'hdd' in line 2; expected the same for all rows of disk",
-    ]
-
-
-def test_rows_of_side_tables_must_name_runs(
-    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "intervals.csv").write_text("run,t_s,ops\nr1,1,50\nr99,1,50\n")
-    lines = [f"{line},r{number}" for number, line in enumerate(GOOD)]
-    assert import_table(*lines, header=f"{HEADER},run", more=("--table", "intervals=intervals.csv")) == 2
-    assert problems(capsys) == ["intervals.csv:3: run: found 'r99'; expected a run of the table of runs"]
-
-
 def test_failed_runs_may_lack_a_throughput(import_table: Import) -> None:
     lines = [f"{line},ok" for line in GOOD]
     lines[1] = "1,mydb,disk,hdd,load,Cache,8,0,,timeout"
     assert import_table(*lines, header=f"{HEADER},status") == 0
-
-
-def test_an_existing_study_is_not_overwritten(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
-    assert import_table(*GOOD) == 0
-    assert import_table(*GOOD) == 2
-    assert "results/theirs exists" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -345,21 +211,6 @@ def test_windows_of_imported_intervals_are_described(import_table: Import, tmp_p
     assert found == [("r0", 1.0), *((f"r{number}", 0.0) for number in range(1, len(GOOD)))]
 
 
-def test_a_default_that_nobody_says_is_asked_for(
-    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The first value that a table tries is no default, and a spec or catalogue of the DBMS may know it."""
-    lines = ["1,mydb,disk,hdd,load,,,,100,", "1,mydb,disk,hdd,load,Cache,8,0,TIMEOUT,"]
-    assert import_table(*lines, header=f"{HEADER},baseline") == 2
-    (problem,) = problems(capsys)
-    assert problem.startswith("runs.csv:3: baseline: found nothing; expected the value of Cache in the default")
-    known = ["1,mariadb,disk,hdd,load,,,,100,", "1,mariadb,disk,hdd,load,back_log,10,0,TIMEOUT,"]
-    assert import_table(*known, header=f"{HEADER},baseline", more=("--specs", str(ROOT / "specs"))) == 0
-    specs = load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
-    catalogue = json.loads((ROOT / "specs/dbms/catalogue/mariadb.json").read_text())["knobs"]["back_log"]
-    assert specs.dbms["mariadb"].knobs["back_log"].default == catalogue["default"]
-
-
 def test_cells_are_read_as_rank_reads_them(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,21 +235,22 @@ def test_cells_are_read_as_rank_reads_them(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "is_accepted"), [('"a;b"', True), ("it's", True), ('"x\ry"', False), ("\x1b[31m", False)]
-)
-def test_what_import_accepts_detect_accepts(
-    value: str, is_accepted: bool, import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = ["1,mydb,disk,hdd,load,,,,100", f"1,mydb,disk,hdd,load,mode,{value},0,900"]
-    assert import_table(*lines) == (0 if is_accepted else 2)
-    if is_accepted:
-        assert load_study(tmp_path / "results/theirs/specs/studies/theirs.yaml", tmp_path, runnable=False)
-    else:
-        assert "runs.csv:3: value: found " in problems(capsys)[0]
-
-
-def test_one_word_among_numbers_is_a_question(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [*GOOD, "2,mydb,disk,hdd,load,Cache,huge,1,210"]
-    assert import_table(*lines) == 2
-    assert problems(capsys)[0].startswith("runs.csv:9: value: found 'huge' for Cache; expected a number")
+def test_files_do_not_follow_blocks(import_table: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many small blocks share a file, a large one has several; what lies in the files is the same."""
+    (Path("intervals.csv")).write_text("run,t_s,ops\n" + "".join(f"r{run},1,{run}\n" for run in range(len(GOOD))))
+    lines = [f"{line},r{number}" for number, line in enumerate(GOOD)]
+    contents = []
+    for most, files in ((10_000, 1), (3, 3)):
+        monkeypatch.setattr("knobscope.importing.study._RUNS_PER_FILE", most)
+        out = Path(f"files of {most}")
+        more = ("--table", "intervals=intervals.csv", "--out", str(out))
+        assert import_table(*lines, header=f"{HEADER},run", more=more) == 0
+        found = {"plan": sorted(out.glob("*/*/*/plan/*.parquet"))}
+        found |= {table: sorted(out.glob(f"*/*/*/runs/*/{table}.parquet")) for table in ("runs", "intervals")}
+        assert {table: len(paths) for table, paths in found.items()} == dict.fromkeys(found, files)
+        contents.append([read_table(paths).to_csv() for paths in found.values()])
+    assert contents[0] == contents[1]
+    assert {block: len(rows) for block, rows in read_table(found["runs"]).groupby("block_id")} == {
+        "mydb/disk/load/1": 4,
+        "mydb/disk/load/2": 3,
+    }

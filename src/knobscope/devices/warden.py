@@ -15,6 +15,7 @@ from knobscope.devices.folder import DeviceFolder, claim_folder
 from knobscope.devices.owners import FOREVER, living_owners
 from knobscope.devices.program import answering_command
 from knobscope.errors import UserError
+from knobscope.processes import read_tail
 from knobscope.specs.device_model import Delay, DeviceModel
 
 __all__ = ["start_warden"]
@@ -41,7 +42,7 @@ def start_warden(folder: DeviceFolder, model: DeviceModel | Delay) -> None:
         folder.warden.write_text(str(warden.pid))
         if answer.readline() != _READY:
             warden.wait()
-            said = folder.log.read_text(errors="replace").strip()
+            said = read_tail(folder.log).strip()
             raise UserError(f"device {folder.device}: its program did not start: {said or 'it said nothing'}")
 
 

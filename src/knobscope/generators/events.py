@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from knobscope.generators.failure import GeneratorError
+from knobscope.processes import read_tail
 
 __all__ = ["Client", "Supervise"]
 
@@ -94,7 +95,7 @@ class Client:
 
     def log_tail(self) -> str:
         """Return the last lines the client wrote on standard error."""
-        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+        return read_tail(self._log, _TAIL_LINES)
 
     def stop(self) -> None:
         """End the client, by force if need be; returns when it is gone. May be called again."""

@@ -1,10 +1,10 @@
-"""Writes imported runs as a study: specs, plans, blocks of runs and device profiles, as if they had been measured."""
+"""Writes imported runs as a study: specs, plans, runs and device profiles, the files that `detect` takes."""
 
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ __all__ = ["ImportedStudy", "write_study"]
 #: A file to write: path, name of its table, rows.
 File = tuple[Path, str, Sequence[dict[str, Any]]]
 
+#: Runs per file, of however many blocks: column `block_id` says which. A file costs as much as a thousand runs in it.
+_RUNS_PER_FILE = 10_000
 #: After so many runs it says how many are written.
 _RUNS_PER_LINE = 50_000
 
@@ -58,11 +60,11 @@ def write_study(
         file = out / "specs" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    blocks, plans = _write_blocks(table, name, knobs, out)
-    return ImportedStudy(out / f"specs/studies/{name}.yaml", blocks, plans, _write_devices(table, out))
+    runs, plans = _write_runs(table, name, knobs, out)
+    return ImportedStudy(out / f"specs/studies/{name}.yaml", runs, plans, _write_devices(table, out))
 
 
-def _write_blocks(
+def _write_runs(
     table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
 ) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
@@ -71,28 +73,27 @@ def _write_blocks(
         files.append(file[0])
         return file
 
-    write_files(map(note, _block_files(table, name, knobs, out)))
+    write_files(map(note, _files_of_runs(table, name, knobs, out)))
     return [path.parent for path in files if path.name == "runs.parquet"], [
         path for path in files if path.parent.name == "plan"
     ]
 
 
-def _block_files(
+def _files_of_runs(
     table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
 ) -> Iterator[File]:
-    """Yield the tables of each block, and the plan of each case after its blocks; says how far it is."""
+    """Yield the tables of the runs and their plans, a part of a case at a time; says how far it is."""
     side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
     watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
-    written = 0
+    written = said = 0
     cases = {run.case: str(run.case) for run in table.runs}
     ordered = sorted(table.runs, key=lambda run: (cases[run.case], run.block, run.position))
     for case, of_case in groupby(ordered, key=lambda run: run.case):
-        plan: list[dict[str, Any]] = []
         settings = _Settings(case.dbms, knobs[case.dbms])
-        for number, (_, of_block) in enumerate(groupby(of_case, key=lambda run: run.block)):
-            runs = list(of_block)
+        for number, runs in enumerate(_parts(of_case)):
+            part = f"sweep-0-{number}"
             rows = [_plan_row(run, settings) for run in runs]
-            directory = out / str(case) / "runs" / f"sweep-0-{number}"
+            directory = out / str(case) / "runs" / part
             records = [
                 {
                     **_window_of(side.get("intervals", {}).get(run.name, [])),
@@ -103,11 +104,16 @@ def _block_files(
             yield directory / "runs.parquet", "runs", records
             for kind, found in side.items():
                 yield directory / f"{kind}.parquet", kind, [one for run in runs for one in found.get(run.name, [])]
-            plan += rows
-            if (written + len(runs)) // _RUNS_PER_LINE > written // _RUNS_PER_LINE:
-                print(f"{written + len(runs)} of {len(ordered)} runs written", file=sys.stderr, flush=True)
+            yield out / str(case) / "plan" / f"{part}.parquet", "plan", rows
             written += len(runs)
-        yield out / str(case) / "plan" / "sweep-0.parquet", "plan", plan
+            if written - said >= _RUNS_PER_LINE:
+                print(f"{written} of {len(ordered)} runs written", file=sys.stderr, flush=True)
+                said = written
+
+
+def _parts(runs: Iterator[ImportedRun]) -> Iterator[list[ImportedRun]]:
+    while part := list(islice(runs, _RUNS_PER_FILE)):
+        yield part
 
 
 class _Settings:

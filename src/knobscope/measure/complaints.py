@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from knobscope.generators import GeneratorError
 from knobscope.measure.validity import RunFailedError
-from knobscope.servers import Instance, ServerFailedError, read_log
+from knobscope.processes import read_log
+from knobscope.servers import Instance, ServerFailedError
 
 __all__ = ["find_complaint", "read_logs", "status_of", "tell_complaints"]
 

@@ -9,7 +9,8 @@ from knobscope.generators import GeneratorError, Witness, has_own_tables
 from knobscope.measure.complaints import find_complaint
 from knobscope.measure.load import client_session
 from knobscope.measure.validity import RunFailedError
-from knobscope.servers import Configuration, Instance, Server, ServerFailedError, limit_memory, read_tail
+from knobscope.processes import read_tail
+from knobscope.servers import Configuration, Instance, Server, ServerFailedError, limit_memory
 from knobscope.specs import Lifecycle, Workload
 from knobscope.tables import RunRow
 

@@ -30,7 +30,7 @@ from knobscope.measure.recovery import Crash, open_crash
 from knobscope.measure.validity import RunFailedError, check_data, check_result, check_window
 from knobscope.measure.window import requested_window, share_of_window
 from knobscope.prepare import DiskRoom, Snapshot, copy_snapshot
-from knobscope.processes import find_service_user, make_shared_directory
+from knobscope.processes import find_service_user, make_shared_directory, read_tail
 from knobscope.servers import (
     Instance,
     MemoryLimit,
@@ -40,7 +40,6 @@ from knobscope.servers import (
     compare_effective,
     limit_memory,
     open_instance,
-    read_tail,
 )
 from knobscope.specs import (
     ClientHost,

@@ -2,6 +2,7 @@
 
 from knobscope.processes.disturbance import find_sent_signal, find_system_error
 from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned
+from knobscope.processes.logs import read_log, read_tail
 from knobscope.processes.network import connects, open_network
 from knobscope.processes.private import (
     MOST_BYTES,
@@ -52,7 +53,9 @@ __all__ = [
     "open_sandbox",
     "open_temporary",
     "read_foreign",
+    "read_log",
     "read_output",
+    "read_tail",
     "remove_if_abandoned",
     "remove_shared",
     "share_directory",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from knobscope.errors import UserError
-from knobscope.processes import capture, supervise
+from knobscope.processes import capture, read_tail, supervise
 from knobscope.specs import ClientHost
 
 __all__ = ["Connection", "RemoteError"]
@@ -72,7 +72,7 @@ class Connection:
 
     def log_tail(self) -> str:
         """Return ssh's own last words."""
-        return "; ".join(self._log.read_text(errors="replace").split("\n")[-4:]).strip("; \r")
+        return "; ".join(read_tail(self._log, 4).split("\n")).strip("; \r")
 
     def open_tunnel(self, target: str) -> int:
         """Let a free port of the other machine's 127.0.0.1 lead to a `HOST:PORT` or socket of ours; return the port."""

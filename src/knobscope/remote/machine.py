@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from knobscope.errors import UserError
+from knobscope.processes import read_tail
 from knobscope.remote.clocks import ClockOffset, compare_clocks
 from knobscope.remote.connection import Connection, RemoteError
 from knobscope.remote.echo import echo_at
@@ -41,7 +42,7 @@ class RemoteMachine:
         try:
             told = self._next_answer()
         except RemoteError as error:
-            said = (directory / "agent.log").read_text(errors="replace").strip().split("\n")[-1]
+            said = read_tail(directory / "agent.log", 1)
             raise UserError(f"{self.name}, where the load should come from: {said or error}") from error
         if told["java"] is None:
             raise UserError(f"{self.name} has no java on its PATH, which the load client needs (version 17 or later)")

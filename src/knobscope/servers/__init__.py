@@ -7,7 +7,7 @@ from knobscope.servers.instance import Configuration, Instance, fill_program, op
 from knobscope.servers.memory import MemoryLimit, limit_memory
 from knobscope.servers.parts import PartHome, devices_of_part, make_part_homes, move_part, part_statements
 from knobscope.servers.readback import ask_instance, compare_effective, readback_request
-from knobscope.servers.server import Server, ServerFailedError, initialise_data, read_log, read_tail, read_version
+from knobscope.servers.server import Server, ServerFailedError, initialise_data, read_version
 
 __all__ = [
     "ANSWER_PARSERS",
@@ -29,8 +29,6 @@ __all__ = [
     "move_part",
     "open_instance",
     "part_statements",
-    "read_log",
-    "read_tail",
     "read_version",
     "readback_request",
     "settle_data",

@@ -7,19 +7,17 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from knobscope.processes import OutputLimitError, capture, connects
+from knobscope.processes import OutputLimitError, capture, connects, read_tail
 from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Lifecycle, ask_version
 
-__all__ = ["Server", "ServerFailedError", "initialise_data", "read_log", "read_tail", "read_version"]
+__all__ = ["Server", "ServerFailedError", "initialise_data", "read_version"]
 
-_TAIL_LINES = 20
 #: Until one check whether the server answers counts as a no.
 _CHECK_S = 10
 #: Until a command that makes data, sets up or stops a server counts as stuck.
 _COMMAND_S = 3600
-_END_BYTES = 1 << 20
 
 
 class ServerFailedError(Exception):
@@ -32,24 +30,6 @@ class ServerFailedError(Exception):
         super().__init__(message)
         self.log_tail = log_tail
         self.exit_code = exit_code
-
-
-def read_log(path: Path) -> str:
-    """Return a log, or nothing when it was never written; of a long one its first and its last MiB."""
-    if not path.exists():
-        return ""
-    with path.open("rb") as log:
-        text = log.read(_END_BYTES)
-        size = os.fstat(log.fileno()).st_size
-        if size > 2 * _END_BYTES:
-            text += b"\n[...]\n"
-            log.seek(size - _END_BYTES)
-        return (text + log.read(_END_BYTES)).decode(errors="replace")
-
-
-def read_tail(path: Path, lines: int = _TAIL_LINES) -> str:
-    """Return the last lines of a log, or nothing when it was never written."""
-    return "\n".join(read_log(path).splitlines()[-lines:])
 
 
 def initialise_data(instance: Instance, configuration: Configuration, log: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from knobscope.errors import UserError
 from knobscope.trace.columns import MAX_SECTOR, MAX_SECTORS, MAX_TIME_NS, Counts, open_text, quote
+from knobscope.trace.limits import MOST_REQUESTS, require_few
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +37,12 @@ def read_blkparse(connection: "duckdb.DuckDBPyConnection", path: Path, device: s
     _load_events(connection, path)
     counts = Counts(truncated_lines=_check_lines(connection, path))
     _choose_device(connection, path, device)
+    # before they are sorted: what was issued, and not requeued as far as that can be seen here
+    (issued,) = connection.execute(
+        "SELECT count(*) FILTER (action = 'D' AND sectors > 0 AND regexp_matches(rwbs, '[DWR]')) "
+        "- count(*) FILTER (action = 'R') FROM events"
+    ).fetchall()[0]
+    require_few(path, "requests", issued, MOST_REQUESTS)
     _pair(connection)
     (counts.completions_without_start, counts.requeues, counts.others) = connection.execute(
         "SELECT count(*) FILTER (action = 'C' AND op IS NOT NULL AND before IS DISTINCT FROM 'D'), "

@@ -29,6 +29,7 @@ MOST_REQUESTS = 12_000_000
 #: Files take some kilobytes each, queues a pass over all requests.
 MOST_FILES, MOST_QUEUES = 50_000, 1024
 _CHUNK = 1 << 18
+_CUT = "cut the trace into parts"
 
 
 def require_regular(path: Path) -> None:
@@ -41,12 +42,17 @@ def require_regular(path: Path) -> None:
 def require_few(path: Path, what: str, found: int, most: int) -> None:
     """UserError for more requests, files or queues than fit into memory."""
     if found > most:
-        raise UserError(f"{path}: found {found:,} {what}; expected at most {most:,}: cut the trace into parts")
+        raise UserError(f"{path}: found {found:,} {what}; expected at most {most:,}: {_CUT}")
 
 
-def check_text(path: Path) -> int:
-    """Return the number of line ends of a text, compressed or not. UserError: a line or the whole is too long."""
+def check_text(path: Path, most_lines: int | None = None) -> None:
+    """UserError at the first line that is too long or one too many, or when the whole text is too long.
+
+    The text may be compressed. Nothing is read of one whose size says that it is too long.
+    """
     lines = length = total = 0
+    if not _is_gzip(path):
+        _check_size(path, path.stat().st_size)
     for chunk in _read_chunks(path):
         lengths = [len(line) for line in chunk.split(b"\n")]
         lengths[0] += length
@@ -54,10 +60,15 @@ def check_text(path: Path) -> int:
             number = lines + 1 + next(index for index, one in enumerate(lengths) if one > LONGEST_LINE)
             raise UserError(f"{path}, line {number}: more than {LONGEST_LINE:,} bytes, the longest line of a trace")
         total += len(chunk)
-        if total > MOST_BYTES:
-            raise UserError(f"{path}: more than {MOST_BYTES:,} bytes of text; expected at most that many")
+        _check_size(path, total)
         length, lines = lengths[-1], lines + len(lengths) - 1
-    return lines
+        if most_lines is not None and lines > most_lines:
+            raise UserError(f"{path}: more than {most_lines:,} lines; expected at most that many: {_CUT}")
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > MOST_BYTES:
+        raise UserError(f"{path}: more than {MOST_BYTES:,} bytes of text; expected at most that many: {_CUT}")
 
 
 def read_first_line(path: Path) -> str:
@@ -65,11 +76,14 @@ def read_first_line(path: Path) -> str:
     return next(_read_chunks(path), b"")[:LONGEST_LINE].partition(b"\n")[0].decode("utf-8-sig", "replace")
 
 
-def _read_chunks(path: Path) -> Iterator[bytes]:
+def _is_gzip(path: Path) -> bool:
     with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _read_chunks(path: Path) -> Iterator[bytes]:
     try:
-        with gzip.open(path) if is_gzip else path.open("rb") as file:
+        with gzip.open(path) if _is_gzip(path) else path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.devices import BlockDevice
-from knobscope.processes import find_sent_signal
+from knobscope.processes import find_sent_signal, read_tail
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
@@ -157,9 +157,8 @@ class MonitorWatch(Watch):
             code = str(self._process.wait(_CLOSE_TIMEOUT_S))
         except subprocess.TimeoutExpired:
             code = "unknown, it still runs"
-        self._errors.seek(0)
-        last_lines = self._errors.read().decode(errors="replace").strip().splitlines()[-5:]
-        return f"the monitor ended (exit code {code}): " + (" / ".join(last_lines) or "it said nothing")
+        said = read_tail(Path(f"/proc/self/fd/{self._errors.fileno()}"), 5).strip()
+        return f"the monitor ended (exit code {code}): " + (" / ".join(said.splitlines()) or "it said nothing")
 
 
 def _find_program() -> Path:
