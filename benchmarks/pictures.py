@@ -36,7 +36,7 @@ class Picture:
 
 
 PICTURES = (
-    Picture("report.png", "results/quickstart/report.html", ("make study",), 1200, 1838),
+    Picture("report.png", "results/quickstart/report.html", ("make study",), 1200, 1496),
     Picture(
         "compare.png",
         "results/compared.html",
