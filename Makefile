@@ -106,7 +106,7 @@ docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/python -m knobscope.tables.reference docs/tables.md
 	$(BIN)/python -m knobscope.table_commands.documents docs/schemas
 
-pictures: test-packages .venv/.installed ## take the pictures of the docs anew, from the pages of finished studies; says how to make a missing one
+pictures: test-packages setup ## take the pictures of the docs anew; runs the studies that they show, half an hour at most; needs root
 	$(BIN)/python benchmarks/pictures.py
 
 site: ## build the documentation as a site that opens from its folder, site/index.html

@@ -43,6 +43,7 @@ class Outcome:
     device: str
     workload: str
     date: str
+    knobscope: str  # the version that judged the runs
     runs: int
     ok: int
     monitor: str
@@ -79,6 +80,7 @@ def read_outcome(database: Path, study: str) -> Outcome:
 _FACTS = """
 SELECT any_value(dbms) AS dbms, coalesce(any_value(dbms_version), '?') AS version, any_value(device) AS device,
     any_value(workload) AS workload, strftime(min(started_at), '%Y-%m-%d') AS date, count(*) AS runs,
+    (SELECT any_value(value) FROM setup WHERE part = 'knobscope' AND property = 'version') AS knobscope,
     count(*) FILTER (status = 'ok') AS ok, coalesce(any_value(monitor) FILTER (status = 'ok'), 'none') AS monitor,
     median(overhead_s) FILTER (status = 'ok') AS overhead_s
 FROM runs
@@ -171,9 +173,11 @@ def describe_machine() -> str:
 def render_page(outcomes: list[Outcome], missing: list[str]) -> str:
     """Return the whole page."""
     dates = sorted({one.date for one in outcomes})
+    versions = sorted({one.knobscope for one in outcomes})
     lines = [
         _INTRODUCTION,
-        f"Machine: {describe_machine()}. Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.",
+        f"Machine: {describe_machine()}. Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))} with knobscope",
+        f"{', '.join(versions)}; rules of later versions may judge otherwise, and say so in other words.",
         "",
         "Noise is the variation of the default configuration within a block. An effect is the factor by which",
         "throughput changes, with its 95 % interval, from blocks in which nothing else changed. Overhead is all of a",

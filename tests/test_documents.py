@@ -12,7 +12,7 @@ from exported_tables import write_example_tables
 from knobscope.cli import build_parser, main
 from knobscope.examples import EXAMPLES
 from knobscope.forecast import describe_study
-from knobscope.specs import load_study
+from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,6 +44,33 @@ def test_a_command_of_a_page_exists_with_its_options(page: str, line: str) -> No
     for argument in arguments:
         if argument.startswith("study=specs/"):
             assert (ROOT / argument.removeprefix("study=")).is_file(), f"{page}: {argument}"
+
+
+def benchmark_lines(page: Path) -> Iterator[str]:
+    """Yield the calls of benchmarks of a page: in blocks of any kind, or in the text between backticks."""
+    text = page.read_text()
+    lines = [re.sub(r"\s+#.*", "", line).strip() for line in text.splitlines()]
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for line in [*lines, *(" ".join(quoted.split()) for quoted in re.findall(r"`([^`]+)`", prose))]:
+        if re.match(r"(\.venv/bin/)?(python )?benchmarks/[\w.]+( |$)", line):
+            yield line
+
+
+BENCHMARKS = sorted({(page.name, line) for page in PAGES for line in benchmark_lines(page)})
+
+
+@pytest.mark.parametrize(("page", "line"), BENCHMARKS)
+def test_a_benchmark_of_a_page_exists_with_its_options(page: str, line: str) -> None:
+    file, *arguments = shlex.split(line.split("python ", 1)[-1])
+    path = ROOT / file
+    sources = [path] if path.is_file() else sorted(path.glob("*.py"))
+    known = set(re.findall(r'"(--[a-z-]+)"', "".join(source.read_text() for source in sources)))
+    assert sources, f"{page}: no {file}"
+    assert {argument.split("=")[0] for argument in arguments if argument.startswith("--")} <= known, line
+
+
+def test_the_benchmarks_of_the_pages_were_found() -> None:
+    assert len(BENCHMARKS) > 30
 
 
 def test_every_command_has_examples_that_can_be_parsed() -> None:
@@ -97,7 +124,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
     }
     assert {name for name, _ in shown} == set(known) == {path.name for path in (ROOT / "docs/images").iterdir()}
     for name, page in shown:
-        assert known[name].command in page.read_text(), f"{page.name}: {name}"
+        assert all(line in page.read_text() for line in known[name].commands), f"{page.name}: {name}"
 
 
 _PLANNED = r"^\| `(specs/studies/[\w-]+\.yaml)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$"
@@ -114,6 +141,50 @@ def test_planned_runs_are_what_the_pipeline_says(study: str, knobs: str, varied:
 
 def test_the_table_of_planned_runs_was_found() -> None:
     assert len(PLANNED) == len(list((ROOT / "specs/studies").glob("*-all.yaml"))) > 0
+
+
+_COUNTED = r"^\| [\w .]+ \| (\d+) \| (\d+) \| (\d+) \| [\d ]*\| [\d ]*\|$"
+
+
+def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
+    rows = re.findall(_COUNTED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+    counted = []
+    for path in sorted((ROOT / "specs/dbms/catalogue").glob("*.json")):
+        catalogue = read_knob_catalogue(path)
+        assert catalogue is not None
+        knobs = read_spec(ROOT / f"specs/dbms/{path.stem}.yaml", Dbms, None)[1].knobs.values()
+        counted.append((catalogue.settings, len(catalogue.knobs), sum(not knob.control for knob in knobs)))
+    assert sorted(tuple(map(int, row)) for row in rows) == sorted(counted)
+
+
+def test_relatives_agree_about_as_many_knobs_as_the_page_says() -> None:
+    text = " ".join((ROOT / "docs/introspect.md").read_text().split())
+    for a, b, names in (
+        ("postgresql", "postgresql18", "PostgreSQL 15 and 18 agree about"),
+        ("redis", "valkey", "Redis and Valkey about"),
+        ("mariadb", "mysql", "MariaDB and MySQL about"),
+    ):
+        first, second = (read_knob_catalogue(ROOT / f"specs/dbms/catalogue/{name}.json") for name in (a, b))
+        assert first is not None
+        assert second is not None
+        both = first.knobs.keys() & second.knobs.keys()
+        same = sum(first.knobs[name].mechanism == second.knobs[name].mechanism for name in both)
+        assert f"{names} {f'all {same}' if same == len(both) else f'{same} of {len(both)}'}" in text
+
+
+def test_the_table_of_devices_has_every_shipped_one() -> None:
+    table = (ROOT / "docs/devices.md").read_text().split("## Shipped devices")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
+    assert sorted(named) == sorted(path.stem for path in (ROOT / "specs/devices").glob("*.yaml"))
+
+
+def test_messages_that_the_page_of_failures_quotes_are_printed_by_the_program() -> None:
+    """What the first columns of its tables have between quotes; `...` stands for what differs."""
+    printed = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    rows = re.findall(r"^\| ([^|]*\"[^|]*) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+    quoted = [part.strip() for row in rows for text in re.findall(r'"([^"]+)"', row) for part in text.split("...")]
+    assert len(quoted) >= 4
+    assert [text for text in quoted if text.removesuffix(" results/") not in printed] == []
 
 
 def test_stages_have_no_numbers() -> None:

@@ -3,8 +3,10 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -57,3 +59,10 @@ def test_fleet_explains_itself_and_refuses_unknown_names_before_it_gets_anything
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("unknown: valkey mysql; expected trixie, sid, cassandra")
     assert not (tmp_path / "fleet").exists()
+
+
+@pytest.mark.slow
+def test_a_run_of_tests_ends_without_a_list_of_leaked_objects() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n1", "-p", "no:cacheprovider", "tests/tables/test_writing.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "nanobind" not in done.stdout + done.stderr

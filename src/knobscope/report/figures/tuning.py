@@ -42,9 +42,8 @@ def draw_tuning(width: float, curves: Sequence[TuningCurve], goal: float | None)
         canvas.path(_steps(curve.median, x, y), f"curve {look}")
     entries = [(f"bar {_LOOKS[index % len(_LOOKS)]}", curve.name) for index, curve in enumerate(curves)]
     draw_legend(canvas, frame.left, frame.top - 24, entries)
-    draw_x_axis(
-        canvas, frame, [(x(tick), format_number(tick)) for tick in linear_ticks(0, trials, 6)], "runs of a tuner"
-    )
+    whole = [tick for tick in linear_ticks(0, trials, 6) if tick.is_integer()]
+    draw_x_axis(canvas, frame, [(x(tick), format_number(tick)) for tick in whole], "runs of a tuner")
     return canvas
 
 
