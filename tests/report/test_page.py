@@ -363,12 +363,21 @@ def test_stalled_runs_and_repeated_attempts_are_named(
 
 
 _INTERRUPTED = [
-    ("window_pause_s = 0.75", "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s"),
-    ("window_halves = 0.4", "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, 2.5x at most"),
+    (
+        "window_pause_s = 0.75",
+        "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s",
+    ),
+    (
+        "window_halves = 0.4",
+        "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, 2.5x at most",
+    ),
     ("window_halves = 0.6", ""),
     ("window_late_s = 0.25", "Late windows ?1 window lasted longer than requested, by 0.25 s at most"),
     ("window_late_s = 0.05", ""),
-    ("window_change = -0.4, window_steady = false", "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one"),
+    (
+        "window_change = -0.4, window_steady = false",
+        "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one",
+    ),
     ("window_change = 0.01, window_steady = true", "Steady windows ?all of 1"),
 ]
 
