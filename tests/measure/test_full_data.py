@@ -65,7 +65,9 @@ def test_data_that_found_no_space_while_it_was_loaded_is_no_refusal(
         return read_version(instance)
 
     monkeypatch.setattr(snapshot, "read_version", fill_and_read)
-    with pytest.raises(UserError, match="was disturbed from outside .*(no space left|the file system of the data has)"):
+    with pytest.raises(
+        UserError, match=r"was disturbed from outside .*(no space left|the file system of the data has)"
+    ):
         if name == "postgresql":
             measure(postgresql, "pgbench-tpcb", small_data, {})
         else:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from test_other_generators import measure
 
-from knobscope.generators import command_run
+from knobscope.generators import CommandRun, command_run
 from knobscope.generators.parsers import pgbench
 from knobscope.specs import Dbms
 
@@ -15,7 +15,13 @@ pytestmark = pytest.mark.real
 def test_pgbench_prints_more_than_the_limit(
     postgresql: Dbms, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_run, "MOST_BYTES", 1 << 10)
+    begin = CommandRun.wait_measuring
+
+    def wait_measuring(self: CommandRun, timeout: float) -> int:
+        monkeypatch.setattr(command_run, "MOST_BYTES", 1 << 10)  # not while data is loaded
+        return begin(self, timeout)
+
+    monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
     run = measure(postgresql, "pgbench-tpcb", open_directory, {})["run"]
     assert run["status"] == "invalid", run
     assert run["reason"] == "pgbench printed more than 0 MiB, the limit of what is kept of its output"

@@ -388,7 +388,7 @@ def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
 ) -> None:
     changed = changed_study(
         "UPDATE runs SET window_pause_s = 0, window_halves = NULL, window_late_s = 0, window_steady = NULL",
-        f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",
+        f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",  # noqa: S608
     )
     runs = render(changed, specs, tmp_path).section("runs")
     assert re.search(fact, runs), runs[:3000]
