@@ -293,7 +293,7 @@ def test_a_pause_that_no_guard_excludes_is_in_the_sentence_of_the_finding(
         intervals[row["run_id"]][at] = [{**one, "ops": 0} for one in intervals[row["run_id"]][at]]
         for run in runs:
             rows = intervals[run["run_id"]]
-            run |= describe_window([one["t_s"] for one in rows], [one["ops"] for one in rows])
+            run.update(describe_window([one["t_s"] for one in rows], [one["ops"] for one in rows]))
         paused.append((row["config_id"], len(same), row["window_pause_s"]))
 
     paused: list[tuple[str, int, float]] = []
@@ -301,7 +301,7 @@ def test_a_pause_that_no_guard_excludes_is_in_the_sentence_of_the_finding(
     assert set_aside(study) == {}
     ((configuration, count, seconds),) = paused
     findings = study.judge("intuition")
-    knobs = study.query(f"SELECT DISTINCT knob, value FROM sweep_runs WHERE config_id = '{configuration}'")
+    knobs = study.query(f"SELECT DISTINCT knob, value FROM sweep_runs WHERE config_id = '{configuration}'")  # noqa: S608
     ((knob, value),) = knobs.itertuples(index=False)
     is_paused = (findings["knob"] == knob) & (findings["value"] == value)
     words = f"(longest pause {seconds:.3g} s) in 1 of {count} runs with this value and in 0 of {3 * count} "
@@ -313,7 +313,7 @@ def test_a_pause_that_no_guard_excludes_is_in_the_sentence_of_the_finding(
 def test_a_default_run_that_paused_is_in_the_sentences_of_all_values(damaged: Callable[..., Study]) -> None:
     def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
         for run in runs:
-            run |= {"window_pause_s": 0.0, "window_halves": 1.0}
+            run.update(window_pause_s=0.0, window_halves=1.0)
         next(run for run in runs if run["is_sentinel"])["window_halves"] = 0.4
 
     sentences = damaged(damage).judge("intuition")["sentence"]

@@ -24,7 +24,7 @@ def test_pgbench_prints_more_than_the_limit(
     monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
     run = measure(postgresql, "pgbench-tpcb", open_directory, {})["run"]
     assert run["status"] == "invalid", run
-    assert run["reason"] == "pgbench printed more than 0 MiB, the limit of what is kept of its output"
+    assert run["reason"].startswith("pgbench printed more than 0 MiB, the limit of what is kept of its output")
 
 
 def test_pgbench_logs_more_than_the_limit(
