@@ -33,7 +33,7 @@ def damage_something(project: Path, results: Path, chance: random.Random) -> str
     if not files:
         return "nothing to damage yet"
     path = chance.choice(files)
-    ways = [_empty, _halve, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _make_pipe]
+    ways = [_empty, _halve, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _make_pipe, _forbid]
     ways += [_swap] if len(files) > 1 else []
     ways += [_lose_key, _change_value] if path.suffix == ".json" else []
     ways += [_lose_folder] if path.suffix == ".parquet" else []
@@ -84,6 +84,10 @@ def _make_directory(path: Path, _: random.Random) -> None:
 def _make_pipe(path: Path, _: random.Random) -> None:
     path.unlink()
     os.mkfifo(path)  # whoever opens it to read waits for ever
+
+
+def _forbid(path: Path, _: random.Random) -> None:
+    path.chmod(0)  # which root does not notice
 
 
 def _swap(path: Path, chance: random.Random) -> None:

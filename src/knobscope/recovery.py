@@ -86,7 +86,7 @@ def set_aside_damaged(results: Path) -> list[str]:
 
 def _set_aside(error: DamagedFileError) -> str:
     break_seal(error.path)
-    return f"{error}; it is now {set_aside(error.path).name}, and is made anew"
+    return f"{error}; it is now {set_aside(error.path).name}, and is made anew where it is needed"
 
 
 def claim_directory(temporary: Path) -> None:

@@ -12,6 +12,7 @@ from generated_studies import Study, StudyMaker, Truth
 from knobscope.detect import build_database
 from knobscope.detect.guards import find_copied_runs, find_damaged_series
 from knobscope.statistics.series import Series
+from knobscope.statistics.steadiness import describe_window
 from knobscope.tables import read_table, write_tables
 
 Rows = list[dict[str, Any]]
@@ -275,3 +276,60 @@ def test_runs_of_a_block_that_cannot_be_compared_are_set_aside(damaged: Callable
     runs = study.query("FROM runs WHERE status = 'ok'")
     assert len(found) == (runs["block_id"] == blocks[0]).sum() > 0
     assert study.query("SELECT min(set_aside) AS least FROM effects WHERE beside IS NULL")["least"][0] == 1
+
+
+@pytest.mark.parametrize("pause", ["short", "of one run"])
+def test_a_pause_that_no_guard_excludes_is_in_the_sentence_of_the_finding(
+    damaged: Callable[..., Study], pause: str
+) -> None:
+    """Below a third of the window; and in the middle of it, of a configuration with two runs only."""
+
+    def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
+        row = runs[swept(runs)[1]]
+        same = [run for run in runs if run["config_id"] == row["config_id"]]
+        if pause == "of one run":
+            runs.remove(same.pop())
+        at = slice(5, 9 if pause == "short" else 14)
+        intervals[row["run_id"]][at] = [{**one, "ops": 0} for one in intervals[row["run_id"]][at]]
+        for run in runs:
+            rows = intervals[run["run_id"]]
+            run.update(describe_window([one["t_s"] for one in rows], [one["ops"] for one in rows]))
+        paused.append((row["config_id"], len(same), row["window_pause_s"]))
+
+    paused: list[tuple[str, int, float]] = []
+    study = damaged(damage)
+    assert set_aside(study) == {}
+    ((configuration, count, seconds),) = paused
+    findings = study.judge("intuition")
+    knobs = study.query(f"SELECT DISTINCT knob, value FROM sweep_runs WHERE config_id = '{configuration}'")  # noqa: S608
+    ((knob, value),) = knobs.itertuples(index=False)
+    is_paused = (findings["knob"] == knob) & (findings["value"] == value)
+    words = f"(longest pause {seconds:.3g} s) in 1 of {count} runs with this value and in 0 of {3 * count} "
+    assert findings.loc[is_paused, "sentence"].str.contains(words, regex=False).all()
+    assert is_paused.any()
+    assert not findings.loc[~is_paused, "sentence"].str.contains("paused").any()
+
+
+def test_a_default_run_that_paused_is_in_the_sentences_of_all_values(damaged: Callable[..., Study]) -> None:
+    def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
+        for run in runs:
+            run.update(window_pause_s=0.0, window_halves=1.0)
+        next(run for run in runs if run["is_sentinel"])["window_halves"] = 0.4
+
+    sentences = damaged(damage).judge("intuition")["sentence"]
+    assert sentences.str.contains(r"doubled or halved its speed in 0 of \d runs with this value and in 1 of \d ").all()
+
+
+def test_a_silent_middle_of_a_window_is_set_aside(damaged: Callable[..., Study]) -> None:
+    """The load came back: the whole window looks like a slow run, and the series says why."""
+    names: list[str] = []
+
+    def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
+        names[:] = [runs[swept(runs)[4]]["run_id"]]
+        rows = intervals[names[0]]
+        rows[6:14] = [{**row, "ops": 0} for row in rows[6:14]]
+
+    study = damaged(damage)
+    assert set_aside(study) == {names[0]: "silent"}
+    reason = study.query("SELECT reason FROM set_aside_runs WHERE guard = 'silent'")["reason"].item()
+    assert reason == "no operation ends in 8 of 20 intervals in a row"

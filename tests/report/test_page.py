@@ -362,6 +362,40 @@ def test_stalled_runs_and_repeated_attempts_are_named(
     assert "repeated" not in page.section("runs")
 
 
+_INTERRUPTED = [
+    (
+        "window_pause_s = 0.75",
+        "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s",
+    ),
+    (
+        "window_halves = 0.4",
+        "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, 2.5x at most",
+    ),
+    ("window_halves = 0.6", ""),
+    ("window_late_s = 0.25", "Late windows ?1 window lasted longer than requested, by 0.25 s at most"),
+    ("window_late_s = 0.05", ""),
+    (
+        "window_change = -0.4, window_steady = false",
+        "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one",
+    ),
+    ("window_change = 0.01, window_steady = true", "Steady windows ?all of 1"),
+]
+
+
+@pytest.mark.parametrize(("columns", "fact"), _INTERRUPTED)
+def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, columns: str, fact: str
+) -> None:
+    changed = changed_study(
+        "UPDATE runs SET window_pause_s = 0, window_halves = NULL, window_late_s = 0, window_steady = NULL",
+        f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",  # noqa: S608
+    )
+    runs = render(changed, specs, tmp_path).section("runs")
+    assert re.search(fact, runs), runs[:3000]
+    names = ["Pauses", "Uneven windows", "Late windows"]
+    assert [name for name in names if re.search(f"{name} ?(⚠|[0-9])", runs)] == [n for n in names if fact.startswith(n)]
+
+
 def test_effects_beside_a_change_name_it_wherever_they_stand(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from knobscope.detect.pauses import read_pauses
 from knobscope.detect.penalties import limit_penalty
 from knobscope.errors import UserError
 from knobscope.sentences import Sentences
@@ -83,15 +84,17 @@ class _Judge:
         rows = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
         self._tables = {row[0] for row in rows}
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
+        self._pauses = read_pauses(connection)
 
     def __call__(self, rule: Rule) -> list[Row]:
         rows = _run_rule(self._connection, rule, self._tables)
         limits = [(row, limit_penalty(self._connection, rule, row)) for row in rows]
         limits.sort(key=lambda one: _order(one[0]))
         for row, limit in limits:
-            if (beside := self._besides.get(tuple(row[name] for name in _SWEPT))) is not None:
+            swept = tuple(row[name] for name in _SWEPT)
+            if (beside := self._besides.get(swept)) is not None:
                 row["evidence"]["beside"] = beside
-            sentence = self._sentences.say(rule, row) + limit
+            sentence = self._sentences.say(rule, row) + limit + self._pauses.get(swept, "")
             excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
             if excuse is not None and row["verdict"] == "mismatch":
                 row.update(verdict="none", penalty=None)

@@ -4,7 +4,6 @@ An operator or the system's OOM killer ends a server or a load client, the disk 
 somebody else has the port. Such a run is measured again; see `Measurer` for what follows when that does not help.
 """
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +11,11 @@ from contextlib import contextmanager
 from knobscope.generators import GeneratorError
 from knobscope.measure.complaints import read_logs, status_of
 from knobscope.measure.validity import RunFailedError
-from knobscope.processes import find_sent_signal, find_system_error
+from knobscope.processes import find_full, find_sent_signal, find_system_error
 from knobscope.servers import Instance, MemoryLimit, Server, ServerFailedError
 
 __all__ = ["notice_disturbance"]
 
-#: With less on the file system of its data no DBMS works as it should, and with less for temporary files no generator
-#: writes all of its log: most of them do not notice.
-_LEAST_FREE_BYTES = 16 << 20
 #: A server that was killed is known to be gone a moment after its clients have lost it.
 _END_S = 0.5
 
@@ -54,14 +50,8 @@ def _find_sign(
     if (words := find_system_error("\n".join(logs))) is not None:
         return f"a log says '{words}'"
     directories = {"the data": [instance.data, *(home.directory for home in instance.homes.values())]}
-    directories |= {"temporary files (TMPDIR)": [instance.runtime]}
-    for what, paths in directories.items():
-        for path in paths:
-            space = os.statvfs(path)
-            free = space.f_bavail * space.f_frsize
-            if free < _LEAST_FREE_BYTES:
-                return f"the file system of {what} has {free >> 20} MiB free"
-    return None
+    directories["temporary files (TMPDIR)"] = [instance.runtime]
+    return find_full(directories)
 
 
 def _wait_for_end(server: Server) -> int | None:

@@ -29,6 +29,7 @@ from knobscope.identity import data_identity, hash_identity
 from knobscope.prepare.room import DiskRoom, estimate_space
 from knobscope.prepare.tables import keep_tables, read_tables
 from knobscope.processes import (
+    find_full,
     find_sent_signal,
     find_service_user,
     find_system_error,
@@ -178,6 +179,8 @@ def _make(
             return version or answered
     except (ServerFailedError, GeneratorError) as error:
         sign = find_sent_signal(error.exit_code) or find_system_error(f"{error}\n{error.log_tail}")
+        temporary = Path(tempfile.gettempdir())
+        sign = sign or find_full({"the data": [part], "temporary files (TMPDIR)": [temporary]})
         if sign is not None:
             raise UserError(
                 f"loading data into {dbms.name} was disturbed from outside ({sign}): {error}. Put that right and call "

@@ -1,6 +1,6 @@
 """Processes that end with us, also after kill -9, and run as somebody who may do little."""
 
-from knobscope.processes.disturbance import find_sent_signal, find_system_error
+from knobscope.processes.disturbance import find_full, find_sent_signal, find_system_error
 from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned
 from knobscope.processes.logs import read_log, read_tail
 from knobscope.processes.network import connects, open_network
@@ -39,6 +39,7 @@ __all__ = [
     "UnsafeFileError",
     "capture",
     "connects",
+    "find_full",
     "find_sent_signal",
     "find_service_user",
     "find_system_error",

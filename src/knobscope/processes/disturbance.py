@@ -1,9 +1,16 @@
 """Signs that something outside ended a process or kept it from its work: signals of others, errors of the system."""
 
+import os
 import re
 import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-__all__ = ["find_sent_signal", "find_system_error"]
+__all__ = ["find_full", "find_sent_signal", "find_system_error"]
+
+#: With less on the file system of its data no DBMS works as it should, and with less for temporary files no generator
+#: writes all of its log: most of them do not notice.
+_LEAST_FREE_BYTES = 16 << 20
 
 #: Signals that somebody sends; those that a program raises by its own fault (SEGV, ABRT, ...) are its own.
 _SENT = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -27,3 +34,14 @@ def find_system_error(text: str) -> str | None:
     """Return the first words of a log that tell of a full disk, failed I/O or a port in use; None without any."""
     found = _ERRORS.search(text)
     return None if found is None else found.group().lower()
+
+
+def find_full(directories: Mapping[str, Sequence[Path]]) -> str | None:
+    """Return which file system, by the name of what is on it, has hardly any space left; None while all have some."""
+    for name, paths in directories.items():
+        for path in paths:
+            space = os.statvfs(path)
+            free = space.f_bavail * space.f_frsize
+            if free < _LEAST_FREE_BYTES:
+                return f"the file system of {name} has {free >> 20} MiB free"
+    return None

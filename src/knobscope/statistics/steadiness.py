@@ -22,13 +22,15 @@ import numpy as np
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import median_slope, rank_values
 
-__all__ = ["MIN_INTERVALS", "PLENTY", "Trend", "describe_window", "find_trend"]
+__all__ = ["MIN_INTERVALS", "PLENTY", "UNEVEN", "Trend", "describe_window", "find_trend"]
 
 #: With fewer, no order of the values is unlikely enough.
 MIN_INTERVALS = 6
 _ALPHA = 0.01
 #: With so many operations in a usual interval, one without any is not chance.
 PLENTY = 20
+#: A window is uneven when one half of it is so many times faster than the other.
+UNEVEN = 2.0
 #: A smaller change over the window is no reason for a longer warm-up.
 _MIN_CHANGE = 0.1
 #: Standard errors of the autocorrelation (each 1 / sqrt(intervals)) that are added to it: 95 %, one-sided.

@@ -18,7 +18,7 @@ from knobscope.processes import read_foreign
 
 __all__ = ["read_db_bench"]
 
-_RESULT = r"^\w+ *: +[0-9.]+ micros/op ([0-9]+ ops/sec [0-9.]+ seconds [0-9]+ operations);"
+_RESULT = r"^(\w+ *: +[0-9.]+ micros/op [0-9]+ ops/sec [0-9.]+ seconds [0-9]+ operations);"
 _HEAD = re.compile(
     r"Count: ([0-9]+) Average: ([0-9.]+)  StdDev: [0-9.]+\n"
     r"Min: ([0-9]+)  Median: ([0-9.]+)  Max: ([0-9]+)\n"
@@ -30,8 +30,14 @@ _BIN = re.compile(r"^[\[(] *([0-9.]+), *([0-9.]+) \] +([0-9]+) ", re.MULTILINE)
 def read_db_bench(output: Output, interval_s: float) -> LoadResult:
     """Read the only benchmark; percentiles are interpolated inside the bins of its histograms, as RocksDB does."""
     text = output.text
-    words = find_once(_RESULT, text, "the result").split()
-    rate, window_s, ok = int(words[0]), output.window(float(words[2])), int(words[4])
+    benchmark, _, figures = find_once(_RESULT, text, "the result").partition(":")
+    if "while" in benchmark:
+        raise ValueError(
+            f"report.csv of {benchmark.strip()} also counts the operations of its background thread, which the result "
+            "leaves out; choose a benchmark without one, such as readrandomwriterandom"
+        )
+    words = figures.split()
+    rate, window_s, ok = int(words[2]), output.window(float(words[4])), int(words[6])
     parts = re.findall(r"^Microseconds per (\w+):\n(.*?)(?=^Microseconds|\Z)", text, re.MULTILINE | re.DOTALL)
     histograms = {name.upper(): _Histogram.read(part) for name, part in parts}
     if not histograms or len(histograms) < len(parts):

@@ -22,6 +22,7 @@ from knobscope.report.sections.guards import describe_level, name_set_aside
 from knobscope.report.sections.layout import LayoutLine, describe_layout
 from knobscope.report.study_data import Row, StudyData, name_case
 from knobscope.specs import Case
+from knobscope.statistics.steadiness import UNEVEN
 
 __all__ = ["CaseRuns", "RunsSection", "build_runs", "run_noise"]
 
@@ -219,8 +220,6 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         )
 
 
-#: A half of a window that is so many times faster than the other one is reported.
-_HALVES = 2.0
 #: A window that lasts this much longer is reported.
 _LATE_S = 0.1
 
@@ -235,16 +234,19 @@ def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
             f"{format_seconds(max(paused))}",
         )
     halves = [row["window_halves"] for row in ok if row["window_halves"]]
-    uneven = [max(one, 1 / one) for one in halves if not 1 / _HALVES < one < _HALVES]
+    uneven = [max(one, 1 / one) for one in halves if not 1 / UNEVEN < one < UNEVEN]
     if uneven:
         yield (
             "Uneven windows",
-            f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {_HALVES:g}x or more "
+            f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {UNEVEN:g}x or more "
             f"faster than the other, {format_number(max(uneven))}x at most",
         )
-    late = [row["window_late_s"] for row in ok if row["window_late_s"]]
-    if late and max(late) >= _LATE_S:
-        yield "Late windows", f"a window lasted up to {format_seconds(max(late))} longer than requested"
+    late = [row["window_late_s"] for row in ok if (row["window_late_s"] or 0) >= _LATE_S]
+    if late:
+        yield (
+            "Late windows",
+            f"{plural(len(late), 'window')} lasted longer than requested, by {format_seconds(max(late))} at most",
+        )
 
 
 def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
