@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.servers import compare_effective
+from knobscope.servers import compare_effective, open_instance
 from knobscope.specs import Dbms, Knob, Value, read_spec
 
 HERE = Path(__file__).parent
@@ -80,6 +80,15 @@ def test_cache_spill_is_in_force_where_its_condition_holds(sqlite: Dbms, tmp_pat
         if knob.requirement.holds({"cache_spill": spill, "cache_size": size, "page_size": 4096}):
             assert is_in_force, (size, spill)
     assert set(in_force.values()) == {True, False}
+
+
+def test_statements_keep_the_order_of_the_spec(sqlite: Dbms, tmp_path: Path) -> None:
+    """SQLite takes no page size once `auto_vacuum` has made the file's header, whatever a tuner names first."""
+    with open_instance(sqlite, tmp_path / "data") as instance:
+        statements = instance.session_statements({"auto_vacuum": "incremental", "page_size": 16384}, "init")
+    session = [*statements, *sqlite.loading.tables]
+    asked = [";".join([*session, f"pragma {name}"]) for name in ("page_size", "auto_vacuum")]
+    assert ask(asked, tmp_path) == ["16384", "2"]
 
 
 def test_version_and_session(sqlite: Dbms, tmp_path: Path) -> None:

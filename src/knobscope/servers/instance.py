@@ -180,11 +180,13 @@ class Instance:
         return changed
 
     def knobs_at(self, configuration: Configuration, moment: Moment) -> Iterator[tuple[str, Value, Writing]]:
-        """Yield the knobs that are handed over at this moment, with how they are written.
+        """Yield the knobs that are set at this moment, with how they are written, in the order of the spec.
 
-        Nothing is said to the server about a part that lies with the data, or that a link leads to.
+        A statement may end what another one needs: SQLite takes no page size after `auto_vacuum`. Nothing is said to
+        the server about a part that lies with the data, or that a link leads to.
         """
-        for name, value in configuration.items():
+        order = {name: number for number, name in enumerate(self.dbms.knobs)}
+        for name, value in sorted(configuration.items(), key=lambda item: order.get(item[0], len(order))):
             writing = self.dbms.writing_of(name)
             if self.dbms.part_of(name) is not None and (writing is None or name not in self.homes):
                 continue
