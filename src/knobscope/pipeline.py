@@ -57,6 +57,8 @@ class Pipeline:
                 pipeline.require_installed()
             if runs:
                 recovery.require_writable(Path(pipeline.results))
+            if runs and not workflow.remote_exec:
+                recovery.claim_directory(workflow.snakemake_tmp_dir)
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -70,7 +72,6 @@ class Pipeline:
             for damage in recovery.find_damaged(Path(pipeline.results)):
                 print(f"knobscope: {damage}; a run makes it anew", file=sys.stderr)
         else:
-            recovery.claim_directory(workflow.snakemake_tmp_dir)
             for sentence in recovery.set_aside_damaged(Path(pipeline.results)):
                 print(f"knobscope: {sentence}", file=sys.stderr)
             if config.get("retry_failed"):

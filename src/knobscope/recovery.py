@@ -10,6 +10,7 @@ checksum inside a JSON result.
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,13 +62,21 @@ def require_own_files(results: Path) -> None:
 
     The folder itself may be a link that its user made.
     """
-    if links := [entry for entry in _walk(results) if entry.is_symlink()]:
-        names = ", ".join(os.path.relpath(link, results) for link in sorted(links)[:3])
-        more = f" and {len(links) - 3} more" if len(links) > 3 else ""
+    if strange := [entry for entry in _walk(results) if _find_kind(entry)]:
+        names = ", ".join(os.path.relpath(entry, results) for entry in sorted(strange)[:3])
+        more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
         raise UserError(
-            f"{results}: {names}{more}: a symbolic link; the folder of a study holds files and directories only, "
-            "so remove it, or replace it by what it points to"
+            f"{results}: {names}{more}: {_find_kind(min(strange))}; the folder of a study holds files and directories "
+            "only, so remove it, or replace it by what it points to"
         )
+
+
+def _find_kind(path: Path) -> str:
+    """Return what a path is if it is neither a regular file nor a directory, else nothing."""
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return ""
+    return "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, socket or device"
 
 
 def find_damaged(results: Path) -> list[DamagedFileError]:
@@ -98,6 +107,9 @@ def claim_directory(temporary: Path) -> None:
     """
     directory = Path(".snakemake")
     directory.mkdir(exist_ok=True)
+    for entry in (directory, *directory.iterdir()):
+        if entry.is_symlink():
+            raise UserError(f"{entry}: found a symbolic link; expected a directory of Snakemake's own: remove the link")
     claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.fchmod(claim, 0o600)  # who can open it can hold it, and make us wait
     try:

@@ -34,6 +34,8 @@ __all__ = [
 
 #: Key of a sealed JSON file that holds the checksum of all other keys.
 _SEAL = "sha256"
+#: The largest JSON file of the campaign in docs/large-studies.md has less than a hundredth of that.
+_LARGEST_BYTES = 1 << 28
 
 
 class DamagedFileError(UserError):
@@ -142,7 +144,10 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> bytes:
     """Return what a file holds; a pipe instead of it, which nobody writes to, is empty."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return file.read()
+        content = file.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        raise DamagedFileError(path, f"it holds more than {_LARGEST_BYTES >> 20} MiB")
+    return content
 
 
 def set_aside(path: Path) -> Path:

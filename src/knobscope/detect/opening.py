@@ -18,11 +18,11 @@ from knobscope.tables import LOCKED, TABLES, describe_refusal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["blame_content", "open_study"]
+__all__ = ["MOST_ROWS", "blame_content", "open_study"]
 
 _EXPECTED = "expected a DuckDB file that `knobscope detect` wrote"
 #: Rows of one table, and bytes of text in all tables: a study of 66,540 runs has 129 MB on disk.
-_MOST_ROWS, _MOST_TEXT = 50_000_000, 1 << 29
+MOST_ROWS, _MOST_TEXT = 50_000_000, 1 << 29
 #: Types of columns; views may hold structures of them, too.
 _PLAIN = (
     r"VARCHAR|DOUBLE|FLOAT|BOOLEAN|TIMESTAMP|DATE|U?BIGINT|U?INTEGER|U?SMALLINT|U?TINYINT|HUGEINT|DECIMAL\(\d+,\d+\)"
@@ -70,10 +70,10 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
 
 
 @contextmanager
-def blame_content(*databases: Path) -> Iterator[None]:
+def blame_content(*paths: Path, expected: str = _EXPECTED) -> Iterator[None]:
     """Say in a sentence that code stumbled over a value that knobscope never writes: a NULL, a text that is no JSON.
 
-    The sentence names the line of code: on a database of ours that is a bug, which should be reported.
+    The sentence names the line of code: on files of ours that is a bug, which should be reported.
     """
     import duckdb
 
@@ -84,10 +84,10 @@ def blame_content(*databases: Path) -> Iterator[None]:
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         last = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
-        names = " or ".join(map(str, databases))
+        names = " or ".join(map(str, paths))
         raise UserError(
-            f"{names}: found a value that cannot be shown ({type(error).__name__} at {Path(last.filename).name}:"
-            f"{last.lineno}: {str(error)[:200]!r}); {_EXPECTED}; if it did write this one, report this as a bug"
+            f"{names}: found a value that cannot be used ({type(error).__name__} at {Path(last.filename).name}:"
+            f"{last.lineno}: {str(error)[:200]!r}); {expected}; if it did write this one, report this as a bug"
         ) from error
 
 
@@ -157,8 +157,8 @@ def _check_tables(
     )
     counted = connection.execute(sizes).fetchall()
     for table, rows, _ in counted:
-        if rows > _MOST_ROWS:
-            raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {_MOST_ROWS:,}")
+        if rows > MOST_ROWS:
+            raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {MOST_ROWS:,}")
     if (text := sum(length for _, _, length in counted)) > _MOST_TEXT:
         raise UserError(f"{database}: its texts have {text:,} bytes; expected at most {_MOST_TEXT:,}")
 
