@@ -57,8 +57,6 @@ class Pipeline:
                 pipeline.require_installed()
             if runs:
                 recovery.require_writable(Path(pipeline.results))
-            if runs and not workflow.remote_exec:
-                recovery.claim_directory(workflow.snakemake_tmp_dir)
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -72,6 +70,7 @@ class Pipeline:
             for damage in recovery.find_damaged(Path(pipeline.results)):
                 print(f"knobscope: {damage}; a run makes it anew", file=sys.stderr)
         else:
+            recovery.claim_directory(workflow.snakemake_tmp_dir)
             for sentence in recovery.set_aside_damaged(Path(pipeline.results)):
                 print(f"knobscope: {sentence}", file=sys.stderr)
             if config.get("retry_failed"):

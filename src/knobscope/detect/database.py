@@ -16,7 +16,7 @@ from knobscope.detect.effects import add_effects, add_frame
 from knobscope.detect.guards import set_aside_runs
 from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
-from knobscope.detect.opening import MOST_ROWS, blame_content
+from knobscope.detect.opening import MOST_ROWS
 from knobscope.detect.order import level_text
 from knobscope.detect.pairs import add_pair_effects
 from knobscope.detect.setup import setup_rows
@@ -28,7 +28,7 @@ from knobscope.processes import open_temporary
 from knobscope.processes.parallel import one_thread
 from knobscope.specs import StudySpecs
 from knobscope.statistics.drift import rank_drift
-from knobscope.storage import read_sealed, whole_file
+from knobscope.storage import blame_content, read_sealed, whole_file
 from knobscope.tables import LOCKED, TABLES, describe_refusal, fetch_limited, insert_rows, lock, require_readable
 from knobscope.tables.reference import define_tables, describe_tables
 
@@ -186,15 +186,15 @@ def _add_parquet(connection: "duckdb.DuckDBPyConnection", files: Mapping[str, Se
     """Insert what parquet files hold, by table, a transaction each; a column that a file lacks is NULL.
 
     As many tables are read at once as there are processors: of thousands of small files, several threads of one query
-    get less done than one, in twice the processor time. DamagedFileError, UserError: a file is no parquet file, or holds
-    no such table.
+    get less done than one, in twice the processor time. DamagedFileError: a file is no parquet file. UserError: it
+    holds no such table.
     """
     import duckdb
 
     def read(table: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {table} BY NAME FROM read_parquet(?, union_by_name = true) LIMIT {MOST_ROWS + 1}",  # noqa: S608
+                f"INSERT INTO {table} BY NAME FROM read_parquet(?, union_by_name = true) LIMIT {MOST_ROWS + 1}",
                 [[str(path) for path in files[table]]],
             )
             if cursor.fetchall()[0][0] > MOST_ROWS:

@@ -5,7 +5,6 @@ others are refused, since a view of the name of a table or a macro of the name o
 """
 
 import re
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from knobscope.tables import LOCKED, TABLES, describe_refusal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_ROWS", "blame_content", "open_study"]
+__all__ = ["MOST_ROWS", "open_study"]
 
 _EXPECTED = "expected a DuckDB file that `knobscope detect` wrote"
 #: Rows of one table, and bytes of text in all tables: a study of 66,540 runs has 129 MB on disk.
@@ -67,28 +66,6 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
             yield connection
     except duckdb.Error as error:
         raise UserError(f"{database}: {describe_refusal(error)}; {_EXPECTED}") from error
-
-
-@contextmanager
-def blame_content(*paths: Path, expected: str = _EXPECTED) -> Iterator[None]:
-    """Say in a sentence that code stumbled over a value that knobscope never writes: a NULL, a text that is no JSON.
-
-    The sentence names the line of code: on files of ours that is a bug, which should be reported.
-    """
-    import duckdb
-
-    try:
-        yield
-    except (UserError, OSError, MemoryError, duckdb.Error):
-        raise
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        last = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
-        names = " or ".join(map(str, paths))
-        raise UserError(
-            f"{names}: found a value that cannot be used ({type(error).__name__} at {Path(last.filename).name}:"
-            f"{last.lineno}: {str(error)[:200]!r}); {expected}; if it did write this one, report this as a bug"
-        ) from error
 
 
 def _refuse_foreign(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:

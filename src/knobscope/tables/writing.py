@@ -86,8 +86,8 @@ def _as_text(value: Any) -> str | None:
 def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
     """Return the rows of parquet files of one table as one data frame, in the order of the paths.
 
-    Raises DamagedFileError for the first file that is no parquet file, UserError for files that are no one table or more
-    rows than any study has.
+    Raises DamagedFileError for the first file that is no parquet file, UserError for files that are not
+    one table, or have more rows than any study has.
     """
     import duckdb
 
