@@ -128,16 +128,18 @@ def _check_tables(
                     f"{database}: column {_show(column)} of table `{table}` has type {_show(kind)}; "
                     f"expected {declared or 'a number, a text or a time'}"
                 )
-    sizes = " UNION ALL ".join(
-        f"SELECT '{table}', count(*), {_sum_lengths(found)} FROM \"{table}\""  # noqa: S608 - tables of ours
-        for table, found in columns.items()
-    )
-    counted = connection.execute(sizes).fetchall()
-    for table, rows, _ in counted:
+    for table, rows in _ask_tables(connection, dict.fromkeys(columns, "count(*)")):  # takes no look at the rows
         if rows > MOST_ROWS:
             raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {MOST_ROWS:,}")
-    if (text := sum(length for _, _, length in counted)) > _MOST_TEXT:
+    lengths = _ask_tables(connection, {table: _sum_lengths(found) for table, found in columns.items()})
+    if (text := sum(length for _, length in lengths)) > _MOST_TEXT:
         raise UserError(f"{database}: its texts have {text:,} bytes; expected at most {_MOST_TEXT:,}")
+
+
+def _ask_tables(connection: "duckdb.DuckDBPyConnection", questions: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return the answer of each table of ours to an expression."""
+    queries = (f"SELECT '{table}', {asked} FROM \"{table}\"" for table, asked in questions.items())  # noqa: S608
+    return connection.execute(" UNION ALL ".join(queries)).fetchall()
 
 
 def _complete_tables(connection: "duckdb.DuckDBPyConnection", present: Mapping[str, Mapping[str, str]]) -> None:
