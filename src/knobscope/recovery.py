@@ -10,6 +10,7 @@ checksum inside a JSON result.
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ LOOKS = frozenset(
         *("--cleanup-metadata", "--cm", "--cleanup-shadow", "--delete-all-output", "--delete-temp-output"),
     }
 )
+_SNAKEMAKE = Path(".snakemake")
 #: File in a temporary folder of Snakemake's: which working directory the pipeline is of.
 _MARK = "knobscope.pipeline"
 #: Less than this a file system that is as good as full may still take.
@@ -59,15 +61,26 @@ def require_writable(results: Path) -> None:
 def require_own_files(results: Path) -> None:
     """Raise UserError when a study's folder leads out of itself: files are written, and old ones removed, below it.
 
-    The folder itself may be a link that its user made.
+    The folder itself may be a link that its user made. In `.snakemake`, too, files are written and locks removed.
     """
-    if links := [entry for entry in _walk(results) if entry.is_symlink()]:
-        names = ", ".join(os.path.relpath(link, results) for link in sorted(links)[:3])
-        more = f" and {len(links) - 3} more" if len(links) > 3 else ""
+    for entry in (_SNAKEMAKE, *_SNAKEMAKE.glob("*")):
+        if entry.is_symlink():
+            raise UserError(f"{entry}: found a symbolic link; expected a directory of Snakemake's own: remove the link")
+    if strange := [entry for entry in _walk(results) if _find_kind(entry)]:
+        names = ", ".join(os.path.relpath(entry, results) for entry in sorted(strange)[:3])
+        more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
         raise UserError(
-            f"{results}: {names}{more}: a symbolic link; the folder of a study holds files and directories only, "
-            "so remove it, or replace it by what it points to"
+            f"{results}: {names}{more}: {_find_kind(min(strange))}; the folder of a study holds files and directories "
+            "only, so remove it, or replace it by what it points to"
         )
+
+
+def _find_kind(path: Path) -> str:
+    """Return what a path is if it is neither a regular file nor a directory, else nothing."""
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return ""
+    return "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, socket or device"
 
 
 def find_damaged(results: Path) -> list[DamagedFileError]:
@@ -96,7 +109,7 @@ def claim_directory(temporary: Path) -> None:
     `temporary` is the folder of this pipeline, which the next one removes if this one cannot. It is marked there, and
     not noted in the working directory, which may come from somebody else: nothing in that names what is deleted.
     """
-    directory = Path(".snakemake")
+    directory = _SNAKEMAKE
     directory.mkdir(exist_ok=True)
     claim = os.open(directory / "knobscope.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.fchmod(claim, 0o600)  # who can open it can hold it, and make us wait

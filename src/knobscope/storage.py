@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from knobscope.errors import UserError
 
 __all__ = [
     "DamagedFileError",
+    "blame_content",
     "create_file",
     "read_sealed",
     "set_aside",
@@ -34,6 +36,8 @@ __all__ = [
 
 #: Key of a sealed JSON file that holds the checksum of all other keys.
 _SEAL = "sha256"
+#: The largest JSON file of the campaign in docs/large-studies.md has less than a hundredth of that.
+_LARGEST_BYTES = 1 << 28
 
 
 class DamagedFileError(UserError):
@@ -142,7 +146,32 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> bytes:
     """Return what a file holds; a pipe instead of it, which nobody writes to, is empty."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return file.read()
+        content = file.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        raise DamagedFileError(path, f"it holds more than {_LARGEST_BYTES >> 20} MiB")
+    return content
+
+
+@contextlib.contextmanager
+def blame_content(*paths: Path, expected: str = "a DuckDB file that `knobscope detect` wrote") -> Iterator[None]:
+    """Say in a sentence that code stumbled over a value that knobscope never writes: a NULL, a text that is no JSON.
+
+    The sentence names the line of code: on files of ours that is a bug, which should be reported.
+    """
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error).__module__ == "_duckdb":  # has a sentence of its own (`describe_refusal`)
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        last = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
+        names = " or ".join(map(str, paths))
+        raise UserError(
+            f"{names}: found a value that cannot be used ({type(error).__name__} at {Path(last.filename).name}:"
+            f"{last.lineno}: {str(error)[:200]!r}); expected {expected}; if it did write this one, report this as a bug"
+        ) from error
 
 
 def set_aside(path: Path) -> Path:

@@ -1,10 +1,14 @@
-"""Tables that others wrote: cells in whatever spelling become numbers, truth values and words, or are refused."""
+"""Tables that others wrote: cells in whatever spelling become numbers, truth values and words, or are refused.
+
+What they name is written as CSV that no spreadsheet takes for a formula.
+"""
 
 from knobscope.cells.numbers import Numbers, read_numbers
 from knobscope.cells.problems import Problems
 from knobscope.cells.reading import Reading, read_factor, read_measured, read_truth
 from knobscope.cells.spelling import FAILURE_WORDS, TRUTH, is_default_word
 from knobscope.cells.table import Column, TextTable, read_text_table
+from knobscope.cells.writing import to_csv
 
 __all__ = [
     "FAILURE_WORDS",
@@ -20,4 +24,5 @@ __all__ = [
     "read_numbers",
     "read_text_table",
     "read_truth",
+    "to_csv",
 ]

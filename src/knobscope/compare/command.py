@@ -1,19 +1,18 @@
 """`knobscope compare`: prints two studies side by side, or writes that as JSON or as a page."""
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from knobscope.cells import to_csv
 from knobscope.compare.comparison import Comparison, compare_studies, to_json
 from knobscope.compare.page import effect_rows, render_page
 from knobscope.compare.reading import find_database, read_study
 from knobscope.compare.text import format_comparison
-from knobscope.detect import blame_content
 from knobscope.errors import UserError
-from knobscope.storage import whole_file, write_json, write_text
+from knobscope.storage import blame_content, write_json, write_text
 
 __all__ = ["add_parser"]
 
@@ -44,11 +43,7 @@ def _write(comparison: Comparison, args: argparse.Namespace) -> Iterator[Path]:
         write_text(args.out, render_page(comparison))
         yield args.out
     if args.csv:
-        rows = effect_rows(comparison.effects)
-        with whole_file(args.out.with_suffix(".csv")) as part, part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]) if rows else [])
-            writer.writeheader()
-            writer.writerows(rows)
+        write_text(args.out.with_suffix(".csv"), to_csv(effect_rows(comparison.effects)))
         yield args.out.with_suffix(".csv")
 
 

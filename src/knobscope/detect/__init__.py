@@ -16,7 +16,7 @@ from knobscope.detect.guards import find_stalled_runs
 from knobscope.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.detect.metrics import METRICS, Metric
 from knobscope.detect.mismatches import Mismatch, merge_findings
-from knobscope.detect.opening import blame_content, open_study
+from knobscope.detect.opening import open_study
 from knobscope.detect.order import steps_from
 from knobscope.detect.penalties import most_gain
 from knobscope.detect.rules import RULE_COLUMNS, run_rules
@@ -33,7 +33,6 @@ __all__ = [
     "RunsBehind",
     "StudyFiles",
     "add_effects",
-    "blame_content",
     "build_database",
     "create_schema",
     "describe_findings",

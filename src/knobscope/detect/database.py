@@ -16,6 +16,7 @@ from knobscope.detect.effects import add_effects, add_frame
 from knobscope.detect.guards import set_aside_runs
 from knobscope.detect.interference import measure_interference
 from knobscope.detect.io_related import add_io_related
+from knobscope.detect.opening import MOST_ROWS
 from knobscope.detect.order import level_text
 from knobscope.detect.pairs import add_pair_effects
 from knobscope.detect.setup import setup_rows
@@ -23,11 +24,12 @@ from knobscope.detect.tuning import add_tuned
 from knobscope.detect.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 from knobscope.errors import UserError
 from knobscope.plan import list_left_out
+from knobscope.processes import open_temporary
 from knobscope.processes.parallel import one_thread
 from knobscope.specs import StudySpecs
 from knobscope.statistics.drift import rank_drift
-from knobscope.storage import read_sealed, whole_file
-from knobscope.tables import LOCKED, TABLES, fetch_limited, insert_rows
+from knobscope.storage import blame_content, read_sealed, whole_file
+from knobscope.tables import LOCKED, TABLES, describe_refusal, fetch_limited, insert_rows, lock, require_readable
 from knobscope.tables.reference import define_tables, describe_tables
 
 if TYPE_CHECKING:
@@ -71,16 +73,24 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
     """
     import duckdb
 
-    with whole_file(out) as part, duckdb.connect(str(part), config={"threads": 1}) as connection, one_thread():
+    tables = {**_find_tables(files.runs), "plan": files.plans}
+    with (
+        open_temporary("knobscope-spill-") as spill,
+        whole_file(out) as part,
+        duckdb.connect(str(part), config={"threads": 1}) as connection,
+        one_thread(),
+    ):
+        lock(connection, [path for paths in tables.values() for path in paths], temp_directory=str(spill))
         connection.begin()  # few transactions: else each of the hundreds of statements waits for the disk
         connection.execute(";".join(_define_schema()))
         connection.commit()
-        _add_parquet(connection, {**_find_tables(files.runs), "plan": files.plans})
+        _add_parquet(connection, tables)
         connection.begin()
         _add_knob_values(connection)
         set_aside_runs(connection)
-        _add_fits(connection, files.fits, specs)
-        _add_devices(connection, files.devices)
+        for add, paths, command in ((_add_fits, files.fits, "select"), (_add_devices, files.devices, "characterise")):
+            with blame_content(*_common(paths), expected=f"a file that `knobscope {command}` wrote"):
+                add(connection, paths, specs)
         insert_rows(connection, "cases", _case_rows(specs))
         insert_rows(connection, "knobs", _knob_rows(specs))
         insert_rows(connection, "setup", setup_rows(specs))
@@ -167,22 +177,39 @@ def _find_tables(blocks: Sequence[Path]) -> dict[str, list[Path]]:
     }
 
 
+def _common(paths: Sequence[Path]) -> list[Path]:
+    """Return the directory of all paths, or the only path, as a list; an empty one of none."""
+    return [Path(os.path.commonpath(paths))] if paths else []
+
+
 def _add_parquet(connection: "duckdb.DuckDBPyConnection", files: Mapping[str, Sequence[Path]]) -> None:
     """Insert what parquet files hold, by table, a transaction each; a column that a file lacks is NULL.
 
     As many tables are read at once as there are processors: of thousands of small files, several threads of one query
-    get less done than one, in twice the processor time.
+    get less done than one, in twice the processor time. DamagedFileError: a file is no parquet file. UserError: it
+    holds no such table.
     """
+    import duckdb
 
     def read(table: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet(?, union_by_name = true)",  # noqa: S608
+                f"INSERT INTO {table} BY NAME FROM read_parquet(?, union_by_name = true) LIMIT {MOST_ROWS + 1}",
                 [[str(path) for path in files[table]]],
             )
+            if cursor.fetchall()[0][0] > MOST_ROWS:
+                raise UserError(f"{files[table][0].parent}: table `{table}` has more than {MOST_ROWS:,} rows")
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(read, [table for table, paths in files.items() if paths]))
+        for table in (reading := {table: pool.submit(read, table) for table, paths in files.items() if paths}):
+            try:
+                reading[table].result()
+            except duckdb.Error as error:
+                require_readable(files[table])
+                raise UserError(
+                    f"{files[table][0].parent}: table `{table}`: {describe_refusal(error)}; expected files that "
+                    "knobscope wrote"
+                ) from error
 
 
 def _add_knob_values(connection: "duckdb.DuckDBPyConnection") -> None:
@@ -259,7 +286,7 @@ def _of_case(case: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "dbms": dbms, "device": device, "workload": workload}
 
 
-def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Path]) -> None:
+def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Path], _specs: StudySpecs) -> None:
     for path in profiles:
         profile = read_sealed(path)
         insert_rows(connection, "device_profile", [profile])

@@ -5,7 +5,6 @@ others are refused, since a view of the name of a table or a macro of the name o
 """
 
 import re
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ from knobscope.tables import LOCKED, TABLES, describe_refusal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["blame_content", "open_study"]
+__all__ = ["MOST_ROWS", "open_study"]
 
 _EXPECTED = "expected a DuckDB file that `knobscope detect` wrote"
 #: Rows of one table, and bytes of text in all tables: a study of 66,540 runs has 129 MB on disk.
-_MOST_ROWS, _MOST_TEXT = 50_000_000, 1 << 29
+MOST_ROWS, _MOST_TEXT = 50_000_000, 1 << 29
 #: Types of columns; views may hold structures of them, too.
 _PLAIN = (
     r"VARCHAR|DOUBLE|FLOAT|BOOLEAN|TIMESTAMP|DATE|U?BIGINT|U?INTEGER|U?SMALLINT|U?TINYINT|HUGEINT|DECIMAL\(\d+,\d+\)"
@@ -67,28 +66,6 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
             yield connection
     except duckdb.Error as error:
         raise UserError(f"{database}: {describe_refusal(error)}; {_EXPECTED}") from error
-
-
-@contextmanager
-def blame_content(*databases: Path) -> Iterator[None]:
-    """Say in a sentence that code stumbled over a value that knobscope never writes: a NULL, a text that is no JSON.
-
-    The sentence names the line of code: on a database of ours that is a bug, which should be reported.
-    """
-    import duckdb
-
-    try:
-        yield
-    except (UserError, OSError, MemoryError, duckdb.Error):
-        raise
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        last = next((frame for frame in reversed(frames) if "knobscope" in Path(frame.filename).parts), frames[-1])
-        names = " or ".join(map(str, databases))
-        raise UserError(
-            f"{names}: found a value that cannot be shown ({type(error).__name__} at {Path(last.filename).name}:"
-            f"{last.lineno}: {str(error)[:200]!r}); {_EXPECTED}; if it did write this one, report this as a bug"
-        ) from error
 
 
 def _refuse_foreign(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
@@ -151,16 +128,18 @@ def _check_tables(
                     f"{database}: column {_show(column)} of table `{table}` has type {_show(kind)}; "
                     f"expected {declared or 'a number, a text or a time'}"
                 )
-    sizes = " UNION ALL ".join(
-        f"SELECT '{table}', count(*), {_sum_lengths(found)} FROM \"{table}\""  # noqa: S608 - tables of ours
-        for table, found in columns.items()
-    )
-    counted = connection.execute(sizes).fetchall()
-    for table, rows, _ in counted:
-        if rows > _MOST_ROWS:
-            raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {_MOST_ROWS:,}")
-    if (text := sum(length for _, _, length in counted)) > _MOST_TEXT:
+    for table, rows in _ask_tables(connection, dict.fromkeys(columns, "count(*)")):  # takes no look at the rows
+        if rows > MOST_ROWS:
+            raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {MOST_ROWS:,}")
+    lengths = _ask_tables(connection, {table: _sum_lengths(found) for table, found in columns.items()})
+    if (text := sum(length for _, length in lengths)) > _MOST_TEXT:
         raise UserError(f"{database}: its texts have {text:,} bytes; expected at most {_MOST_TEXT:,}")
+
+
+def _ask_tables(connection: "duckdb.DuckDBPyConnection", questions: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return the answer of each table of ours to an expression."""
+    queries = (f"SELECT '{table}', {asked} FROM \"{table}\"" for table, asked in questions.items())  # noqa: S608
+    return connection.execute(" UNION ALL ".join(queries)).fetchall()
 
 
 def _complete_tables(connection: "duckdb.DuckDBPyConnection", present: Mapping[str, Mapping[str, str]]) -> None:

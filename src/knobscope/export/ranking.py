@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.plan import parse_case
+from knobscope.plan import find_case
 from knobscope.report.study_data import StudyData
 from knobscope.specs import Case, StudySpecs
 
@@ -17,10 +17,7 @@ def chosen_case(specs: StudySpecs, text: str | None) -> Case:
         if len(specs.cases) > 1:
             raise UserError(f"study {specs.study.name} has several cases; choose one with --case: {names}")
         return specs.cases[0]
-    case = parse_case(text) if text.count("/") == 2 else None
-    if case not in specs.cases:
-        raise UserError(f"study {specs.study.name} has no case {text!r}; it has {names}")
-    return case
+    return find_case(specs, text)
 
 
 def ranked_knobs(database: Path, specs: StudySpecs, case: Case) -> list[str]:

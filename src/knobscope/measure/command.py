@@ -6,7 +6,7 @@ from pathlib import Path
 from knobscope.measure.block import measure_block, write_block
 from knobscope.measure.opening import open_measurer
 from knobscope.measure.progress import BlockProgress
-from knobscope.plan import case_space, parse_case
+from knobscope.plan import case_space, find_case, parse_case
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -19,6 +19,7 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     case = parse_case(args.case)
     specs = load_study(args.study, args.root, runnable={case.dbms, case.device})
+    find_case(specs, args.case)
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
     progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default)

@@ -2,7 +2,7 @@
 
 from knobscope.plan.aims import aim_of, describe_aim, describe_ratio
 from knobscope.plan.blocks import sentinel_positions
-from knobscope.plan.command import parse_case
+from knobscope.plan.command import find_case, parse_case
 from knobscope.plan.earlier import read_earlier
 from knobscope.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.plan.narrowing import CostlySetting, find_costly, narrow
@@ -37,6 +37,7 @@ __all__ = [
     "describe_ratio",
     "draw_configurations",
     "effort_of",
+    "find_case",
     "find_costly",
     "list_dependents",
     "list_left_out",

@@ -14,10 +14,10 @@ from knobscope.plan.rounds import case_space, plan_repeats, plan_screening, plan
 from knobscope.plan.sampling import Key
 from knobscope.specs import Case, StudySpecs, load_study, value_text
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
-from knobscope.storage import read_sealed
+from knobscope.storage import blame_content, read_sealed
 from knobscope.tables import PlanRow, write_table
 
-__all__ = ["add_parser", "parse_case", "selected_knobs"]
+__all__ = ["add_parser", "find_case", "parse_case", "selected_knobs"]
 
 
 def parse_case(text: str) -> Case:
@@ -27,13 +27,23 @@ def parse_case(text: str) -> Case:
     return Case(*text.split("/"))
 
 
+def find_case(specs: StudySpecs, text: str) -> Case:
+    """Return the case of a study that `dbms/device/workload` names. UserError: it names none, or the study lacks it."""
+    case = parse_case(text)
+    if case not in specs.cases:
+        names = ", ".join(map(str, specs.cases))
+        raise UserError(f"study {specs.study.name} has no case {text!r}; it has {names}")
+    return case
+
+
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
     """Return the knobs to sweep: what the fits of this DBMS selected, the strongest first, and `sweep.always`."""
     best: dict[str, int] = {}
     for path in fits:
-        for entry in read_sealed(path)["importance"]:
-            if entry["selected"]:
-                best[entry["knob"]] = min(entry["rank"], best.get(entry["knob"], entry["rank"]))
+        with blame_content(path, expected="a file that `knobscope select` wrote"):
+            for entry in read_sealed(path)["importance"]:
+                if entry["selected"]:
+                    best[entry["knob"]] = min(entry["rank"], best.get(entry["knob"], entry["rank"]))
     chosen = sorted(best, key=lambda knob: (best[knob], knob))
     always = [knob for knob in specs.study.sweep.always if knob in specs.study.knobs[case.dbms]]
     return list(dict.fromkeys([*chosen, *always]))
@@ -41,16 +51,17 @@ def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
-    case = parse_case(args.case)
+    case = find_case(specs, args.case)
     if args.phase == "screen":
         earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
         rows = plan_screening(specs, case, args.round, earlier)
         _tell_costly(specs, case, earlier)
     elif args.repeat is not None:
-        decision = read_sealed(args.repeat)
-        more = {value["config_id"]: value["more"] for value in decision["values"]}
-        rows = plan_repeats(specs, case, args.round, more, decision["blocks"])
-        print(f"sweep of {case} again: {decision['reason']}", file=sys.stderr)
+        with blame_content(args.repeat, expected="a file that `knobscope repeat` wrote"):
+            decision = read_sealed(args.repeat)
+            more = {value["config_id"]: value["more"] for value in decision["values"]}
+            rows = plan_repeats(specs, case, args.round, more, decision["blocks"])
+            print(f"sweep of {case} again: {decision['reason']}", file=sys.stderr)
     else:
         rows = _plan_first_sweep(specs, case, args)
     write_table(args.out, "plan", rows)

@@ -34,6 +34,9 @@ __all__ = [
 #: Knobs of which `auto` weighs all pairs, at most.
 MOST_ACTIVE = 30
 
+#: The largest `sweep.most` of a study.
+_MOST_BLOCKS = 1000
+
 
 def case_space(specs: StudySpecs, case: Case) -> Space:
     """Return the configurations that screening of a case may draw."""
@@ -132,6 +135,8 @@ def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, 
     references = sweep_references(specs, case)
     if unknown := [config_id for config_id in more if config_id not in known]:
         raise UserError(f"the sweep of {case} has no configuration {unknown[0]}, which is to be repeated; plan it anew")
+    if not all(0 <= blocks <= _MOST_BLOCKS for blocks in more.values()):
+        raise UserError(f"found {max(more.values()):,} further blocks of a value; expected at most {_MOST_BLOCKS:,}")
     rows: list[PlanRow] = []
     for index in range(max(more.values(), default=0)):
         due = {config_id: one for config_id, one in known.items() if more.get(config_id, 0) > index}

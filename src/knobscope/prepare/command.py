@@ -8,7 +8,7 @@ from pathlib import Path
 
 from knobscope.devices import device_lock, open_device
 from knobscope.errors import UserError
-from knobscope.plan import parse_case
+from knobscope.plan import find_case, parse_case
 from knobscope.prepare.room import DiskRoom
 from knobscope.prepare.snapshot import SnapshotFailedError, prepare_snapshot
 from knobscope.processes import follow_pipeline
@@ -30,6 +30,7 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     case = parse_case(args.case)
     specs = load_study(args.study, args.root, runnable={case.dbms, case.device}, ask_versions=True)
+    find_case(specs, args.case)
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
     done = {}

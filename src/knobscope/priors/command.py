@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.plan import parse_case
+from knobscope.plan import find_case
 from knobscope.prepare import find_version
 from knobscope.priors.saving import make_prior, write_prior
 from knobscope.priors.starting import fit_from_prior
@@ -31,7 +31,8 @@ def _save(args: argparse.Namespace) -> int:
 
 
 def _apply(args: argparse.Namespace) -> int:
-    specs, case = load_study(args.study, args.root, runnable=False), parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable=False)
+    case = find_case(specs, args.case)
     if specs.prior is None:
         raise UserError(f"{args.study} names no prior under `screening.prior`, so there is nothing to start from")
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]

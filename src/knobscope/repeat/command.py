@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.plan import aim_of, describe_aim, parse_case, sweep_references, value_configurations
+from knobscope.plan import aim_of, describe_aim, find_case, sweep_references, value_configurations
 from knobscope.repeat.decision import decide
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -16,7 +16,8 @@ __all__ = ["add_parser"]
 
 
 def _run(args: argparse.Namespace) -> int:
-    specs, case = load_study(args.study, args.root, runnable=False), parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable=False)
+    case = find_case(specs, args.case)
     sweep = specs.study.sweep
     if sweep.most is None:
         raise UserError(f"{args.study} says nothing under `sweep.most`, so that its sweep is not repeated")

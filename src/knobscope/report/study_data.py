@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from knobscope.detect import blame_content, open_study
+from knobscope.detect import open_study
 from knobscope.errors import UserError
 from knobscope.report.rows import Row, Rows, write_query
 from knobscope.specs import Case, Knob, StudySpecs
+from knobscope.storage import blame_content
 from knobscope.tables import fetch_limited
 
 if TYPE_CHECKING:

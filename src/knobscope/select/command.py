@@ -14,9 +14,9 @@ from knobscope.plan import (
     Space,
     case_space,
     draw_configurations,
+    find_case,
     find_costly,
     narrow,
-    parse_case,
     read_earlier,
     sampling_method,
 )
@@ -56,7 +56,8 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
 
 
 def _run(args: argparse.Namespace) -> int:
-    specs, case = load_study(args.study, args.root, runnable=False), parse_case(args.case)
+    specs = load_study(args.study, args.root, runnable=False)
+    case = find_case(specs, args.case)
     space, screening = case_space(specs, case), specs.study.screening
     knobs = list(space.levels)
     table = screening_table(args.runs, args.plans, knobs)

@@ -6,8 +6,10 @@ differ: to carry a ranking to another device is what it is kept for.
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from knobscope.specs.base import Name, SpecModel, Value
 from knobscope.specs.dbms import Dbms
@@ -24,6 +26,16 @@ __all__ = [
     "major_version",
     "unranked_knobs",
 ]
+
+
+def _check_moment(text: str) -> str:
+    """Return a moment as it is written. ValueError: it is none, or names a time zone."""
+    try:
+        if datetime.fromisoformat(text).tzinfo is None:
+            return text
+    except ValueError:
+        pass
+    raise ValueError("a moment of UTC such as 2026-11-20T21:03:00")
 
 
 class RankedKnob(SpecModel):
@@ -48,7 +60,7 @@ class PriorRanking(SpecModel):
     workload_class: str = Field(description="Class of the workload, read or write.")
     device: Name = Field(description="Device, by the name of its file.")
     device_profile: dict[str, Value | None] = Field(description="What fio measured of the device.")
-    measured: str = Field(description="When its last run began (UTC).")
+    measured: Annotated[str, AfterValidator(_check_moment)] = Field(description="When its last run began (UTC).")
     model: str = Field(description="Statistical model that ranked.")
     runs: int = Field(ge=0, description="Runs that it was fitted to.")
     holdout_r2: float | None = Field(description="R2 on configurations that the fit did not see.")

@@ -13,7 +13,7 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LOCKED", "describe_refusal", "fetch_limited", "lock", "open_files"]
+__all__ = ["LOCKED", "MOST_ROWS", "describe_refusal", "fetch_limited", "lock", "open_files"]
 
 MEMORY = "1GiB"
 SECONDS = 300

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.errors import UserError
 from knobscope.storage import DamagedFileError, whole_file
 from knobscope.tables.columns import TABLES
-from knobscope.tables.locking import open_files
+from knobscope.tables.locking import MOST_ROWS, describe_refusal, open_files
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,16 +86,20 @@ def _as_text(value: Any) -> str | None:
 def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
     """Return the rows of parquet files of one table as one data frame, in the order of the paths.
 
-    Raises DamagedFileError for the first file that is no parquet file.
+    Raises DamagedFileError for the first file that is no parquet file, UserError for files that are not
+    one table, or have more rows than any study has.
     """
     import duckdb
 
     with open_files(paths) as connection:
         try:
-            return connection.execute(_SELECT, [[str(path) for path in paths]]).df()
-        except duckdb.Error:
+            frame = connection.execute(f"{_SELECT} LIMIT {MOST_ROWS + 1}", [[str(path) for path in paths]]).df()
+        except duckdb.Error as error:
             require_readable(paths)
-            raise
+            raise UserError(f"{paths[0]}: {describe_refusal(error)}") from error
+    if len(frame) > MOST_ROWS:
+        raise UserError(f"{paths[0]}: found more than {MOST_ROWS:,} rows; expected at most that many")
+    return frame
 
 
 def require_readable(paths: Sequence[Path]) -> None:
@@ -104,7 +109,8 @@ def require_readable(paths: Sequence[Path]) -> None:
     with open_files(paths) as connection:
         for path in paths:
             try:
-                connection.execute(_SELECT, [[str(path)]]).df()
+                # Not a data frame: a small file may hold more rows than fit into memory.
+                connection.execute("SELECT max(hash(COLUMNS(*))) FROM read_parquet(?)", [[str(path)]]).fetchall()
             except duckdb.Error as error:
                 raise DamagedFileError(path, str(error).splitlines()[0]) from error
 

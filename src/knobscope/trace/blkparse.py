@@ -23,7 +23,7 @@ _HEAD = r"^ *\d+,\d+ +\d+ +\d+ +\d+\.\d+ +\d+ +"
 _ASIDE = _HEAD + "([ABE-QS-Zm][A-Z]*|[CDR][A-Z]+) "
 # Two expressions with few groups: the library of regular expressions behind DuckDB has a fast way for up to four.
 _WHEN = r"^ *(\d+,\d+) +\d+ +\d+ +(\d+)\.(\d{9}) "
-_WHAT = _HEAD + r"([DCR]) +([A-Z]+) (?:(\d+) )?(?:\+ (\d+) )?"
+_WHAT = _HEAD + r"([DCR]) +([A-Z]+) (?:(\d+) )?(?:\+ (\d+) )?(?:\(.*\) )?\["
 #: Lines of the summary that follows the events.
 _SUMMARY = r"^\s*((CPU\d+|Total|Throughput|Events|Skips|Input file|Reads?|Writes?|PC|IO|Timer)\b.*)?$"
 _EXPECTED = "expected a line of blkparse like `8,0 1 42 0.000123456 697 D WS 223490 + 8 [name]`"

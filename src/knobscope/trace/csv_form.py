@@ -51,6 +51,8 @@ def read_csv(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
 
 
 def _read(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
+    import duckdb
+
     names = _read_names(path)
     numbers = [name for name in names if name in _LARGEST]
     is_flush = "coalesce(flush, 0) <> 0" if "flush" in names else "false"
@@ -58,16 +60,21 @@ def _read(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
     op = f"CASE WHEN len_sectors = 0 AND {is_flush} THEN 3 ELSE CASE upper(left(op, 1)) {letters} END END"
     selected = [_EXPRESSIONS[name] for name in names if name in _EXPRESSIONS]
     columns = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in names)
-    lines = (
-        f"read_csv({quote(str(path))}, header = true, delim = ',', quote = '\"', escape = '\"', "
-        f"auto_detect = false, strict_mode = false, store_rejects = true, columns = {{{columns}}})"
+    options = (
+        f"header = true, delim = ',', quote = '\"', escape = '\"', auto_detect = false, store_rejects = true, "
+        f"columns = {{{columns}}}"
     )
     cast = ", ".join(f'try_cast("{name}" AS BIGINT) AS "{name}"' for name in numbers)
     doubt = " OR ".join(_doubt(name) for name in numbers)
-    connection.execute(
+    table = (
         f"CREATE TABLE raw AS SELECT ({op})::UTINYINT AS op, {', '.join(selected)}, is_doubtful "  # noqa: S608
-        f"FROM (SELECT * REPLACE ({cast}), {doubt} AS is_doubtful FROM {lines})"
+        f"FROM (SELECT * REPLACE ({cast}), {doubt} AS is_doubtful FROM read_csv({quote(str(path))}, {options}, "
     )
+    try:
+        connection.execute(f"{table} strict_mode = true))")
+    except duckdb.InvalidInputException:  # lines that end in two ways; the other mode leaves out values too many
+        _find_problem(path, may_be_cut=True)
+        connection.execute(f"{table} strict_mode = false))")
     counts = Counts()
     if rejected := connection.execute("SELECT line, error_message FROM reject_errors ORDER BY line").fetchall():
         if not _find_problem(path, may_be_cut=True) or len({line for line, _ in rejected}) > 1:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.measure import BlockProgress, open_measurer, write_block
-from knobscope.plan import parse_case
+from knobscope.plan import find_case, parse_case
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
 from knobscope.specs.arguments import add_case_argument, add_study_arguments
@@ -22,6 +22,7 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     case = parse_case(args.case)
     specs = load_study(args.study, args.root, runnable={case.dbms, case.device})
+    find_case(specs, args.case)
     tune = specs.study.tune
     if tune is None:
         raise UserError(f"{args.study} has no section `tune`, which says how often to try what")

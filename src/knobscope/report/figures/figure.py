@@ -1,7 +1,5 @@
 """A figure: how it is drawn at a width, what it says in words, the numbers behind it, and the query that gave them."""
 
-import csv
-import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from knobscope.cells import to_csv
 from knobscope.report.figures.canvas import Canvas
 from knobscope.report.rows import Rows
+from knobscope.storage import write_text
 
 __all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
 
@@ -42,12 +42,7 @@ class Figure:
 
     def csv(self) -> str:
         """Return the data as a CSV table with a head."""
-        columns = list(dict.fromkeys(name for row in self.data for name in row))
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, columns)
-        writer.writeheader()
-        writer.writerows(self.data)
-        return text.getvalue()
+        return to_csv(self.data)
 
     def svgs(self) -> list[str]:
         """Return the <svg> elements for the page: of a wide figure one for screens and one for phones."""
@@ -82,9 +77,9 @@ def write_figures(figures: Sequence[Figure], directory: Path) -> list[Path]:
     written = []
     for figure in figures:
         path = directory / f"{figure.name}.svg"
-        path.write_text(figure.standalone(), encoding="utf-8")
-        path.with_suffix(".csv").write_text(figure.csv(), encoding="utf-8", newline="")
+        write_text(path, figure.standalone())
+        write_text(path.with_suffix(".csv"), figure.csv())
         if figure.sql:
-            path.with_suffix(".sql").write_text(figure.sql + "\n", encoding="utf-8")
+            write_text(path.with_suffix(".sql"), figure.sql + "\n")
         written.append(path)
     return written

@@ -1,0 +1,30 @@
+"""Writes tables as CSV that a spreadsheet shows and does not calculate."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["to_csv"]
+
+#: What spreadsheets take for a formula, unless it is a number.
+_FORMULA = re.compile(r"(?![-+][0-9.]+(?:[eE][-+]?[0-9]+)?\Z)[=+\-@\t\r\n]")
+
+
+def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as a CSV table with a head; names that a stranger chose are no formulas.
+
+    A text that a spreadsheet would calculate gets an apostrophe before it; numbers stay as they are.
+    """
+    known = list(rows)
+    columns = list(dict.fromkeys(name for row in known for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(map(_disarm, columns))
+    writer.writerows([_disarm(row.get(name)) for name in columns] for row in known)
+    return text.getvalue()
+
+
+def _disarm(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
