@@ -104,7 +104,7 @@ docs: .venv/.installed ## write the generated pages and schemas anew
 	$(BIN)/knobscope schema
 	$(BIN)/python -m knobscope.reference docs/cli.md
 	$(BIN)/python -m knobscope.tables.reference docs/tables.md
-	$(BIN)/python -m knobscope.table_commands.documents docs/schemas
+	$(BIN)/python -m knobscope.commands.table.documents docs/schemas
 
 pictures: test-packages setup ## take the pictures of the docs anew; runs the studies that they show, half an hour at most; needs root
 	$(BIN)/python benchmarks/pictures.py

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from knobscope.pipeline import Pipeline
+from knobscope.workflow.pipeline import Pipeline
 
 min_version("9.0")
 
@@ -35,7 +35,7 @@ localrules:
     plan_screening,
     plan_sweep,
     plan_repeats,
-    priors,
+    models,
     explain_all,
     confirm_all,
     report,
@@ -57,7 +57,7 @@ include: "rules/characterise.smk"
 include: "rules/prepare.smk"
 include: "rules/measure.smk"
 include: "rules/select.smk"
-include: "rules/priors.smk"
+include: "rules/models.smk"
 include: "rules/repeat.smk"
 include: "rules/tune.smk"
 include: "rules/detect.smk"

@@ -21,15 +21,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from knobscope.characterise.curves import find_saturation
-from knobscope.characterise.profile import Mode, characterise_device
 from knobscope.devices import device_lock, open_device, take_down
 from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device, Emulation
 from knobscope.specs import device_figures as figures
-from knobscope.specs.device_model import DeviceModel, DiskModel, FlashModel
-from knobscope.specs.quantity import read_duration_ns, read_size
+from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
+from knobscope.specs.models.quantity import read_duration_ns, read_size
+from knobscope.stages.characterise.curves import find_saturation
+from knobscope.stages.characterise.profile import Mode, characterise_device
 
 UNITS_KIB = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 DISK_EVERY = 8

@@ -1,6 +1,7 @@
 """The study that `campaign.py` measures knobscope with: as large as asked for, simulated, in the files of a real one.
 
-Plans come from `knobscope.plan`, runs are records as `knobscope measure` makes them, and `write_block` writes them.
+Plans come from `knobscope.stages.plan`, runs are records as `knobscope measure` makes them, and `write_block` writes
+them.
 """
 
 import csv
@@ -18,9 +19,9 @@ import numpy as np
 import yaml
 
 from knobscope.identity import hash_identity
-from knobscope.measure.block import write_block
-from knobscope.plan import plan_screening, plan_sweep
 from knobscope.specs import Case, StudySpecs, load_study
+from knobscope.stages.measure.block import write_block
+from knobscope.stages.plan import plan_screening, plan_sweep
 from knobscope.storage import write_sealed
 from knobscope.tables import PlanRow, RunRecord, write_table
 

@@ -31,9 +31,9 @@ from knobscope.devices.fit import fit_device, known_drives, read_figures
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device
 from knobscope.specs import device_figures as figures
-from knobscope.specs.device_model import DeviceModel, DiskModel
-from knobscope.specs.emulation_limits import HEADROOM
-from knobscope.specs.transport import Transport
+from knobscope.specs.checks.emulation_limits import HEADROOM
+from knobscope.specs.models.device_model import DeviceModel, DiskModel
+from knobscope.specs.models.transport import Transport
 
 SHIPPED = ["hdd-7200", "sata-ssd", "sata-ssd-plp", "nvme-consumer", "nvme-datacenter"]
 DEPTHS = (1, 8, 32)

@@ -25,18 +25,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knobscope.detect.contrasts import contrast_tiers
-from knobscope.detect.effects import effects_of_case
-from knobscope.detect.guards import find_stalled_runs
-from knobscope.detect.metrics import METRICS
-from knobscope.explain.causes import Answer
-from knobscope.explain.experiment import ITSELF
-from knobscope.explain.questions import Question
-from knobscope.explain.shares import NOTHING, Amount
-from knobscope.plan import sentinel_positions
-from knobscope.repeat import SweepRuns, count_more, measure_precision
 from knobscope.specs import Case
-from knobscope.specs.study import Explain
+from knobscope.specs.models.study import Explain
+from knobscope.stages.detect.contrasts import contrast_tiers
+from knobscope.stages.detect.effects import effects_of_case
+from knobscope.stages.detect.guards import find_stalled_runs
+from knobscope.stages.detect.metrics import METRICS
+from knobscope.stages.explain.causes import Answer
+from knobscope.stages.explain.experiment import ITSELF
+from knobscope.stages.explain.questions import Question
+from knobscope.stages.explain.shares import NOTHING, Amount
+from knobscope.stages.plan import sentinel_positions
+from knobscope.stages.repeat import SweepRuns, count_more, measure_precision
 from knobscope.statistics.looks import LOOKS
 from knobscope.statistics.power import Aim
 from knobscope.statistics.regression import adjust_for_fdr

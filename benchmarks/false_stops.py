@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from knobscope.commands.table.replay import Plan, run_trial
 from knobscope.processes.parallel import one_thread
 from knobscope.statistics.design import Settings
-from knobscope.table_commands.replay import Plan, run_trial
 
 FALSE_BELOW = 0.85
 STRATEGIES = {"anova, random": ("anova", "random"), "auto, active": ("auto", "active")}

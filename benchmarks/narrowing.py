@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 from screening import KNOBS, NAMES, Generator, System, draw_system, find_by_selection
 
-from knobscope.plan import Space, draw_configurations, find_costly, narrow
-from knobscope.plan.sampling import Key
 from knobscope.processes.parallel import one_thread
 from knobscope.specs import Dbms, Value
+from knobscope.stages.plan import Space, draw_configurations, find_costly, narrow
+from knobscope.stages.plan.sampling import Key
 
 ROUNDS, RUNS = 5, 60
 WAYS = ("lhs", "narrowing")

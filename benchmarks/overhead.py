@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import median
 
 from knobscope.devices import find_block_device
-from knobscope.measure import Bench, RunStore, measure_run
-from knobscope.measure.phases import PHASES
-from knobscope.prepare import Snapshot, load_values_of, prepare_snapshot
 from knobscope.specs import Dbms, Value, Workload, find_path, find_program, read_spec
+from knobscope.stages.measure import Bench, RunStore, measure_run
+from knobscope.stages.measure.phases import PHASES
+from knobscope.stages.prepare import Snapshot, load_values_of, prepare_snapshot
 from knobscope.watch import Watch, open_watch
 
 ROOT = Path(__file__).resolve().parents[1]

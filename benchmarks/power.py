@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from knobscope.commands.table.rank import rank_table
 from knobscope.processes.parallel import one_thread
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.stepwise import StepwiseAnova
 from knobscope.statistics.stopping import Runs, Stop
-from knobscope.table_commands.rank import rank_table
 
 NOISE_SHARES = (0.02, 0.1, 0.3)
 LEVELS = {"knee": 7, "turning": 7, "cliff": 8, "line": 6, "a": 3, "b": 4, "idle": 4, "idle_2": 3}

@@ -6,7 +6,7 @@ makes the system 1.2 to 3 times as fast or slow, and three pairs of active knobs
 deviation .03 to .1, drawn per system), three times as large in a tenth of the configurations, and 3 % of the runs
 stall: 3 to 20 times slower. Compared on the same systems:
 
-- knobscope as studies use it: Latin hypercube, model `auto`, knobs that stand out (`knobscope.select`);
+- knobscope as studies use it: Latin hypercube, model `auto`, knobs that stand out (`knobscope.stages.select`);
 - the same with a warm start, from what `select` found on a relative of the system with 120 runs: one on which a fifth
   of the active knobs are others, and all effects of other sizes (`warm`); or on a system that has nothing to do with
   this one (`misled`);
@@ -33,7 +33,7 @@ import pandas as pd
 from pyDOE2 import lhs
 
 from knobscope.processes.parallel import one_thread
-from knobscope.select.selection import mark_selected, select_knobs
+from knobscope.stages.select.selection import mark_selected, select_knobs
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.anova import Anova
 
@@ -107,7 +107,7 @@ def draw_effects(active: np.ndarray, rng: Generator) -> System:
 
 
 def draw_lhs(system: System, runs: int, rng: Generator) -> np.ndarray:
-    """Return a Latin hypercube, each axis cut into the knob's levels, as `knobscope.plan.sampling` does it."""
+    """Return a Latin hypercube, each axis cut into the knob's levels, as `knobscope.stages.plan.sampling` does it."""
     points = lhs(KNOBS, samples=runs, random_state=np.random.RandomState(rng.integers(2**31)))
     return np.asarray(np.minimum((points * system.levels).astype(int), system.levels - 1))
 

@@ -20,14 +20,14 @@ from typing import Any
 from verdicts import link_specs
 
 from knobscope.devices import bring_up, load_device, take_down
-from knobscope.explain.answering import answer_questions, answer_with_delays
-from knobscope.explain.causes import Answer
-from knobscope.explain.delays import DelayedAnswer
-from knobscope.explain.experiment import Bench
-from knobscope.explain.properties import EVERYTHING, what_if_devices
-from knobscope.explain.questions import Question
-from knobscope.explain.shares import Share
 from knobscope.specs import Case, Device, StudySpecs, load_study
+from knobscope.stages.explain.answering import answer_questions, answer_with_delays
+from knobscope.stages.explain.causes import Answer
+from knobscope.stages.explain.delays import DelayedAnswer
+from knobscope.stages.explain.experiment import Bench
+from knobscope.stages.explain.properties import EVERYTHING, what_if_devices
+from knobscope.stages.explain.questions import Question
+from knobscope.stages.explain.shares import Share
 from knobscope.storage import write_sealed
 
 

@@ -28,11 +28,11 @@ from scipy import stats
 from scores import Score, print_table
 from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study
 
-from knobscope.explain.answering import answer_questions
-from knobscope.explain.experiment import Bench
-from knobscope.explain.questions import ask_questions
-from knobscope.explain.shares import Amount, amount_of
 from knobscope.specs import load_study
+from knobscope.stages.explain.answering import answer_questions
+from knobscope.stages.explain.experiment import Bench
+from knobscope.stages.explain.questions import ask_questions
+from knobscope.stages.explain.shares import Amount, amount_of
 from knobscope.statistics.independent import join_errors
 from knobscope.tables import WhatIfRunRow
 

@@ -46,12 +46,12 @@ import duckdb
 import pandas as pd
 from scores import Score, print_table
 
-from knobscope.explain.answering import answer_questions
-from knobscope.explain.causes import Answer
-from knobscope.explain.experiment import ITSELF, Bench
-from knobscope.explain.properties import what_if_devices
-from knobscope.explain.questions import Question, ask_questions
 from knobscope.specs import StudySpecs, load_study
+from knobscope.stages.explain.answering import answer_questions
+from knobscope.stages.explain.causes import Answer
+from knobscope.stages.explain.experiment import ITSELF, Bench
+from knobscope.stages.explain.properties import what_if_devices
+from knobscope.stages.explain.questions import Question, ask_questions
 from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]

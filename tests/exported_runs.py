@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from knobscope.importing import SIDE_TABLES
+from knobscope.commands.importing import SIDE_TABLES
 from knobscope.specs import StudySpecs
 from knobscope.tables import TABLES
 

@@ -12,7 +12,7 @@ from waiting import wait_until
 HOLD = """
 import sys, time
 from pathlib import Path
-from knobscope.recovery import claim_directory
+from knobscope.workflow.recovery import claim_directory
 claim_directory(Path(sys.argv[1]))
 print("claimed", flush=True)
 time.sleep(600)
@@ -73,7 +73,7 @@ def test_nothing_in_a_working_directory_names_what_is_deleted(directory: Path) -
     planted.mkdir()
     (planted / "x").write_text(str(precious))
     (directory / "snakemake-mine").mkdir()
-    (directory / "snakemake-mine/knobscope.pipeline").symlink_to(planted / "x")
+    (directory / "snakemake-mine/knobscope.workflow.pipeline").symlink_to(planted / "x")
     claim(directory)
     assert precious.exists()
     assert (directory / "snakemake-mine").exists()  # its mark is of no pipeline of this directory
@@ -83,6 +83,6 @@ def test_a_mark_in_a_folder_that_others_may_write_to_is_not_trusted(directory: P
     shared = directory / "snakemake-shared"
     shared.mkdir(mode=0o777)
     shared.chmod(0o777)
-    (shared / "knobscope.pipeline").write_text(str((directory / ".snakemake").resolve()))
+    (shared / "knobscope.workflow.pipeline").write_text(str((directory / ".snakemake").resolve()))
     claim(directory)
     assert shared.exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import studies
 
-from knobscope.measure.machine import describe_machine
 from knobscope.specs import SpecErrors, load_study
+from knobscope.stages.measure.machine import describe_machine
 from knobscope.storage import read_sealed, write_sealed
 
 TWO_DEVICES = studies.SMALL.replace("[here]", "[here, elsewhere]")

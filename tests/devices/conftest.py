@@ -11,7 +11,7 @@ from modelled import NO_COST, SLOW, MakeDevice
 
 from knobscope.devices import take_down
 from knobscope.specs import Device, Emulation
-from knobscope.specs.transport import write_transport
+from knobscope.specs.models.transport import write_transport
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from knobscope.devices.folder import DeviceFolder
 from knobscope.specs import Device
-from knobscope.specs.transport import Transport
+from knobscope.specs.models.transport import Transport
 
 #: No figures of this machine: what is asserted is far above what the way to the device costs.
 NO_COST = Transport(0, 0, 0, 0, 0, 1e9, 1e9, 1e12, 1e12)

@@ -10,9 +10,9 @@ from knobscope.devices.fit import Figures, find_misfits, fit_device, fit_model, 
 from knobscope.devices.program import early_arguments, find_program, model_arguments
 from knobscope.errors import UserError
 from knobscope.specs import Device, FlashModel
-from knobscope.specs.device_figures import random_read_iops, random_write_iops, sequential_write_rate
-from knobscope.specs.emulation_limits import describe_limits
-from knobscope.specs.transport import WAIT_US, Transport, write_transport
+from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.specs.models.device_figures import random_read_iops, random_write_iops, sequential_write_rate
+from knobscope.specs.models.transport import WAIT_US, Transport, write_transport
 
 pytestmark = pytest.mark.real  # the simulator is built by `make setup`
 

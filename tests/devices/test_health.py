@@ -8,7 +8,7 @@ from knobscope.devices import find_block_device, open_device, precondition, read
 from knobscope.devices.health import Health, parse_nvme, parse_smartctl
 from knobscope.errors import UserError
 from knobscope.specs import Device
-from knobscope.specs.device import Precondition
+from knobscope.specs.models.device import Precondition
 
 #: What `smartctl --json --attributes` (7.3) writes of an NVMe drive, without what is not read.
 SMARTCTL_NVME = {

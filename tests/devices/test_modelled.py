@@ -80,7 +80,7 @@ import sys, time
 from pathlib import Path
 from knobscope.devices import bring_up
 from knobscope.specs import Device
-from knobscope.specs.transport import Transport, write_transport
+from knobscope.specs.models.transport import Transport, write_transport
 device = Device.model_validate_json(sys.stdin.read())
 print(bring_up(device, Path("/")), flush=True)
 time.sleep(600)

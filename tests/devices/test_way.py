@@ -13,7 +13,7 @@ from modelled import NO_COST, MakeDevice
 
 from knobscope.devices import bring_up
 from knobscope.devices.block import find_block_device, read_counts
-from knobscope.specs.transport import write_transport
+from knobscope.specs.models.transport import write_transport
 
 pytestmark = pytest.mark.real
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from knobscope.devices import find_block_device
 from knobscope.generators import read_back
-from knobscope.measure.run import Bench, measure_run
-from knobscope.prepare import load_session, load_values_of, prepare_snapshot
 from knobscope.servers import Instance, Server, initialise_data, open_instance
 from knobscope.specs import Dbms, Value, Workload, read_spec
+from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.stages.prepare import load_session, load_values_of, prepare_snapshot
 from knobscope.watch import open_watch
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from knobscope.devices import find_block_device
-from knobscope.measure.run import Bench, measure_run
-from knobscope.prepare import prepare_snapshot
 from knobscope.specs import YCSB, Dbms, Generator, Value, Workload, find_path, find_program, read_spec
+from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.stages.prepare import prepare_snapshot
 from knobscope.watch import open_watch
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from curated_values import diagonal, measure_once, new_instance, spec_of, values_in_force
 
-from knobscope.prepare import load_values_of
 from knobscope.servers import compare_effective
 from knobscope.specs import Value, Workload, find_program
+from knobscope.stages.prepare import load_values_of
 
 NAMES = ["mariadb", "mysql", "postgresql", "postgresql18"]
 #: What the distribution's kernel has to be prepared for.

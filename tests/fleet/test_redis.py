@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
 
-from knobscope.plan import plan_screening
 from knobscope.specs import load_study
+from knobscope.stages.plan import plan_screening
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
+from knobscope.commands.startable import open_trials
 from knobscope.specs import Dbms, read_spec
-from knobscope.startable import open_trials
 
 ROOT = Path(__file__).parents[2]
 

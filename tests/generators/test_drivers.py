@@ -11,9 +11,9 @@ from knobscope.cli import main
 from knobscope.errors import UserError
 from knobscope.generators import YcsbRun, load_records
 from knobscope.generators.drivers import fetch_driver
-from knobscope.prepare import load_session
 from knobscope.servers import compare_effective, open_instance
 from knobscope.specs import Dbms, Jvm, SpecErrors, Workload, read_spec, validate_files
+from knobscope.stages.prepare import load_session
 
 ROOT = Path(__file__).parents[2]
 H2 = ROOT / "specs/dbms/h2.yaml"

@@ -12,9 +12,9 @@ import pytest
 
 from knobscope.devices import find_block_device
 from knobscope.generators import TPCC_TABLES
-from knobscope.measure.run import Bench, measure_run
-from knobscope.prepare import Snapshot, prepare_snapshot
 from knobscope.specs import Dbms, Workload, read_spec
+from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.stages.prepare import Snapshot, prepare_snapshot
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real

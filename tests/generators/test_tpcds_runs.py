@@ -11,10 +11,10 @@ from duckdb import connect
 
 from knobscope.devices import find_block_device
 from knobscope.generators import DSDGEN, TPCDS_TABLES, read_back
-from knobscope.measure.run import Bench, copied_data, measure_run
-from knobscope.prepare import Snapshot, SnapshotFailedError, load_session, prepare_snapshot
 from knobscope.servers import Server, open_instance
 from knobscope.specs import Dbms, Value, Workload, find_program, read_spec
+from knobscope.stages.measure.run import Bench, copied_data, measure_run
+from knobscope.stages.prepare import Snapshot, SnapshotFailedError, load_session, prepare_snapshot
 from knobscope.watch import open_watch
 
 pytestmark = [

@@ -12,10 +12,10 @@ import pytest
 
 from knobscope.devices import find_block_device
 from knobscope.generators import TPCH_TABLES, read_back
-from knobscope.measure.run import Bench, copied_data, measure_run
-from knobscope.prepare import Snapshot, load_session, prepare_snapshot
 from knobscope.servers import Server, open_instance
 from knobscope.specs import Dbms, Value, Workload, read_spec
+from knobscope.stages.measure.run import Bench, copied_data, measure_run
+from knobscope.stages.prepare import Snapshot, load_session, prepare_snapshot
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real

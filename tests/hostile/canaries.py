@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/report"))
+sys.path.insert(0, str(ROOT / "tests/stages/report"))
 from simulated_specs import make_specs  # noqa: E402
 from simulated_study import build_study  # noqa: E402
 

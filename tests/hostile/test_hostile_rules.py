@@ -7,11 +7,11 @@ import duckdb
 import pytest
 from canaries import SECRET, Canaries, make_specs
 
-from knobscope.detect import create_schema, run_rules
 from knobscope.errors import UserError
-from knobscope.sentences import limits
 from knobscope.specs import read_rule
+from knobscope.stages.detect import create_schema, run_rules
 from knobscope.tables import locking
+from knobscope.text.sentences import limits
 
 ROW = "SELECT 'd' AS dbms, 'v' AS device, 'w' AS workload, 'none' AS verdict"
 HEADER = "-- mine: a claim.\n-- Source: none.\n-- Needs: nothing.\n-- Insufficient: never.\n"

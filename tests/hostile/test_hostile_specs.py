@@ -11,8 +11,8 @@ import yaml
 from canaries import ROOT, STUDY, Canaries, Open
 
 from knobscope.errors import UserError
-from knobscope.recovery import require_own_files
 from knobscope.storage import write_sealed
+from knobscope.workflow.recovery import require_own_files
 
 GOOD = ROOT / "tests/specs/good"
 PRIOR = ROOT / "models/redis-all.yaml"
@@ -68,7 +68,7 @@ def test_specs_end_in_a_sentence_with_file_and_line(open_watched: Open, tmp_path
     ],
 )
 def test_a_prior_that_is_none_is_named(key: str, value: object, sentence: str, tmp_path: Path) -> None:
-    from knobscope.select.warm_start import read_priors
+    from knobscope.stages.select.warm_start import read_priors
 
     content = yaml.safe_load(PRIOR.read_text())
     content["rankings"][0][key] = value

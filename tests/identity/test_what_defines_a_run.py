@@ -8,10 +8,10 @@ from typing import Any, get_args
 import pytest
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.pipeline import Pipeline
 from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, select_fields
-from knobscope.specs.base import SpecModel
-from knobscope.specs.identity import FIELDS, Product
+from knobscope.specs.completing.identity import FIELDS, Product
+from knobscope.specs.reading.base import SpecModel
+from knobscope.workflow.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[2]
 

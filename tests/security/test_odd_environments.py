@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from knobscope.cli import main
-from knobscope.prepare import copy_snapshot, prepare_snapshot
 from knobscope.processes import PIPELINE_VARIABLE, find_service_user, make_shared_directory
 from knobscope.servers import Server, open_instance
 from knobscope.specs import Dbms, Workload, find_program, read_spec
+from knobscope.stages.prepare import copy_snapshot, prepare_snapshot
 
 ROOT = Path(__file__).parents[2]
 ODD = 'it\'s "odd" [ä] %20 $(x)'
@@ -55,7 +55,7 @@ def test_a_file_in_an_odd_folder_under_the_posix_locale(open_directory: Path) ->
     folder = open_directory / ODD
     folder.mkdir()
     code = (
-        "import sys; from pathlib import Path; from knobscope.prepare import prepare_snapshot\n"
+        "import sys; from pathlib import Path; from knobscope.stages.prepare import prepare_snapshot\n"
         "from knobscope.specs import Dbms, Workload, read_spec\n"
         f"root = Path({str(ROOT)!r})\n"
         "dbms = read_spec(root / 'specs/dbms/sqlite.yaml', Dbms, None)[1]\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.prepare import copy_snapshot, prepare_snapshot
 from knobscope.processes import make_shared_directory
 from knobscope.servers import Instance, Server, open_instance
 from knobscope.specs import Dbms, Workload, find_path, find_program, read_spec
+from knobscope.stages.prepare import copy_snapshot, prepare_snapshot
 
 ROOT = Path(__file__).parents[2]
 STRANGER = Path(__file__).with_name("stranger.py")

@@ -16,8 +16,8 @@ from knobscope.servers import (
     write_config_files,
 )
 from knobscope.specs import Dbms, Value, read_spec
-from knobscope.specs.inherit import load_extended
-from knobscope.specs.validate import validate_document
+from knobscope.specs.reading.inherit import load_extended
+from knobscope.specs.reading.validate import validate_document
 
 GOOD = Path(__file__).parents[1] / "specs/good/dbms"
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from knobscope.specs.schema import model_schemas
+from knobscope.specs.documents.schema import model_schemas
 
 __all__ = ["FOLDERS", "drawn_from_schema", "mutated_data", "mutated_text", "write_yaml"]
 

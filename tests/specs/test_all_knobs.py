@@ -19,7 +19,7 @@ from knobscope.specs import (
     read_knob_catalogue,
     read_spec,
 )
-from knobscope.specs.exclusions import find_reason, read_exclusions
+from knobscope.specs.completing.exclusions import find_reason, read_exclusions
 
 ROOT = Path(__file__).parents[2]
 CATALOGUES = sorted(path.stem for path in (ROOT / "specs/dbms/catalogue").glob("*.json"))

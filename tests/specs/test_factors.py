@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from knobscope.identity import run_identity
-from knobscope.plan import case_space
-from knobscope.plan.rounds import plan_sweep
-from knobscope.search_space import search_space
 from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_configuration
+from knobscope.stages.plan import case_space
+from knobscope.stages.plan.rounds import plan_sweep
+from knobscope.stages.plan.search_space import search_space
 
 STUDY = """name: varied
 description: x

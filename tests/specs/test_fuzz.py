@@ -14,8 +14,8 @@ from fuzzing import FOLDERS, drawn_from_schema, mutated_data, mutated_text, writ
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knobscope.pipeline import Pipeline
 from knobscope.specs import SpecErrors, load_study, validate_files
+from knobscope.workflow.pipeline import Pipeline
 
 HERE = Path(__file__).parent
 SHIPPED = HERE.parents[1] / "specs"

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from knobscope.specs import find_specs, render_reference, render_schemas, validate_files
-from knobscope.specs.schema import model_schemas
-from knobscope.specs.source import load_document
+from knobscope.specs.documents.schema import model_schemas
+from knobscope.specs.reading.source import load_document
 
 ROOT = Path(__file__).parents[2]
 SPECS = find_specs([ROOT / "specs"])

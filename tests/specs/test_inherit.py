@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import Dbms, SpecErrors, read_spec
-from knobscope.specs.programs import is_between
+from knobscope.specs.models.programs import is_between
 
 HERE = Path(__file__).parent
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.plan import case_space
-from knobscope.search_space import search_space
 from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_kernel
+from knobscope.stages.plan import case_space
+from knobscope.stages.plan.search_space import search_space
 
 STUDY = """name: varied
 description: x

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.plan import case_space
-from knobscope.plan.rounds import plan_sweep
 from knobscope.specs import Case, SpecErrors, StudySpecs, load_study
+from knobscope.stages.plan import case_space
+from knobscope.stages.plan.rounds import plan_sweep
 
 STUDY = """name: laid_out
 description: x

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import Dbms, Knob, find_program, read_spec
-from knobscope.specs.dbms import Program
+from knobscope.specs.models.dbms import Program
 
 HERE = Path(__file__).parent
 

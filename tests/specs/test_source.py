@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import SpecErrors
-from knobscope.specs.source import load_document
+from knobscope.specs.reading.source import load_document
 
 
 def write(folder: Path, content: bytes) -> Path:

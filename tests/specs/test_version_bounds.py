@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import Dbms, read_spec
-from knobscope.specs.check import find_version_misfits
-from knobscope.specs.study import Study
+from knobscope.specs.checks.check import find_version_misfits
+from knobscope.specs.models.study import Study
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knobscope.select.selection import mark_selected, select_knobs
+from knobscope.stages.select.selection import mark_selected, select_knobs
 from knobscope.statistics.design import Settings, Term
 from knobscope.statistics.models.sparse import choose_sparse_terms
 from knobscope.statistics.models.stepwise import StepwiseAnova

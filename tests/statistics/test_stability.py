@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from known_tables import known_grid
 
-from knobscope.select import select_knobs
+from knobscope.stages.select import select_knobs
 from knobscope.statistics.design import Term
 from knobscope.statistics.explained import ExplainedTerm
 from knobscope.statistics.stability import Conclusions, conclude, count_stable, decide

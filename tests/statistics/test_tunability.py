@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knobscope.select import select_knobs
-from knobscope.select.selection import Selection
+from knobscope.stages.select import select_knobs
+from knobscope.stages.select.selection import Selection
 
 LEVELS = {"bad": [0, 1, 2], "good": [0, 1, 2, 3], "idle": [0, 1], "other": [0, 1, 2]}
 DEFAULT = {"bad": 1, "good": 0, "idle": 0, "other": 0}

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from loop_devices import Fio, Loop, row_of, watch_jobs
 
-from knobscope.trace import describe_trace, open_trace
+from knobscope.commands.trace import describe_trace, open_trace
 from knobscope.watch import Profile, Watch, open_watch, read_tree
 
 pytestmark = pytest.mark.real

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.formats import plural
-from knobscope.specs.source import SpecProblem, show_path
+from knobscope.specs.reading.source import SpecProblem, show_path
+from knobscope.text.formats import plural
 
 __all__ = ["Problems"]
 

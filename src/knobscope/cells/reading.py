@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from knobscope.cells.numbers import Numbers, read_numbers
 from knobscope.cells.spelling import FAILURE_WORDS, MISSING_WORDS, TRUTH, is_default_word
-from knobscope.formats import plural
 from knobscope.specs import Value
+from knobscope.text.formats import plural
 
 __all__ = ["Reading", "read_factor", "read_measured", "read_truth"]
 

@@ -15,10 +15,10 @@ from typing import Any
 from knobscope.devices.block import find_block_device, read_counts
 from knobscope.devices.emulation import bring_up, take_down
 from knobscope.errors import UserError
-from knobscope.specs.device import Device, Emulation
-from knobscope.specs.device_figures import SEQUENTIAL, SEQUENTIAL_DEPTH
-from knobscope.specs.device_model import FlashModel
-from knobscope.specs.transport import (
+from knobscope.specs.models.device import Device, Emulation
+from knobscope.specs.models.device_figures import SEQUENTIAL, SEQUENTIAL_DEPTH
+from knobscope.specs.models.device_model import FlashModel
+from knobscope.specs.models.transport import (
     WAIT_US,
     Transport,
     forget_transport,

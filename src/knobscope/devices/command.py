@@ -12,8 +12,8 @@ from knobscope.devices.fit import find_misfits, fit_device, fit_model, read_figu
 from knobscope.devices.owners import FOREVER
 from knobscope.devices.spec import load_device
 from knobscope.errors import UserError
-from knobscope.specs.device import Device
-from knobscope.specs.emulation_limits import describe_limits
+from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.specs.models.device import Device
 from knobscope.storage import write_text
 
 __all__ = ["add_parser"]

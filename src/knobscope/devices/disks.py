@@ -6,7 +6,7 @@ from pathlib import Path
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
-from knobscope.specs.device import Tier
+from knobscope.specs.models.device import Tier
 
 __all__ = ["find_bottom_disks", "find_tier", "is_loop_direct"]
 

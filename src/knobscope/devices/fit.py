@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.base import suggest
-from knobscope.specs.device import Device, Emulation
-from knobscope.specs.device_figures import (
+from knobscope.specs.models.device import Device, Emulation
+from knobscope.specs.models.device_figures import (
     PAGE,
     SEQUENTIAL,
     random_read_iops,
@@ -21,8 +20,9 @@ from knobscope.specs.device_figures import (
     sequential_read_rate,
     sequential_write_rate,
 )
-from knobscope.specs.device_model import FlashModel
-from knobscope.specs.quantity import show_duration, show_rate
+from knobscope.specs.models.device_model import FlashModel
+from knobscope.specs.models.quantity import show_duration, show_rate
+from knobscope.specs.reading.base import suggest
 
 __all__ = ["Figures", "Misfit", "find_misfits", "fit_device", "fit_model", "known_drives", "read_figures"]
 

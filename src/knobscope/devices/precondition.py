@@ -13,7 +13,7 @@ from pathlib import Path
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.scratch import require_free
 from knobscope.errors import UserError
-from knobscope.specs.device import Precondition
+from knobscope.specs.models.device import Precondition
 from knobscope.storage import synchronise_filesystem
 
 __all__ = ["precondition"]

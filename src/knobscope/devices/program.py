@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.device_figures import PAGE, SEQUENTIAL, latencies_alone
-from knobscope.specs.device_model import Delay, DeviceModel
-from knobscope.specs.quantity import read_duration_ns, read_percentage, read_rate, read_size
-from knobscope.specs.transport import Transport, read_transport
+from knobscope.specs.models.device_figures import PAGE, SEQUENTIAL, latencies_alone
+from knobscope.specs.models.device_model import Delay, DeviceModel
+from knobscope.specs.models.quantity import read_duration_ns, read_percentage, read_rate, read_size
+from knobscope.specs.models.transport import Transport, read_transport
 
 __all__ = ["answering_command", "early_arguments", "find_program", "model_arguments"]
 

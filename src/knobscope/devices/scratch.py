@@ -18,7 +18,7 @@ from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.own_directory import hold_directory, make_directory
 from knobscope.errors import UserError
-from knobscope.specs.device import Device, Tier
+from knobscope.specs.models.device import Device, Tier
 
 __all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"]
 

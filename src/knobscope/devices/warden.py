@@ -16,7 +16,7 @@ from knobscope.devices.owners import FOREVER, living_owners
 from knobscope.devices.program import answering_command
 from knobscope.errors import UserError
 from knobscope.processes import read_tail
-from knobscope.specs.device_model import Delay, DeviceModel
+from knobscope.specs.models.device_model import Delay, DeviceModel
 
 __all__ = ["start_warden"]
 

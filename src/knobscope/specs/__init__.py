@@ -1,26 +1,45 @@
 """What is asked: DBMSs, devices, workloads and studies as YAML, validated by pydantic models."""
 
-from knobscope.specs.base import Value, suggest, value_text
-from knobscope.specs.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
-from knobscope.specs.choice import KnobChoice
-from knobscope.specs.client_host import ClientHost
-from knobscope.specs.dbms import Clash, Dbms, is_factor
-from knobscope.specs.device import Device, Emulation
-from knobscope.specs.device_model import Delay, DeviceModel, DiskModel, FlashModel
-from knobscope.specs.drivers import FETCH_DRIVERS, driver_directory, find_driver
-from knobscope.specs.expression import Expression
-from knobscope.specs.factors import shapes_data, split_configuration
-from knobscope.specs.files import matches_pattern
-from knobscope.specs.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
-from knobscope.specs.identity import Product, select_fields
-from knobscope.specs.introspect import CATALOGUE_KEYS, Introspection, Trial
-from knobscope.specs.kernel import kernel_knob, split_kernel
-from knobscope.specs.knob import Knob
-from knobscope.specs.labelled import LabelledSettings, read_labelled_settings
-from knobscope.specs.library import Case, StudySpecs, find_specs, load_study, read_spec, validate_files
-from knobscope.specs.lifecycle import Jvm, Lifecycle
-from knobscope.specs.part import WITH_DATA, Part, part_knob
-from knobscope.specs.prior import (
+from knobscope.specs.completing.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
+from knobscope.specs.completing.factors import shapes_data, split_configuration
+from knobscope.specs.completing.identity import Product, select_fields
+from knobscope.specs.completing.labelled import LabelledSettings, read_labelled_settings
+from knobscope.specs.completing.startable import (
+    Refusal,
+    RefusedSetting,
+    StartableKnob,
+    StartableRecord,
+    read_record,
+    refuse_settings,
+)
+from knobscope.specs.documents.reference import render_reference, write_reference
+from knobscope.specs.documents.rule_page import render_rules
+from knobscope.specs.documents.schema import render_schemas, write_schemas
+from knobscope.specs.library import (
+    Case,
+    StudySpecs,
+    find_case,
+    find_specs,
+    load_study,
+    parse_case,
+    read_spec,
+    validate_files,
+)
+from knobscope.specs.models.choice import KnobChoice
+from knobscope.specs.models.client_host import ClientHost
+from knobscope.specs.models.dbms import Clash, Dbms, is_factor
+from knobscope.specs.models.device import Device, Emulation
+from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
+from knobscope.specs.models.drivers import FETCH_DRIVERS, driver_directory, find_driver
+from knobscope.specs.models.expression import Expression
+from knobscope.specs.models.files import matches_pattern
+from knobscope.specs.models.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
+from knobscope.specs.models.introspect import CATALOGUE_KEYS, Introspection, Trial
+from knobscope.specs.models.kernel import kernel_knob, split_kernel
+from knobscope.specs.models.knob import Knob
+from knobscope.specs.models.lifecycle import Jvm, Lifecycle
+from knobscope.specs.models.part import WITH_DATA, Part, part_knob
+from knobscope.specs.models.prior import (
     Prior,
     PriorRanking,
     RankedKnob,
@@ -28,7 +47,7 @@ from knobscope.specs.prior import (
     major_version,
     unranked_knobs,
 )
-from knobscope.specs.programs import (
+from knobscope.specs.models.programs import (
     Program,
     ask_version,
     clients_directory,
@@ -38,8 +57,7 @@ from knobscope.specs.programs import (
     find_program,
     fleet_directory,
 )
-from knobscope.specs.reference import render_reference, write_reference
-from knobscope.specs.rule import (
+from knobscope.specs.models.rule import (
     SHIPPED_RULES,
     VERDICTS,
     Rule,
@@ -50,20 +68,11 @@ from knobscope.specs.rule import (
     read_shipped_rule,
     shipped_rules,
 )
-from knobscope.specs.rule_page import render_rules
-from knobscope.specs.schema import render_schemas, write_schemas
-from knobscope.specs.source import SpecErrors, SpecProblem
-from knobscope.specs.startable import (
-    Refusal,
-    RefusedSetting,
-    StartableKnob,
-    StartableRecord,
-    read_record,
-    refuse_settings,
-)
-from knobscope.specs.study import Study
-from knobscope.specs.workload import Workload, factor_knob
-from knobscope.specs.writing import Moment, Writing
+from knobscope.specs.models.study import Study
+from knobscope.specs.models.workload import Workload, factor_knob
+from knobscope.specs.models.writing import Moment, Writing
+from knobscope.specs.reading.base import Value, suggest, value_text
+from knobscope.specs.reading.source import SpecErrors, SpecProblem
 
 __all__ = [
     "CATALOGUE_KEYS",
@@ -126,6 +135,7 @@ __all__ = [
     "digest_of",
     "driver_directory",
     "factor_knob",
+    "find_case",
     "find_driver",
     "find_path",
     "find_paths",
@@ -137,6 +147,7 @@ __all__ = [
     "load_study",
     "major_version",
     "matches_pattern",
+    "parse_case",
     "part_knob",
     "read_knob_catalogue",
     "read_labelled_settings",

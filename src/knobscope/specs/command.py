@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.arguments import find_study
-from knobscope.specs.device import Device
-from knobscope.specs.emulation_limits import describe_limits
+from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.specs.documents.reference import write_reference
+from knobscope.specs.documents.rule_page import render_rules, write_rules
+from knobscope.specs.documents.schema import write_schemas
 from knobscope.specs.library import find_specs, load_study, read_spec, validate_files
-from knobscope.specs.reference import write_reference
-from knobscope.specs.rule import SHIPPED_RULES, read_rule, shipped_rules
-from knobscope.specs.rule_page import render_rules, write_rules
-from knobscope.specs.schema import write_schemas
+from knobscope.specs.models.device import Device
+from knobscope.specs.models.rule import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.specs.reading.arguments import find_study
 
 __all__ = ["add_parser"]
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from knobscope.specs.base import SpecModel, suggest
-from knobscope.specs.catalogue import add_named_knobs
-from knobscope.specs.check import (
+from knobscope.errors import UserError
+from knobscope.specs.checks.check import (
     check_baseline,
     check_dbms,
     check_device,
@@ -22,24 +21,26 @@ from knobscope.specs.check import (
     check_thresholds,
     check_versions,
 )
-from knobscope.specs.client_host import check_client_host
-from knobscope.specs.dbms import Dbms
-from knobscope.specs.device import Device
-from knobscope.specs.exclusions import Exclusions
-from knobscope.specs.factors import check_factors, spread_factors
-from knobscope.specs.generator import BUILT_IN, Generator
-from knobscope.specs.inherit import load_extended
-from knobscope.specs.layout import check_layout, check_layout_devices, name_devices, spread_layout
-from knobscope.specs.like import load_device_document
-from knobscope.specs.prior import Prior, check_prior
-from knobscope.specs.rule import SHIPPED_RULES, Rule, read_rule, read_shipped_rule, shipped_rules
+from knobscope.specs.completing.catalogue import add_named_knobs
+from knobscope.specs.completing.exclusions import Exclusions
+from knobscope.specs.completing.factors import check_factors, spread_factors
+from knobscope.specs.completing.layout import check_layout, check_layout_devices, name_devices, spread_layout
+from knobscope.specs.completing.startable import check_startable, narrow_knobs, read_records, refuse_settings
+from knobscope.specs.completing.whole import spread_all, spread_levels
+from knobscope.specs.models.client_host import check_client_host
+from knobscope.specs.models.dbms import Dbms
+from knobscope.specs.models.device import Device
+from knobscope.specs.models.generator import BUILT_IN, Generator
+from knobscope.specs.models.prior import Prior, check_prior
+from knobscope.specs.models.rule import SHIPPED_RULES, Rule, read_rule, read_shipped_rule, shipped_rules
+from knobscope.specs.models.study import Study
+from knobscope.specs.models.workload import Workload
+from knobscope.specs.reading.base import SpecModel, suggest
+from knobscope.specs.reading.inherit import load_extended
+from knobscope.specs.reading.like import load_device_document
+from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecProblem, load_document, show_path
+from knobscope.specs.reading.validate import examine_document
 from knobscope.specs.salvage import examine_study
-from knobscope.specs.source import Document, Location, SpecErrors, SpecProblem, load_document, show_path
-from knobscope.specs.startable import check_startable, narrow_knobs, read_records, refuse_settings
-from knobscope.specs.study import Study
-from knobscope.specs.validate import examine_document
-from knobscope.specs.whole import spread_all, spread_levels
-from knobscope.specs.workload import Workload
 
 __all__ = ["KINDS", "Case", "StudySpecs", "find_specs", "load_study", "read_spec", "validate_files"]
 
@@ -103,6 +104,22 @@ class StudySpecs:
         """All combinations, in the order of the study."""
         study = self.study
         return [Case(s, d, w) for s in study.dbms for d in study.devices for w in study.workloads]
+
+
+def parse_case(text: str) -> Case:
+    """Return the case that `dbms/device/workload` names. UserError: it names none."""
+    if text.count("/") != 2:
+        raise UserError(f"found the case {text!r}; expected DBMS/DEVICE/WORKLOAD")
+    return Case(*text.split("/"))
+
+
+def find_case(specs: StudySpecs, text: str) -> Case:
+    """Return the case of a study that `dbms/device/workload` names. UserError: it names none, or the study lacks it."""
+    case = parse_case(text)
+    if case not in specs.cases:
+        names = ", ".join(map(str, specs.cases))
+        raise UserError(f"study {specs.study.name} has no case {text!r}; it has {names}")
+    return case
 
 
 def read_spec(path: Path, model: type[Model], check: Check[Model] | None) -> tuple[Document, Model]:

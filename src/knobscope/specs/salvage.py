@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
-from knobscope.specs.source import Document, SpecProblem
-from knobscope.specs.study import Study
-from knobscope.specs.validate import examine_document
+from knobscope.specs.models.study import Study
+from knobscope.specs.reading.source import Document, SpecProblem
+from knobscope.specs.reading.validate import examine_document
 
 __all__ = ["examine_study"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from knobscope.formats import LEAST_REQUESTS
+from knobscope.text.formats import LEAST_REQUESTS
+from knobscope.text.layout import ABSENT, align, number, percent
 from knobscope.watch.interface import Profile
-from knobscope.watch.layout import ABSENT, align, number, percent
 from knobscope.watch.text_calls import format_calls
 
 __all__ = ["format_profile"]

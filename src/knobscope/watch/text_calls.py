@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from knobscope.text.layout import ABSENT, align, number, percent
 from knobscope.watch.interface import Profile
-from knobscope.watch.layout import ABSENT, align, number, percent
 
 __all__ = ["format_calls"]
 

@@ -1,5 +1,0 @@
-"""Characterise: what a device prefers, measured by fio."""
-
-from knobscope.characterise.profile import Mode, characterise_device
-
-__all__ = ["Mode", "characterise_device"]

@@ -1,0 +1,135 @@
+"""Reads what a comparison needs from a study's database, also from one that an earlier version of knobscope wrote."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knobscope.errors import UserError
+from knobscope.specs import Case
+from knobscope.study_data.opening import open_study
+from knobscope.tables import TABLES, fetch_limited
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["METRICS", "Row", "StudyTables", "case_names", "find_database", "read_study"]
+
+Row = dict[str, Any]
+
+#: Metrics that are compared: columns of `runs`, and values of `effects.metric`.
+METRICS = ("throughput_ops", "latency_p95_us")
+#: Table -> what is read of it; a condition keeps large tables small.
+_WANTED: dict[str, tuple[tuple[str, ...], str]] = {
+    "runs": (
+        ("run_id", "study", "dbms", "device", "workload", "block_id", "session", "phase", "is_sentinel", "config_id",
+         "status", "started_at", "machine", "dbms_version", "tier", "monitor", *METRICS),
+        "",
+    ),
+    "effects": (tuple(TABLES["effects"]), f"WHERE metric IN {METRICS}"),
+    "blocks": (tuple(TABLES["blocks"]), ""),
+    "knob_values": (("config_id", "dbms", "knob", "value"),
+                    "WHERE config_id IN (SELECT config_id FROM runs WHERE is_sentinel)"),
+    "device_profile": (tuple(TABLES["device_profile"]), ""),
+    "cases": (tuple(TABLES["cases"]), ""),
+    "importance": (tuple(TABLES["importance"]), ""),
+    "fits": (tuple(TABLES["fits"]), ""),
+    "findings": (tuple(TABLES["findings"]), ""),
+    "setup": (tuple(TABLES["setup"]), ""),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """One of the two studies: rows by table as in `knobscope.tables`; `missing` are tables that its database lacks.
+
+    A column that the database lacks is None in every row.
+    """
+
+    letter: str  # A or B
+    database: Path
+    rows: dict[str, list[Row]]
+    missing: list[str]
+
+    @property
+    def name(self) -> str:
+        """Name of the study, as its runs tell it."""
+        return next((str(run["study"]) for run in self.rows["runs"] if run["study"]), self.database.parent.name)
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The cases that have a run, in the order of their names."""
+        return sorted({Case(run["dbms"], run["device"], run["workload"]) for run in self.rows["runs"]}, key=str)
+
+    @cached_property
+    def is_imported(self) -> bool:
+        """Whether others measured the runs, so that the specs of workload and device are made up."""
+        return all(run["session"] == "imported" for run in self.rows["runs"])
+
+    def of_case(self, table: str, case: Case) -> list[Row]:
+        """Return the rows of a table that belong to a case."""
+        return [row for row in self.rows[table] if (row["dbms"], row["device"], row["workload"]) == case_names(case)]
+
+
+def case_names(case: Case) -> tuple[str, str, str]:
+    """Return the names of a case."""
+    return case.dbms, case.device, case.workload
+
+
+def find_database(text: str) -> Path:
+    """Return the database of a study that is given as results folder, DuckDB file, study spec or name.
+
+    UserError: there is none.
+    """
+    given = Path(text)
+    if given.suffix == ".yaml":
+        given = Path("results") / given.stem
+    folders = [folder for folder in (given, Path("results") / given) if folder.is_dir()]
+    for path in (given, *(folder / "study.duckdb" for folder in folders)):
+        if path.is_file():
+            return path
+    if folders:
+        raise UserError(f"{folders[0]}: found no study.duckdb in it; expected the results of a finished study")
+    have = ", ".join(path.parent.name for path in sorted(Path("results").glob("*/study.duckdb"))) or "none"
+    raise UserError(
+        f"no results of a study {text!r}; expected a folder with study.duckdb in it, such a file, or one of those in "
+        f"results: {have}"
+    )
+
+
+def read_study(letter: str, database: Path) -> StudyTables:
+    """Read the tables of a study, which is not written to. UserError: the file is damaged, or no study's database."""
+    with open_study(database) as connection:
+        return _read(letter, database, connection)
+
+
+def _read(letter: str, database: Path, connection: "duckdb.DuckDBPyConnection") -> StudyTables:
+    present: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = current_database()"
+    ).fetchall():
+        present.setdefault(table, set()).add(column)
+    rows = {
+        table: _select(connection, table, columns, condition, present[table]) if table in present else []
+        for table, (columns, condition) in _WANTED.items()
+    }
+    if not rows["runs"]:
+        raise UserError(f"{database}: found no run in table `runs`; expected a study that has been measured")
+    return StudyTables(letter, database, rows, [table for table in _WANTED if table not in present])
+
+
+def _select(
+    connection: "duckdb.DuckDBPyConnection", table: str, columns: Sequence[str], condition: str, present: set[str]
+) -> list[Row]:
+    named = [name for name in columns if name in present]
+    told = ", ".join(f'"{name}"' for name in named)
+    found = fetch_limited(connection.execute(f'SELECT {told} FROM "{table}" {condition}'))  # noqa: S608
+    absent = dict.fromkeys(name for name in columns if name not in present)
+    return [{**absent, **dict(zip(named, map(_without_nan, row), strict=True))} for row in found]
+
+
+def _without_nan(value: Any) -> Any:
+    """Return NULL for NaN: both mean that there is no number."""
+    return None if isinstance(value, float) and math.isnan(value) else value

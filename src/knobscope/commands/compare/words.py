@@ -1,0 +1,370 @@
+"""What a comparison says in words: the same sentences in the terminal and on the page."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from knobscope.commands.compare.comparison import CaseComparison, Comparison, Side
+from knobscope.commands.compare.effects import EffectPair, OneSided, OtherDefault
+from knobscope.commands.compare.findings import MismatchPair, count_kinds
+from knobscope.commands.compare.levels import Measured
+from knobscope.commands.compare.rankings import RankedBoth, Rankings
+from knobscope.commands.compare.setups import BY_FIO, DEFAULT_OF, OF_DEVICE, OF_WORKLOAD
+from knobscope.text.formats import (
+    UNKNOWN,
+    describe_change,
+    describe_interval,
+    format_fold,
+    format_micros,
+    format_number,
+    format_rate,
+    format_share,
+    format_time,
+    format_unit,
+    join_words,
+    list_names,
+    plural,
+)
+
+__all__ = [
+    "METRIC_WORDS",
+    "EffectWords",
+    "default_sentences",
+    "effect_counts",
+    "effect_words",
+    "equal_sentence",
+    "list_one_sided",
+    "mismatch_words",
+    "no_mismatch_sentence",
+    "other_default_sentence",
+    "rank_words",
+    "ranking_sentence",
+    "side_sentence",
+    "summarise",
+    "times_sentence",
+    "unmatched_sentences",
+]
+
+_PERCENT_BELOW = math.log(2)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    title: str
+    more: str
+    less: str
+    short: str
+
+
+METRIC_WORDS = {
+    "throughput_ops": _Metric("Throughput", "faster", "slower", "throughput"),
+    "latency_p95_us": _Metric("95th percentile of latency", "longer", "shorter", "the 95th percentile of latency"),
+}
+#: What the other study says of one mismatch, and of several.
+_OTHER = {
+    "none": ("{} judged it and found none", "{} judged them and found none"),
+    "insufficient": (
+        "{} could not judge it, so that it may still be there",
+        "{} could not judge them, so that they may still be there",
+    ),
+    "withdrawn": ("an experiment refuted it in {}", "experiments refuted them in {}"),
+    "not_judged": ("{} did not judge it", "{} did not judge them"),
+}
+
+
+@dataclass(frozen=True)
+class EffectWords:
+    """A compared effect as cells of a table."""
+
+    knob: str
+    value: str
+    reference: str
+    a: str
+    b: str
+    ratio: str
+    interval: str
+    q_value: str
+    bound: str  # the largest difference that the interval leaves
+    reason: str
+    durability: bool  # whether the value risks committed data
+
+
+def side_sentence(side: Side) -> str:
+    """Say which study one side is, and when it was measured."""
+    when = "" if side.first is None else f", measured from {format_time(side.first)} to {format_time(side.last)} UTC"
+    return f"{side.letter} is {side.name} ({side.database}), {plural(side.runs, 'run')}{when}."
+
+
+def summarise(comparison: Comparison) -> list[str]:
+    """Return the answer in a few sentences."""
+    said = [_setup_sentence(comparison)]
+    for case in comparison.cases[:3]:
+        said += _level_summary(case, alone=len(comparison.cases) == 1)
+    return [*said, *effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+
+
+def _setup_sentence(comparison: Comparison) -> str:
+    names = list(dict.fromkeys(one.what for one in comparison.setup.differences))
+    if names:
+        return f"The set-ups of A and B differ in {join_words(list(_group_facts(names)))}."
+    return "Nothing that the databases record of the set-ups differs."
+
+
+def _level_summary(case: CaseComparison, *, alone: bool) -> Iterator[str]:
+    measured = case.levels[0]
+    where = "" if alone else f" ({case.pair.title})"
+    yield f"With the default configuration {_level_verdict(measured)}{where}."
+
+
+def _level_verdict(measured: Measured) -> str:
+    words = METRIC_WORDS[measured.metric]
+    if measured.estimate is None:
+        return f"{words.short} is not compared: {measured.reason}"
+    subject = "B is" if measured.metric == "throughput_ops" else f"{words.short} of B is"
+    if measured.low is None or measured.high is None:
+        change = describe_change(measured.estimate, words.more, words.less)
+        return f"{subject} {change}, and how sure that is cannot be told: {measured.reason}"
+    interval = describe_interval(measured.estimate, measured.low, measured.high, words.more, words.less)
+    if measured.low <= 0 <= measured.high:
+        return f"{words.short} shows no clear difference (95 % interval of B to A: {interval})"
+    return f"{subject} {describe_change(measured.estimate, words.more, words.less)} (95 % interval {interval})"
+
+
+def default_sentences(case: CaseComparison) -> Iterator[str]:
+    """Say how fast the default configuration is in both studies, and what limits the comparison."""
+    for measured in case.levels:
+        show = format_rate if measured.metric == "throughput_ops" else format_micros
+        sides = [
+            f"{show(side.mean)} in {letter} ({plural(side.runs, 'run')} in {plural(side.blocks, 'block')})"
+            for letter, side in (("A", measured.a), ("B", measured.b))
+        ]
+        verdict = _level_verdict(measured)
+        yield f"{METRIC_WORDS[measured.metric].title}: {' and '.join(sides)}; {verdict}."
+    if case.workloads.comparable is None:
+        yield (
+            f"Whether both were asked for the same cannot be told: {case.workloads.reason}. The ratios above hold only "
+            "if workload and amount of data are the same."
+        )
+    if case.workloads.comparable is False:
+        yield "Effects of knobs are ratios within each study, so these are compared all the same."
+    if any(measured.estimate is not None for measured in case.levels):
+        yield times_sentence(case)
+    if case.workloads.comparable is not False:
+        yield others_sentence(case)
+
+
+def others_sentence(case: CaseComparison) -> str:
+    """Say whether what holds of the default configuration holds of the others that both studies measured."""
+    others, default = case.others, case.levels[0]
+    if others.reason:
+        return f"Whether other configurations compare alike cannot be told: {others.reason}."
+    count = others.faster + others.slower + others.unclear
+    said = (
+        f"Of {plural(count, 'other configuration')} that both studies measured, B is clearly faster in "
+        f"{others.faster or 'none'} and clearly slower in {others.slower or 'none'} (99 % each); "
+        f"{others.unclear or 'none'} cannot be told."
+    )
+    if default.low is None or default.high is None or default.low <= 0 <= default.high:
+        return said
+    if others.most_against is None:
+        return f"{said} None contradicts the default one."
+    against = others.slower if (default.estimate or 0) > 0 else others.faster
+    name, ratio = others.most_against
+    return (
+        f"{said} So what the default one says does not hold in {against} ({format_share(against / count)}); most in "
+        f"configuration {name}, where B is {describe_change(ratio)}."
+    )
+
+
+def times_sentence(case: CaseComparison) -> str:
+    """Say whether the machine may have changed between the two studies."""
+    a, b, interleaved = case.times.a, case.times.b, case.times.interleaved
+    if a is None or b is None or interleaved is None:
+        return "The databases do not both record when the runs were, so a difference may be the machine's."
+    spans = [f"{format_time(begin)} to {format_time(end)} UTC" for begin, end in (a, b)]
+    if interleaved:
+        return f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time."
+    first, second = ("A", "B") if a[1] < b[0] else ("B", "A")
+    return (
+        f"A ran from {spans[0]}, B from {spans[1]}: all runs of {first} were over before those of {second} began, so a "
+        "difference may be the machine's and not the set-up's. The interval knows only how blocks of one study differ."
+    )
+
+
+def equal_sentence(comparison: Comparison) -> str:
+    """Name in one line what is equal, and what cannot be compared."""
+    equal, unknown = (list(_group_facts(names)) for names in (comparison.setup.equal, comparison.setup.unknown))
+    said = [f"Equal: {join_words(equal)}."] if equal else []
+    if any(name.endswith(BY_FIO) for name in comparison.setup.equal):
+        said.append("Figures that fio measured count as equal when they differ by less than 10 %.")
+    said += [f"Recorded in one database only: {join_words(unknown)}."] if unknown else []
+    differing = [one.what for one in comparison.setup.differences]
+    same_device = "device" in comparison.setup.equal and not any(name.startswith(OF_DEVICE) for name in differing)
+    if same_device and any(name.endswith(BY_FIO) for name in differing):
+        said.append(
+            "The same device measured otherwise: its state, or what else the machine was doing, was not the same."
+        )
+    return " ".join(said)
+
+
+def _group_facts(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names of facts, with numbers instead of the many of one kind."""
+    kinds = {
+        "of the device's spec": ("field", [name for name in names if name.startswith(OF_DEVICE)]),
+        "that fio measured": ("figure", [name for name in names if name.endswith(BY_FIO)]),
+        "of the workload's spec": ("field", [name for name in names if name.startswith(OF_WORKLOAD)]),
+        "of the default configuration": ("value", [name for name in names if name.startswith(DEFAULT_OF)]),
+    }
+    grouped = {name for _, of_kind in kinds.values() for name in of_kind}
+    yield from (name for name in names if name not in grouped)
+    yield from (f"{plural(len(of_kind), noun)} {words}" for words, (noun, of_kind) in kinds.items() if of_kind)
+
+
+def effect_counts(effects: Sequence[EffectPair], metric: str = "throughput_ops") -> list[str]:
+    """Say how many effects differ, and which one most."""
+    chosen = [effect for effect in effects if effect.metric == metric]
+    if not chosen:
+        return ["No effect of a knob value was measured in both studies."]
+    by_verdict = {
+        name: [one for one in chosen if one.verdict == name] for name in ("differs", "no_difference", "unknown")
+    }
+    differing, alike, unknown = (len(found) for found in by_verdict.values())
+    noun = plural(len(chosen), "effect")
+    parts = [f"{differing or 'none'} {'differ' if differing > 1 else 'differs'} clearly"]
+    parts += [f"{alike} {'shows' if alike == 1 else 'show'} no clear difference"] if alike else []
+    parts += [f"{unknown} cannot be told"] if unknown else []
+    said = [f"Of {noun} on {METRIC_WORDS[metric].short} that both studies measured, {join_words(parts)}."]
+    if by_verdict["differs"]:
+        first = by_verdict["differs"][0]
+        said.append(f"The largest difference: {_effect_sentence(first)}.")
+    return said
+
+
+def _effect_sentence(effect: EffectPair) -> str:
+    words = METRIC_WORDS[effect.metric]
+    value, reference = (format_unit(text, effect.unit) for text in (effect.value, effect.reference))
+    changes = [describe_change(side.estimate or 0.0, words.more, words.less) for side in (effect.a, effect.b)]
+    if effect.metric == "throughput_ops":
+        return f"{effect.knob} = {value} is {changes[0]} than {reference} in A and {changes[1]} in B"
+    return (
+        f"with {effect.knob} = {value} {words.short} is {changes[0]} than with {reference} in A and {changes[1]} in B"
+    )
+
+
+def effect_words(effect: EffectPair) -> EffectWords:
+    """Return the cells of a compared effect."""
+    low, high = effect.low, effect.high
+    interval = UNKNOWN if low is None or high is None else f"{format_fold(low)} – {format_fold(high)}"
+    return EffectWords(
+        effect.knob,
+        format_unit(effect.value, effect.unit),
+        format_unit(effect.reference, effect.unit) if effect.reference else UNKNOWN,
+        format_fold(effect.a.estimate),
+        format_fold(effect.b.estimate),
+        format_fold(effect.estimate),
+        interval,
+        UNKNOWN
+        if effect.q_value is None
+        else "< 0.001"
+        if effect.q_value < 0.001
+        else format_number(effect.q_value, 2),
+        UNKNOWN if effect.bound is None else _size(effect.bound),
+        effect.reason,
+        effect.durability,
+    )
+
+
+def _size(bound: float) -> str:
+    return format_share(math.expm1(bound)) if bound < _PERCENT_BELOW else format_fold(bound)
+
+
+def other_default_sentence(other: OtherDefault) -> str:
+    """Say that a default differs, and what effects are against instead."""
+    a, b = (format_unit(value, other.unit) for value in (other.a, other.b))
+    start = f"The default of {other.knob} is {a} in A and {b} in B"
+    if other.reference is None:
+        return f"{start}, and no two values of it were measured in both: its effects cannot be compared."
+    return f"{start}; its effects are against {format_unit(other.reference, other.unit)} in both."
+
+
+def list_one_sided(one_sided: Sequence[OneSided]) -> Iterator[str]:
+    """Yield a line per study that measured values which the other one did not, knob by knob."""
+    for letter in "AB":
+        knobs: dict[str, list[str]] = {}
+        for one in one_sided:
+            if one.letter == letter:
+                knobs.setdefault(one.knob, []).append(format_unit(one.value, one.unit))
+        if knobs:
+            values = [f"{knob} = {', '.join(found)}" for knob, found in knobs.items()]
+            yield f"Measured in {letter} only: {'; '.join(values)}."
+
+
+def ranking_sentence(rankings: Rankings) -> str:
+    """Say how far two rankings agree, or why they are not compared."""
+    if not rankings.knobs:
+        return f"The rankings are not compared: {rankings.reason}."
+    if any(knob.drifts is None for knob in rankings.knobs):
+        drift = "how sure the ranks are is not recorded in both, so whether a rank differs beyond chance cannot be told"
+    else:
+        names = [knob.knob for knob in rankings.knobs if knob.drifts]
+        drift = (
+            f"the rank of {list_names(names)} differs beyond chance"
+            if names
+            else "no rank differs beyond chance (all 90 % intervals meet, or neither rank is above noise)"
+        )
+    alone = [
+        f"only in {letter}: {names}" for letter, names in (("A", rankings.only_a), ("B", rankings.only_b)) if names
+    ]
+    others = f" ({'; '.join(alone)})" if alone else ""
+    return f"Of the first {rankings.top} knobs {rankings.overlap} are in both{others}; {drift}."
+
+
+def rank_words(knob: RankedBoth) -> tuple[str, str, str, str]:
+    """Return knob, its rank in A and in B with intervals, and whether that is a difference, as cells."""
+    sides = [
+        f"{rank}" if interval is None else f"{rank} ({interval[0]}–{interval[1]})"
+        for rank, interval in ((knob.rank_a, knob.interval_a), (knob.rank_b, knob.interval_b))
+    ]
+    verdict = "cannot be told" if knob.drifts is None else "differs" if knob.drifts else "no clear difference"
+    return knob.knob, sides[0], sides[1], verdict
+
+
+def mismatch_words(one: MismatchPair) -> str:
+    """Say in which studies a mismatch is, and what the other one says."""
+    if one.a == one.b == "mismatch":
+        return "in both"
+    letter, other, word = ("A", "B", one.b) if one.a == "mismatch" else ("B", "A", one.a)
+    return f"only in {letter}: {_OTHER[word][0].format(other)}"
+
+
+def no_mismatch_sentence(comparison: Comparison) -> str:
+    """Say why a case has no mismatch to compare."""
+    if comparison.unjudged:
+        return f"Mismatches cannot be compared: no rule was asked in {join_words(comparison.unjudged)}."
+    return "Neither study found a mismatch here."
+
+
+def _mismatch_summary(comparison: Comparison) -> Iterator[str]:
+    if comparison.unjudged:
+        yield no_mismatch_sentence(comparison)
+        return
+    found = [one for case in comparison.cases for one in case.mismatches]
+    if not found:
+        yield "Neither study found a mismatch in these cases."
+        return
+    both = sum(one.a == one.b == "mismatch" for one in found)
+    parts = [f"{both} in both"] if both else []
+    for letter, word, count in count_kinds(found):
+        other = "B" if letter == "A" else "A"
+        parts.append(f"{count} in {letter} only ({_OTHER[word][count > 1].format(other)})")
+    yield f"Findings of mismatches: {'; '.join(parts)}."
+
+
+def unmatched_sentences(comparison: Comparison) -> Iterator[str]:
+    """Name the cases that were compared with nothing."""
+    for letter, cases in (("A", comparison.unmatched_a), ("B", comparison.unmatched_b)):
+        if cases:
+            names = ", ".join(map(str, cases))
+            yield f"Not compared, since no case of the other study belongs to it, cases of {letter}: {names}."
+    if comparison.unmatched_a and comparison.unmatched_b:
+        yield "`--match A_CASE=B_CASE` compares two of them."

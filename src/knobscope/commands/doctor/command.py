@@ -1,0 +1,46 @@
+"""`knobscope doctor`: lists what this machine can run, what is missing, and how to get it."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from knobscope.commands.doctor.checks import Finding, examine
+from knobscope.errors import UserError
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    specs = args.root / "specs"
+    if not specs.is_dir():
+        raise UserError(f"{specs} does not exist; call it in a checkout, or give --root")
+    findings = examine(specs)
+    if args.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            print(_describe(finding))
+    has_dbms = any(finding.usable for finding in findings if finding.group == "DBMS")
+    lacking = [finding.name for finding in findings if finding.required and not finding.usable]
+    return 0 if has_dbms and not lacking else 1
+
+
+def _describe(finding: Finding) -> str:
+    mark = "ok     " if finding.usable else "REQUIRED" if finding.required else "missing"
+    return f"{mark:8} {finding.group:9} {finding.name:18} {' '.join(finding.text.split())}"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="list what this machine can run, and how to get what is missing",
+        description="Try everything a study may need, a line each: DBMSs of specs/dbms with the version found, load "
+        "generators, Java, fio, Slurm, the BPF monitor, memory limits, namespaces, loop devices. A line says how to "
+        "get what is missing. Exit code 0 when a study can run (Java, load client, fio and at least one DBMS are "
+        "there), else 1.",
+    )
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are looked at")
+    parser.add_argument("--json", action="store_true", help="print a list of objects instead of lines")
+    parser.set_defaults(run=_run)

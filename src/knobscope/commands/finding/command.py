@@ -1,0 +1,112 @@
+"""`knobscope finding`: lists the mismatches of a study, or prints one as a report for the DBMS's developers."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from knobscope.commands.finding.markdown import describe_mismatch
+from knobscope.errors import UserError
+from knobscope.figures import write_figures
+from knobscope.machine_code import Program, Reader, find_server, read_code
+from knobscope.specs import Dbms, load_study
+from knobscope.specs.reading.arguments import add_study_name, find_study
+from knobscope.stages.detect import Mismatch, merge_findings
+from knobscope.stages.report.sections import draw_pictures
+from knobscope.study_data.study import StudyData
+from knobscope.text.formats import format_number, loosen_units, plural
+from knobscope.text.layout import align
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    study = find_study(args.study)
+    specs = load_study(study, args.root, runnable=False)
+    database = args.database or Path("results") / specs.study.name / "study.duckdb"
+    with StudyData.open(database, specs) as data:
+        mismatches = merge_findings(data.rows("SELECT * FROM findings"))
+        if args.number is None:
+            print(_list(mismatches))
+            return 0
+        mismatch = _choose(mismatches, args.number)
+        pictures = []
+        if args.out:
+            figures = draw_pictures(data, mismatch.worst, f"finding-{mismatch.number}")
+            pictures = [(path, figure) for figure in figures for path in write_figures([figure], args.out)]
+        dbms = specs.dbms.get(mismatch.worst["dbms"])
+        readers = [] if dbms is None or mismatch.knob is None else _find_readers(dbms, mismatch.knob, args.program)
+        text = describe_mismatch(data, mismatch, study, pictures, readers)
+    if args.out is None:
+        print(text, end="")
+        return 0
+    (args.out / f"finding-{mismatch.number}.md").write_text(text, encoding="utf-8")
+    print(f"wrote {args.out / f'finding-{mismatch.number}.md'} and {plural(len(pictures), 'picture')}")
+    return 0
+
+
+def _list(mismatches: Sequence[Mismatch]) -> str:
+    if not mismatches:
+        return "No mismatch was found."
+    table = [["finding", "DBMS", "knob", "cause", "rules", "findings", "penalty"]]
+    for mismatch in mismatches:
+        penalty = mismatch.worst["penalty"]
+        table.append(
+            [
+                str(mismatch.number),
+                mismatch.worst["dbms"],
+                mismatch.knob or "(any setting)",
+                mismatch.cause or "not named",
+                ", ".join(mismatch.names("rule")),
+                str(len(mismatch.findings)),
+                "-" if penalty is None else f"{format_number(penalty)}x",
+            ]
+        )
+    return loosen_units(align([[" ".join(cell.split()) for cell in row] for row in table]))
+
+
+def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
+    if not 1 <= number <= len(mismatches):
+        have = f"1 to {len(mismatches)}" if mismatches else "none: no mismatch was found"
+        raise UserError(f"no finding {number}; expected one of {have}")
+    return mismatches[number - 1]
+
+
+def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
+    """Return the functions of the server that read a knob, those near storage first; none where no program tells.
+
+    UserError: a program that was named cannot be read.
+    """
+    server = program or find_server(dbms)
+    if server is None or knob not in dbms.knobs:
+        return []
+    try:
+        readers = read_code(Program(server), dbms.knobs).readers.get(knob, ())
+    except UserError as error:
+        if program is not None:
+            raise
+        print(f"nothing is told of the server's code: {error}", file=sys.stderr)
+        return []
+    return sorted(readers, key=lambda one: (not one.path, len(one.path), one.address))
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "finding",
+        help="print a mismatch as a report for the DBMS's developers",
+        description="Print a mismatch of a finished study as Markdown: what was seen where and how sure that is, what "
+        "its cause is, which functions of the server read the knob, versions, the device's figures, the two "
+        "configurations, and how to repeat it. The report of the study numbers its mismatches; without a number they "
+        "are listed.",
+    )
+    add_study_name(parser)
+    parser.add_argument("number", type=int, nargs="?", metavar="N", help="which mismatch")
+    parser.add_argument(
+        "--database", type=Path, help="the study's DuckDB file (default: results/STUDY/study.duckdb); it is only read"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="the server's program, in which the knob is looked for (ELF, x86-64)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write it there, with its pictures and their data")
+    parser.set_defaults(run=_run)

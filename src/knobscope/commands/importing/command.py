@@ -1,0 +1,114 @@
+"""`knobscope import`: makes a study of runs that were measured elsewhere."""
+
+import argparse
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from knobscope.commands.importing.columns import SIDE_TABLES
+from knobscope.commands.importing.knobs import imported_knobs
+from knobscope.commands.importing.runs import ImportedTable, read_runs
+from knobscope.commands.importing.study import ImportedStudy, write_study
+from knobscope.errors import UserError
+from knobscope.specs import Dbms, SpecErrors, read_spec
+from knobscope.specs.completing.catalogue import add_named_knobs
+from knobscope.specs.reading.base import check_name
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        check_name(args.study)
+    except ValueError as error:
+        raise UserError(f"--study is {args.study!r}; expected {error}") from error
+    out = args.out or Path("results") / args.study
+    if out.exists():
+        raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
+    table = read_runs(args.table, _side_files(args.tables), args.decimal)
+    known = _known_dbms(args.specs, table)
+    knobs = imported_knobs(table, known, args.decimal)
+    for dbms, of_dbms in knobs.items():
+        for name, one in of_dbms.items():
+            if one.numbers.notes and one.type in ("integer", "real"):
+                print(f"{dbms}: {name}: numbers, {', '.join(one.numbers.notes)}", file=sys.stderr)
+        if words := [name for name, one in of_dbms.items() if one.is_unordered and "expect" in one.facts]:
+            told = "`expect` is not used: which word is more, a column `order` has to say"
+            print(f"{dbms}: {', '.join(words)}: {told}", file=sys.stderr)
+    study = write_study(table, args.study, knobs, known, out)
+    cases = len({run.case for run in table.runs})
+    print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
+    print("\n".join(_next_commands(study, out)))
+    return 0
+
+
+def _side_files(named: list[str]) -> dict[str, Path]:
+    files = {}
+    for text in named:
+        table, equals, file = text.partition("=")
+        if not equals or table not in SIDE_TABLES:
+            raise UserError(f"--table is {text!r}; expected TABLE=FILE.csv with one of {', '.join(SIDE_TABLES)}")
+        if table in files:
+            raise UserError(f"--table {table} is given twice")
+        files[table] = Path(file)
+    return files
+
+
+def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
+    """Return the specs of those DBMSs that have one that can be read, with knobs that only their catalogue has."""
+    named: dict[str, dict[str, None]] = {}
+    for run in table.runs:
+        knobs = named.setdefault(run.case.dbms, {})
+        if run.knob is not None:
+            knobs[run.knob] = None
+    found = {}
+    for name, knobs in named.items():
+        path = specs / "dbms" / f"{name}.yaml"
+        if path.is_file():
+            try:
+                found[name] = add_named_knobs(read_spec(path, Dbms, None)[1], path, knobs)[0]
+            except SpecErrors as error:
+                print(f"{path} is not used: {error}", file=sys.stderr)
+    return found
+
+
+def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
+    """Return what judges and reports the study: commands that a shell takes as they are, in whatever folder."""
+    folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.study.absolute()))
+    program = "knobscope" if shutil.which("knobscope") else shlex.quote(str(Path(sys.executable).parent / "knobscope"))
+    database = f"{folder}/study.duckdb"
+    return [
+        f"{program} detect --study {study_file} --runs {folder}/*/*/*/runs/* --plans {folder}/*/*/*/plan/*"
+        f" --devices {folder}/devices/* --out {database}",
+        f"{program} report --study {study_file} --database {database} --out {folder}/report.html",
+    ]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "import",
+        help="make a study of runs that were measured elsewhere",
+        description="Read a CSV with a row per run, each of which changes one knob of the default configuration or "
+        "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is told "
+        "at once, by line. docs/import.md describes the columns.",
+    )
+    parser.add_argument("table", type=Path, metavar="RUNS.csv", help="one row per run")
+    parser.add_argument("--study", required=True, metavar="NAME", help="name of the study")
+    parser.add_argument(
+        "--table",
+        dest="tables",
+        action="append",
+        default=[],
+        metavar="TABLE=FILE.csv",
+        help="another table of the runs, such as intervals, io_profile or queue_depth (may be repeated)",
+    )
+    parser.add_argument(
+        "--specs", type=Path, default=Path("specs"), metavar="DIR", help="specs that describe knobs (default: specs)"
+    )
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write (default: results/NAME)")
+    parser.set_defaults(run=_run)

@@ -1,0 +1,175 @@
+"""The knobs of imported runs: what their texts are as values, and what the table and the DBMS's spec say of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from knobscope.cells import Problems, is_default_word, read_numbers, read_truth
+from knobscope.cells.spelling import find_scales
+from knobscope.commands.importing.runs import ImportedTable
+from knobscope.specs import Dbms, Knob, Value
+
+__all__ = ["ImportedKnob", "imported_knobs"]
+
+_SOURCE = "https://example.org/imported"
+
+
+class ImportedKnob:
+    """The values of one knob in the table, of one type, in the order that counts as raising it.
+
+    `problems` are texts that cannot be read, each with what was expected instead.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], known: Knob | None, facts: Mapping[str, Any], decimal: str | None = None
+    ) -> None:
+        self.facts, self.problems = facts, dict[str, str]()
+        self.order = _split(facts.get("order"))
+        baseline = [facts["baseline"]] if "baseline" in facts else []
+        every = [text for text in dict.fromkeys([*baseline, *texts]) if not self._is_default(text, known)]
+        self.special = _split(facts.get("special")) or list(map(str, known.special if known is not None else ()))
+        plain = [text for text in every if text not in self.special] or every
+        unit = facts.get("unit") or (known.unit if known is not None else None)
+        self.numbers = read_numbers(plain, decimal=decimal, target=_target(plain, unit))
+        self.truth = read_truth(plain) or {}
+        self.type = self._common_type(plain)
+        if known is not None and _fits(known, self.type):
+            self.type = known.type
+        self.known = known if known is not None and known.type == self.type else None
+        if self.type == "enum" and not self.order and self.known is None:
+            self._question_mixture(plain)
+        values = {text: self._convert(text) for text in every}
+        default = self.known.default if self.known is not None else None
+        #: The value in the default configuration; `imported_knobs` refuses a knob without one.
+        self.reference: Any = values[facts["baseline"]] if "baseline" in facts else default
+        of_default = dict.fromkeys([] if self.reference is None else texts, self.reference)
+        self.values: dict[str, Any] = {text: values.get(text, of_default.get(text)) for text in [*baseline, *texts]}
+
+    def _is_default(self, text: str, known: Knob | None) -> bool:
+        """Whether a text stands for the default instead of being a value of the knob."""
+        listed = [*self.order, *map(str, (known.values if known is not None else None) or ())]
+        return is_default_word(text) and text not in listed and text != self.facts.get("baseline")
+
+    def _common_type(self, texts: Sequence[str]) -> str:
+        if self.order:
+            return "enum"
+        if self.truth:
+            return "boolean"
+        if self.numbers.unread or not self.numbers.values:
+            return "enum"
+        return "integer" if all(isinstance(value, int) for value in self.numbers.values.values()) else "real"
+
+    def _question_mixture(self, texts: Sequence[str]) -> None:
+        """Note texts that are no numbers among those that are, and numbers that can mean two things."""
+        if self.numbers.problem is not None:
+            text, why, remedy = self.numbers.problem
+            self.problems[text] = f"a number that can mean one thing only: this one {why}; {remedy}"
+        elif self.numbers.values:
+            said = "column `special` names words with a meaning of their own, column `order` all values of such a knob"
+            expected = f"a number, as other values of the knob are; {said}"
+            self.problems |= dict.fromkeys(self.numbers.unread, expected)
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether nobody said which of its words is more."""
+        return self.type == "enum" and not self.order and (self.known is None or self.known.values is None)
+
+    def spec(self) -> dict[str, Any]:
+        """Return the knob as a spec has it."""
+        about: dict[str, Any] = {"mechanism": "other", "source": _SOURCE}
+        if self.known is not None:
+            about |= self.known.model_dump(
+                exclude_unset=True, exclude={"requires", "when", "writing", "alias", "reads_back"}
+            )
+        about |= {key: self.facts[key] for key in ("unit", "expect", "mechanism", "durability") if key in self.facts}
+        if self.is_unordered:
+            about.pop("expect", None)  # raising it means nothing
+        if (about["mechanism"], about.get("expect")) != ("other", "none"):
+            about.pop("control", None)  # the table knows better than the spec
+        values = [*self.values.values(), self.reference]
+        about |= {
+            "type": self.type,
+            "apply": "restart",
+            "default": self.reference,
+        }
+        if self.type in ("integer", "real"):
+            self._add_range(about, values)
+        elif self.type == "enum":
+            words = dict.fromkeys([*(self.order or about.get("values") or []), *values])
+            about["values"] = [*words, *(["other"] if len(words) < 2 else [])]
+        return about
+
+    def _add_range(self, about: dict[str, Any], values: Sequence[Value]) -> None:
+        """Add the range that the numbers span, special ones apart."""
+        special = {self._convert(text): "special" for text in self.special}
+        about["special"] = {**special, **about.get("special", {})}
+        ends: list[Any] = [value for value in values if value not in about["special"]] + (about.get("range") or [])
+        low, high = min(ends, default=0), max(ends, default=1)
+        about["range"] = [low, high if high > low else low + 1]
+        if low <= 0:
+            about.pop("scale", None)
+
+    def _convert(self, text: str) -> Value:
+        if self.type == "enum":
+            listed = {str(value): value for value in (self.known.values if self.known is not None else None) or []}
+            return listed.get(text, text)
+        if self.type == "boolean":
+            return self.truth.get(text, False)
+        number = self.numbers.values.get(text)
+        if number is None:
+            number = read_numbers([text]).values.get(text)
+        if number is None:
+            return text  # a special value that is a word
+        return float(f"{number:.6g}") if self.type == "real" else int(number)
+
+
+def _split(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split("|")] if text is not None else []
+
+
+def imported_knobs(
+    table: ImportedTable, known: Mapping[str, Dbms], decimal: str | None = None
+) -> dict[str, dict[str, ImportedKnob]]:
+    """Return DBMS -> knob -> its values; `known` are the specs of DBMSs that there are.
+
+    UserError names values that cannot be read, and knobs whose value in the default configuration nobody says.
+    """
+    texts: dict[tuple[str, str], dict[str, int]] = {}  # values, with the line of each
+    for run in table.runs:
+        if run.knob is not None and run.value is not None:
+            texts.setdefault((run.case.dbms, run.knob), {}).setdefault(run.value, run.line.number)
+    problems = Problems()
+    found: dict[str, dict[str, ImportedKnob]] = {run.case.dbms: {} for run in table.runs}
+    for (dbms, knob), lines in texts.items():
+        spec = known[dbms].knobs.get(knob) if dbms in known else None
+        one = ImportedKnob(list(lines), spec, table.knob_facts.get((dbms, knob), {}), decimal)
+        for text, expected in one.problems.items():
+            problems.add(table.path, lines.get(text, min(lines.values())), "value", f"{text!r} for {knob}", expected)
+        if one.reference is None and not one.problems:
+            why = f"no spec or catalogue of {dbms} has its default"
+            expected = f"the value of {knob} in the default configuration: {why}"
+            problems.add(table.path, min(lines.values()), "baseline", "nothing", expected)
+        found[dbms][knob] = one
+    problems.raise_if_any()
+    return found
+
+
+def _target(texts: Sequence[str], unit: str | None) -> dict[str, float] | None:
+    """Return by what to multiply numbers with each unit in the texts, for a knob that counts in `unit`."""
+    if unit is None:
+        return None
+    count, own = _split_unit(unit)
+    written = {_split_unit(text)[1] for text in texts if text[-1:].isalpha()} - {""}
+    found = find_scales({own, *written}, 1024) if written else None
+    return None if found is None else {name: found[0][name] / (found[0][own] * count) for name in written}
+
+
+def _split_unit(text: str) -> tuple[float, str]:
+    """Return number and unit of a text such as 8kB; 1 where there is only the unit."""
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµμ/% ")
+    number = read_numbers([digits]).values.get(digits, 1) if digits else 1
+    return number, text[len(digits) :].strip()
+
+
+def _fits(known: Knob, kind: str) -> bool:
+    """Whether values of this type are values of the type that the spec gives the knob."""
+    return known.type in (kind, "enum") or (kind, known.type) == ("integer", "real")

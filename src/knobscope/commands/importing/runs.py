@@ -1,0 +1,232 @@
+"""Reads a table of runs and the tables beside it: every row is one run, which changes one knob or none."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from knobscope.cells import Problems
+from knobscope.commands.importing.cells import Line, read_lines
+from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, REQUIRED, RUN_COLUMNS, side_columns
+from knobscope.specs import Case
+from knobscope.specs.models.device import Tier
+from knobscope.specs.models.knob import Mechanism
+from knobscope.specs.reading.base import check_name
+from knobscope.tables import NO_BLOCK
+
+__all__ = ["STATUSES", "ImportedRun", "ImportedTable", "read_runs"]
+
+STATUSES = ("ok", "failed_start", "failed_run", "rejected_value", "timeout", "invalid")
+_WORDS: dict[str, tuple[str, ...]] = {
+    "tier": get_args(Tier),
+    "status": STATUSES,
+    "expect": ("faster", "slower", "none"),
+    "mechanism": get_args(Mechanism),
+    "monitor": ("bpf", "procfs"),
+    "workload_class": ("read", "write"),
+}
+_KNOB = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """One run of the table."""
+
+    name: str  # from column `run`, or made of block and position
+    case: Case
+    block: str
+    position: int
+    repeat: int
+    knob: str | None  # None: the default configuration
+    value: str | None
+    line: Line
+
+
+@dataclass(frozen=True)
+class ImportedTable:
+    """Everything that was read: runs, facts of knobs and cases, and the rows of side tables."""
+
+    runs: list[ImportedRun]
+    knob_facts: dict[tuple[str, str], dict[str, Any]]  # (dbms, knob) -> column -> value
+    case_facts: dict[tuple[str, str], dict[str, Any]]  # (dbms | device | workload, its name) -> column -> value
+    side: dict[str, list[dict[str, Any]]]
+    path: Path
+
+
+def read_runs(path: Path, side: Mapping[str, Path], decimal: str | None = None) -> ImportedTable:
+    """Read a table of runs, and side tables by name. UserError with all problems of all files, by line."""
+    problems = Problems()
+    columns = {**RUN_COLUMNS, **CASE_COLUMNS, **KNOB_COLUMNS}
+    lines, header = read_lines(path, columns, REQUIRED, problems, decimal)
+    if header and not lines:
+        problems.add(path, 1, "", "a header and no rows", "one row per run")
+    if set(REQUIRED) <= set(header):
+        _check_cells(path, lines, problems)
+        _check_block_names(path, lines, problems)
+    usable = [line for line in lines if all(line[name] for name in ("dbms", "device", "workload"))]
+    runs = _number_runs(usable)
+    _check_blocks(path, runs, problems)
+    _check_repeats(path, runs, problems)
+    knob_facts = _facts(path, _knob_lines(runs), tuple(KNOB_COLUMNS), problems)
+    case_facts = _facts(path, _case_lines(runs), _CASE_FACTS, problems)
+    tables = {name: _read_side(name, file, runs, "run" in header, problems) for name, file in side.items()}
+    problems.raise_if_any()
+    return ImportedTable(runs, knob_facts, case_facts, tables, path)
+
+
+def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
+    for line in lines:
+        for name in ("dbms", "device", "tier", "workload"):
+            if line[name] is None:
+                problems.add(path, line.number, name, "nothing", "a value in every row")
+        for name in ("dbms", "device", "workload"):
+            if line[name] is not None and (expected := _name_problem(line[name])) is not None:
+                problems.add(path, line.number, name, repr(line[name]), expected)
+        for name, words in _WORDS.items():
+            if line[name] is not None and line[name] not in words:
+                problems.add(path, line.number, name, repr(line[name]), f"one of {', '.join(words)}")
+        if (line["knob"] is None) != (line["value"] is None):
+            there, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
+            problems.add(path, line.number, missing, f"nothing beside {there} {line[there]!r}", "both, or neither")
+        if line["knob"] is not None and not _KNOB.match(line["knob"]):
+            problems.add(path, line.number, "knob", repr(line["knob"]), "a name of letters, digits, '_', '.' and '-'")
+        if line["knob"] is None:
+            for name in KNOB_COLUMNS:
+                if line[name] is not None:
+                    problems.add(path, line.number, name, repr(line[name]), "nothing in a run without a knob")
+        _check_metrics(path, line, problems)
+
+
+def _check_block_names(path: Path, lines: Sequence[Line], problems: Problems) -> None:
+    """Note rows without a block where others have one."""
+    if any(line["block"] is not None for line in lines):
+        for line in lines:
+            if line["block"] is None:
+                problems.add(path, line.number, "block", "nothing", "a value in every row, or in none")
+
+
+def _check_metrics(path: Path, line: Line, problems: Problems) -> None:
+    ok = line["status"] == "ok" or (line["status"] is None and line["failure"] is None)
+    if ok and line["throughput_ops"] is None and not problems.has(path, line.number, "throughput_ops"):
+        problems.add(path, line.number, "throughput_ops", "nothing", "a number above 0, or a `status` of failure")
+    for name, value in line.cells.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name == "throughput_ops" and is_number and ok and value <= 0:
+            problems.add(path, line.number, name, f"{value:g}", "a number above 0, or a `status` of failure")
+        elif is_number and value < 0:
+            problems.add(path, line.number, name, f"{value:g}", "a number from 0 on")
+
+
+def _name_problem(text: str) -> str | None:
+    try:
+        check_name(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
+    """Give every line its position in its block, its repeat and a name."""
+    positions: dict[tuple[Case, str], int] = defaultdict(int)
+    repeats: dict[tuple[Any, ...], int] = defaultdict(int)
+    runs = []
+    for line in lines:
+        case = Case(line["dbms"], line["device"], line["workload"])
+        block = (case, line["block"] or NO_BLOCK)
+        setting = (*block, line["knob"], line["value"])
+        position = positions[block] if line["position"] is None else line["position"]
+        repeat = repeats[setting] if line["repeat"] is None else line["repeat"]
+        positions[block] += 1
+        repeats[setting] += 1
+        name = line["run"] or f"{case}/{block[1]}/{position}"
+        runs.append(ImportedRun(name, case, block[1], position, repeat, line["knob"], line["value"], line))
+    return runs
+
+
+def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
+    first: dict[tuple[Case, str], int] = {}
+    with_default: set[tuple[Case, str]] = set()
+    names: dict[str, int] = {}
+    for run in runs:
+        first.setdefault((run.case, run.block), run.line.number)
+        if run.knob is None:
+            with_default.add((run.case, run.block))
+        if run.name in names:
+            found = f"the run {run.name!r} a second time (first in line {names[run.name]})"
+            problems.add(path, run.line.number, "run" if run.line["run"] else "position", found, "a name of its own")
+        names.setdefault(run.name, run.line.number)
+    for (case, block), line in first.items():
+        if (case, block) not in with_default:
+            whole = block == NO_BLOCK
+            where, of = (str(case), "case") if whole else (f"block {block!r} of {case}", "block")
+            found = f"{where} without a run of the default configuration"
+            expected = f"at least one row of the {of} with empty `knob` and `value`"
+            problems.add(path, line, "knob" if whole else "block", found, expected)
+
+
+def _check_repeats(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
+    seen: dict[tuple[Any, ...], int] = {}
+    for run in runs:
+        if run.line["repeat"] is None or run.knob is None:
+            continue
+        key = (run.case, run.block, run.knob, run.value, run.repeat)
+        if key in seen:
+            found = f"{run.repeat} again for {run.knob}={run.value} in block {run.block!r} (first in line {seen[key]})"
+            problems.add(path, run.line.number, "repeat", found, "another number for each repeat")
+        seen.setdefault(key, run.line.number)
+
+
+#: Which facts belong to what: (kind, column of its name, columns).
+_CASE_FACTS = ("tier", "dedicated", "workload_class", "threads")
+_BELONGS = {"device": ("tier", "dedicated"), "workload": ("workload_class", "threads")}
+
+
+def _knob_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]]:
+    return (((run.case.dbms, run.knob), run.line, tuple(KNOB_COLUMNS)) for run in runs if run.knob is not None)
+
+
+def _case_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]]:
+    for run in runs:
+        for kind, columns in _BELONGS.items():
+            yield (kind, getattr(run.case, kind)), run.line, columns
+
+
+def _facts(
+    path: Path,
+    lines: Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]],
+    columns: tuple[str, ...],
+    problems: Problems,
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what all rows of a thing agree on; rows that contradict an earlier one are problems."""
+    facts: dict[tuple[str, str], dict[str, Any]] = {}
+    origin: dict[tuple[tuple[str, str], str], int] = {}
+    for key, line, wanted in lines:
+        known = facts.setdefault(key, {})
+        for name in (name for name in wanted if name in columns and line[name] is not None):
+            if name in known and known[name] != line[name]:
+                found = f"{line[name]!r} for {key[1]}, which had {known[name]!r} in line {origin[key, name]}"
+                problems.add(path, line.number, name, found, f"the same for all rows of {key[1]}")
+            elif name not in known:
+                known[name] = line[name]
+                origin[key, name] = line.number
+    return facts
+
+
+def _read_side(
+    table: str, path: Path, runs: Sequence[ImportedRun], named: bool, problems: Problems
+) -> list[dict[str, Any]]:
+    """Return the rows of a side table, `run` renamed to `run_id`."""
+    columns = side_columns(table)
+    key = "run" if "run" in columns else "device"
+    lines, header = read_lines(path, columns, [key], problems)
+    if key == "run" and not named:
+        problems.add(path, 1, key, "runs by name", "a column `run` in the table of runs, too")
+        return []
+    known = {run.name for run in runs} if key == "run" else {run.case.device for run in runs}
+    for line in lines:
+        if known and key in header and line[key] not in known:
+            found = "nothing" if line[key] is None else repr(line[key])
+            problems.add(path, line.number, key, found, f"a {key} of the table of runs")
+    return [{"run_id" if name == "run" else name: value for name, value in line.cells.items()} for line in lines]

@@ -1,0 +1,64 @@
+"""The specs of imported runs: what the table says of its knobs, completed by the DBMS's own spec where there is one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from knobscope.commands.importing.knobs import ImportedKnob
+from knobscope.commands.importing.runs import ImportedTable
+from knobscope.specs import Dbms
+
+__all__ = ["spec_files"]
+
+#: Only a machine that measures needs more of a DBMS; these words say so to whoever tries.
+_NOT_HERE = "imported-runs-cannot-be-measured-again"
+
+
+def spec_files(
+    name: str, table: ImportedTable, knobs: Mapping[str, Mapping[str, ImportedKnob]], known: Mapping[str, Dbms]
+) -> dict[Path, dict[str, Any]]:
+    """Return path below `specs` -> content, for a study of everything in the table."""
+    devices = dict.fromkeys(run.case.device for run in table.runs)
+    workloads = dict.fromkeys(run.case.workload for run in table.runs)
+    files: dict[Path, dict[str, Any]] = {}
+    for dbms, found in knobs.items():
+        content = _dbms(dbms, known.get(dbms), {knob: one.spec() for knob, one in found.items()})
+        files[Path("dbms") / f"{dbms}.yaml"] = content
+    for device in devices:
+        facts = table.case_facts[("device", device)]
+        about = {"name": device, "description": f"device of imported runs ({facts['tier']})", "path": "."}
+        files[Path("devices") / f"{device}.yaml"] = {**about, **facts}
+    for workload in workloads:
+        facts = table.case_facts[("workload", workload)]
+        files[Path("workloads") / f"{workload}.yaml"] = {
+            "name": workload,
+            "description": "workload of imported runs",
+            "generator": "ycsb",
+            "class": facts.get("workload_class", "write"),
+            "records": 1,
+            **({"threads": facts["threads"]} if facts.get("threads") else {}),
+            "parameters": {},
+        }
+    files[Path("studies") / f"{name}.yaml"] = {
+        "name": name,
+        "description": f"{len(table.runs)} runs that were measured elsewhere",
+        "dbms": list(knobs),
+        "devices": list(devices),
+        "workloads": dict.fromkeys(workloads),
+        "knobs": {dbms: dict.fromkeys(found) for dbms, found in knobs.items()},
+    }
+    return files
+
+
+def _dbms(name: str, known: Dbms | None, knobs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": known.description if known is not None else "a DBMS that was measured elsewhere",
+        "version_sql": _NOT_HERE,
+        # A property takes quotes and semicolons as they are; nothing is ever written to the DBMS.
+        "writing": {"restart": {"client": f"{_NOT_HERE}.{{knob}}"}},
+        "readback": {"each": f"{_NOT_HERE} {{knob}}"},
+        "connection": {"binding": _NOT_HERE, "properties": {}},
+        "loading": {"tables": [_NOT_HERE]},
+        "knobs": knobs,
+    }

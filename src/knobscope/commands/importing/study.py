@@ -1,0 +1,203 @@
+"""Writes imported runs as a study: specs, plans, runs and device profiles, the files that `detect` takes."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from knobscope.commands.importing.columns import RUN_COLUMNS
+from knobscope.commands.importing.knobs import ImportedKnob
+from knobscope.commands.importing.runs import ImportedRun, ImportedTable
+from knobscope.commands.importing.specs import spec_files
+from knobscope.specs import Dbms, Value
+from knobscope.stages.characterise.curves import rank_tier
+from knobscope.stages.plan.blocks import config_id_of
+from knobscope.statistics.steadiness import describe_window
+from knobscope.storage import write_sealed
+from knobscope.tables import TABLES, write_files
+
+__all__ = ["ImportedStudy", "write_study"]
+
+#: A file to write: path, name of its table, rows.
+File = tuple[Path, str, Sequence[dict[str, Any]]]
+
+#: Runs per file, of however many blocks: column `block_id` says which. A file costs as much as a thousand runs in it.
+_RUNS_PER_FILE = 10_000
+#: After so many runs it says how many are written.
+_RUNS_PER_LINE = 50_000
+
+#: Tables that only someone who counts every request can fill.
+_BLOCK_LAYER = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series", "files", "submitters")
+
+#: Where nothing is known of a cloud disk's latency, it counts as a network volume.
+_CLOUD_READ_US = 1000.0
+
+
+@dataclass(frozen=True)
+class ImportedStudy:
+    """Files of an imported study, as `detect` and `report` take them."""
+
+    study: Path
+    runs: list[Path]
+    plans: list[Path]
+    devices: list[Path]
+
+
+def write_study(
+    table: ImportedTable,
+    name: str,
+    knobs: Mapping[str, Mapping[str, ImportedKnob]],
+    known: Mapping[str, Dbms],
+    out: Path,
+) -> ImportedStudy:
+    """Write the study below `out`; `known` are the specs of DBMSs that there are."""
+    import yaml
+
+    for path, content in spec_files(name, table, knobs, known).items():
+        file = out / "specs" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    runs, plans = _write_runs(table, name, knobs, out)
+    return ImportedStudy(out / f"specs/studies/{name}.yaml", runs, plans, _write_devices(table, out))
+
+
+def _write_runs(
+    table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
+) -> tuple[list[Path], list[Path]]:
+    files: list[Path] = []
+
+    def note(file: File) -> File:
+        files.append(file[0])
+        return file
+
+    write_files(map(note, _files_of_runs(table, name, knobs, out)))
+    return [path.parent for path in files if path.name == "runs.parquet"], [
+        path for path in files if path.parent.name == "plan"
+    ]
+
+
+def _files_of_runs(
+    table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
+) -> Iterator[File]:
+    """Yield the tables of the runs and their plans, a part of a case at a time; says how far it is."""
+    side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
+    watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
+    written = said = 0
+    cases = {run.case: str(run.case) for run in table.runs}
+    ordered = sorted(table.runs, key=lambda run: (cases[run.case], run.block, run.position))
+    for case, of_case in groupby(ordered, key=lambda run: run.case):
+        settings = _Settings(case.dbms, knobs[case.dbms])
+        for number, runs in enumerate(_parts(of_case)):
+            part = f"sweep-0-{number}"
+            rows = [_plan_row(run, settings) for run in runs]
+            directory = out / str(case) / "runs" / part
+            records = [
+                {
+                    **_window_of(side.get("intervals", {}).get(run.name, [])),
+                    **_run_row(run, row, name, run.name in watched),
+                }
+                for run, row in zip(runs, rows, strict=True)
+            ]
+            yield directory / "runs.parquet", "runs", records
+            for kind, found in side.items():
+                yield directory / f"{kind}.parquet", kind, [one for run in runs for one in found.get(run.name, [])]
+            yield out / str(case) / "plan" / f"{part}.parquet", "plan", rows
+            written += len(runs)
+            if written - said >= _RUNS_PER_LINE:
+                print(f"{written} of {len(ordered)} runs written", file=sys.stderr, flush=True)
+                said = written
+
+
+def _parts(runs: Iterator[ImportedRun]) -> Iterator[list[ImportedRun]]:
+    while part := list(islice(runs, _RUNS_PER_FILE)):
+        yield part
+
+
+class _Settings:
+    """The configurations of a DBMS: few, and each in many runs."""
+
+    def __init__(self, dbms: str, knobs: Mapping[str, ImportedKnob]) -> None:
+        self.dbms, self.knobs = dbms, knobs
+        self.known: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+
+    def of(self, knob: str | None, value: str | None) -> dict[str, Any]:
+        """Return the columns of `plan` that say which configuration a run has."""
+        if (knob, value) not in self.known:
+            configuration: dict[str, Value] = {name: one.reference for name, one in self.knobs.items()}
+            if knob is not None and value is not None:
+                configuration[knob] = self.knobs[knob].values[value]
+            text = json.dumps(configuration, sort_keys=True)
+            config_id = config_id_of(self.dbms, configuration)
+            self.known[knob, value] = {"config_id": config_id, "configuration": text}
+        return self.known[knob, value]
+
+
+def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["run_id"], []).append(row)
+    return found
+
+
+def _plan_row(run: ImportedRun, settings: _Settings) -> dict[str, Any]:
+    return {
+        "block_id": f"{run.case}/{run.block}",
+        "phase": "sweep",
+        "round": 0,
+        "position": run.position,
+        "is_sentinel": run.knob is None,
+        "repeat": run.repeat,
+        "load_id": "",
+        "is_chosen": False,
+        **settings.of(run.knob, run.value),
+    }
+
+
+def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: bool) -> dict[str, Any]:
+    given = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
+    row: dict[str, Any] = {
+        "status": run.line["failure"] or "ok",
+        "session": "imported",
+        "monitor": "bpf" if watched else None,
+        **given,
+        **{name: plan[name] for name in plan if name in TABLES["runs"]},
+        "run_id": run.name,
+        "study": study,
+        "dbms": run.case.dbms,
+        "device": run.case.device,
+        "workload": run.case.workload,
+        "tier": run.line["tier"],
+        "workload_class": run.line["workload_class"] or "write",
+    }
+    if row.get("operations") is None and row.get("window_s") and row.get("throughput_ops"):
+        row["operations"] = round(row["throughput_ops"] * row["window_s"])
+    return row
+
+
+def _window_of(intervals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how steady a window was, where its intervals are known; columns of the table of runs go first."""
+    rows = [row for row in intervals if row.get("t_s") is not None and row.get("ops") is not None]
+    rows.sort(key=lambda row: float(row["t_s"]))
+    return describe_window([row["t_s"] for row in rows], [row["ops"] for row in rows])
+
+
+def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
+    """Write a profile per device: at least its rank among the tiers, without which tiers cannot be compared."""
+    given = {row["device"]: row for row in table.side.get("device_profile", [])}
+    curves = table.side.get("device_curve", [])
+    paths = []
+    for device in dict.fromkeys(run.case.device for run in table.runs):
+        tier = table.case_facts["device", device]["tier"]
+        profile = {
+            "device": device,
+            "tier": tier,
+            "tier_rank": rank_tier(tier, _CLOUD_READ_US),
+            **given.get(device, {}),
+        }
+        profile["curves"] = [row for row in curves if row["device"] == device]
+        paths.append(out / "devices" / f"{device}.json")
+        write_sealed(paths[-1], profile)
+    return paths

@@ -1,0 +1,108 @@
+"""Starts a DBMS from its spec on an empty data directory and asks for its catalogue of settings."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from knobscope.errors import UserError
+from knobscope.generators import GeneratorError, read_back
+from knobscope.processes import open_temporary
+from knobscope.servers import (
+    Instance,
+    Server,
+    ServerFailedError,
+    initialise_data,
+    make_data_directory,
+    open_instance,
+    read_version,
+)
+from knobscope.specs import Dbms, Introspection, Trial, Workload
+from knobscope.stages.prepare import load_session
+
+__all__ = ["Answer", "ask_catalogue", "learn"]
+
+#: The client that asks wants to know a workload, though it does not run it.
+_NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
+_VERSION = "version"
+_ALIVE = ""  # no setting's name
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a DBMS says about its settings: its version, and setting -> column of the catalogue -> value."""
+
+    version: str
+    rows: dict[str, dict[str, Any]]
+
+
+def ask_catalogue(dbms: Dbms) -> Answer:
+    """Start the DBMS on an empty data directory, ask as `introspect` says, and leave nothing behind.
+
+    UserError: the spec has no `introspect`, a program is missing, the server does not start, or the answer to its
+    `query` is not rows of (name, JSON object).
+    """
+    if dbms.introspect is None:
+        raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`: nobody has said how to ask it for its knobs")
+    with open_temporary("knobscope-catalogue-", Path("/var/tmp")) as folder:  # noqa: S108 - what is private is made in it
+        folder.chmod(0o711)  # the server's user has to pass
+        data, log = folder / "data", folder / "server.log"
+        make_data_directory(data)
+        try:
+            with open_instance(dbms, data) as instance:
+                return _start_and_ask(instance, dbms.introspect, log)
+        except (ServerFailedError, GeneratorError) as error:
+            raise UserError(f"{dbms.name} did not answer: {error}\n{error.log_tail}") from error
+
+
+def _start_and_ask(instance: Instance, asked: Introspection, log: Path) -> Answer:
+    life = instance.dbms.lifecycle
+    if life is None:
+        return _ask(instance, asked)
+    initialise_data(instance, {}, log)
+    with Server(instance, life, {}, log) as server:
+        server.wait_ready()
+        server.set_up()
+        return _ask(instance, asked)
+
+
+def _ask(instance: Instance, asked: Introspection) -> Answer:
+    session = load_session(instance, _NO_LOAD, [], [], threads=1)
+    each = {_VERSION: instance.dbms.version_sql} if instance.dbms.version_sql else {}
+    query = asked.query or instance.dbms.readback.query
+    listed = dict(read_back(replace(session, readback={"query": query, "each": each}), instance.start).effective)
+    version = listed.pop(_VERSION) if each else read_version(instance)
+    rows = {name: _parse(name, text) if asked.query else {"default": text} for name, text in listed.items()}
+    for trial in asked.trials:
+        attempts = {
+            name: [statement.format(knob=name) for statement in trial.statements]
+            for name in rows
+            if not asked.leaves_out(name)
+        }
+        # The list is asked for last, which shows that the server survived the attempts: a refusal that comes from a
+        # broken connection says nothing about a knob.
+        questions = {"attempts": attempts, "each": {_ALIVE: query}}
+        answers = dict(read_back(replace(session, readback=questions), instance.start).effective)
+        del answers[_ALIVE]
+        for name, answer in answers.items():
+            rows[name] = {**learn(trial, answer), **rows[name]}
+    return Answer(version or "", rows)
+
+
+def learn(trial: Trial, answer: str) -> dict[str, str]:
+    """Return the columns of the catalogue that an answer to a trial tells: of the first pattern found in it."""
+    for pattern, columns in trial.says.items():
+        if (found := re.search(pattern, answer)) is not None:
+            return {**columns, **{name: text for name, text in found.groupdict().items() if text is not None}}
+    return {}
+
+
+def _parse(name: str, text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"`introspect.query` answers {text!r} for {name}; expected a JSON object") from error
+    if not isinstance(row, dict):
+        raise UserError(f"`introspect.query` answers {text!r} for {name}; expected a JSON object")
+    return {column: value for column, value in row.items() if value is not None}  # null: not told

@@ -1,0 +1,166 @@
+"""Rows of a DBMS's catalogue to knobs: types, ranges, values and defaults in the words of the specs."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from knobscope.errors import UserError
+from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
+from knobscope.specs.reading.source import LARGEST_REAL
+
+__all__ = ["Catalogue", "read_catalogue"]
+
+#: A range that spans more than this is cut into levels by order of magnitude.
+_WIDE = 1000
+#: Numbers that stand for "no limit": around them no range can be guessed.
+_NO_LIMIT = {2**bits - 1 for bits in (31, 32, 63, 64)}
+_FALSE, _TRUE = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
+
+
+class _NotDescribed(Exception):  # noqa: N818 - it says why a setting is no knob, which is no fault
+    """The catalogue tells too little about a setting for a spec, or it is no knob; the message says why."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All settings of a DBMS: those that specs can describe, and why the others are not among them."""
+
+    knobs: dict[str, dict[str, Any]]  # as YAML has them
+    left_out: dict[str, str]  # setting -> reason
+
+    def count_types(self) -> Counter[str]:
+        """How many knobs there are of each type."""
+        return Counter(str(knob["type"]) for knob in self.knobs.values())
+
+    def count_reasons(self) -> Counter[str]:
+        """How many settings were left out for each reason."""
+        return Counter(self.left_out.values())
+
+
+def read_catalogue(asked: Introspection, rows: Mapping[str, Mapping[str, Any]]) -> Catalogue:
+    """Turn setting -> column -> value into knobs, sorted by name.
+
+    UserError: a row has a column that `introspect` does not know.
+    """
+    knobs: dict[str, dict[str, Any]] = {}
+    left_out: dict[str, str] = {}
+    for name in sorted(rows):
+        if unknown := sorted(set(rows[name]) - set(CATALOGUE_KEYS)):
+            raise UserError(
+                f"`introspect.query` answers {unknown[0]!r} for {name}; expected keys among {CATALOGUE_KEYS}"
+            )
+        try:
+            if asked.leaves_out(name):
+                raise _NotDescribed("no study varies it")
+            knobs[name] = _read_knob(asked, rows[name])
+        except _NotDescribed as reason:
+            left_out[name] = str(reason)
+    return Catalogue(knobs, left_out)
+
+
+def _read_knob(asked: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one knob in the order in which people write it."""
+    told = {key: value for key, value in row.items() if value is not None}
+    if "type" not in told and "default" in told:
+        told = {**told, **_read_form(str(told["default"]))}
+    if (word := str(told.get("type"))) not in asked.types:
+        raise _NotDescribed(f"its type is {word}" if "type" in told else "nothing tells its type")
+    apply = asked.apply if isinstance(asked.apply, str) else asked.apply.get(str(told.get("context")))
+    if apply is None:
+        raise _NotDescribed("a study cannot set it" + (f" ({told['context']})" if "context" in told else ""))
+    if told.get("default") is None:
+        raise _NotDescribed("no default is told")
+    kind = asked.types[word]
+    if kind in ("integer", "real"):
+        shape = _number(kind, told, asked.reach)
+    else:
+        shape = _boolean(told) if kind == "boolean" else _enum(told)
+    unit = {"unit": str(told["unit"])} if told.get("unit") else {}
+    words = {key: " ".join(str(told.get(key, "")).split()) for key in ("category", "description")}
+    knob = {
+        "type": kind,
+        **shape,
+        **unit,
+        "apply": apply,
+        "mechanism": "other",
+        **{key: text for key, text in words.items() if text},
+        "source": asked.source,
+    }
+    try:
+        Knob.model_validate(knob)
+    except ValidationError as error:
+        raise _NotDescribed(f"what is told does not fit together: {error.errors()[0]['msg']}") from error
+    return knob
+
+
+def _read_form(default: str) -> dict[str, str]:
+    """Return the type that the form of a default suggests; of a quantity also its number and unit."""
+    text = default.strip()
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        return {"type": "integer"}
+    if re.fullmatch(r"[+-]?[0-9]*\.[0-9]+(e[+-]?[0-9]+)?", text, re.IGNORECASE):
+        return {"type": "decimal"}
+    if text.lower() in (*_FALSE, *_TRUE):
+        return {"type": "switch"}
+    if (found := re.fullmatch(r"([0-9]+)(?:\.0)? ?([A-Za-z]{1,5}(?:/s)?)", text)) is not None:
+        return {"type": "quantity", "default": found[1], "unit": found[2]}
+    return {"type": "text"}
+
+
+def _number(kind: str, told: Mapping[str, Any], reach: float | None) -> dict[str, Any]:
+    """Range, default and scale; a default outside the range is a special value."""
+    default = _parse_number(kind, told["default"])
+    guess = {}
+    if "min" in told and "max" in told:
+        low, high = (_parse_number(kind, told[key]) for key in ("min", "max"))
+    elif reach is not None and 0 < default * reach < math.inf and default not in _NO_LIMIT:
+        low, high = _reach(kind, default, reach)
+        guess = {"range_is": "guess"}
+    else:
+        raise _NotDescribed("no range is told")
+    if low >= high:
+        raise _NotDescribed("its range is one value")
+    scale = {"scale": "log"} if low > 0 and high / low >= _WIDE else {}
+    special = {} if low <= default <= high else {"special": {default: "default"}}
+    return {"range": [low, high], **guess, "default": default, **scale, **special}
+
+
+def _reach(kind: str, default: float, reach: float) -> tuple[int | float, int | float]:
+    """Return the range around a default of which no range is told; an integer's begins at 1 at the least."""
+    low, high = default / reach, default * reach
+    if kind == "integer":
+        return max(1, round(low)), round(high)
+    return float(f"{low:.6g}"), float(f"{high:.6g}")
+
+
+def _parse_number(kind: str, value: Any) -> int | float:
+    text = str(value).strip()
+    if kind == "real":
+        return float(f"{max(-LARGEST_REAL, min(LARGEST_REAL, float(text))):.6g}")  # the largest double means no limit
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise _NotDescribed(f"{text!r} is no integer")
+    return int(text)
+
+
+def _boolean(told: Mapping[str, Any]) -> dict[str, Any]:
+    word = str(told["default"]).lower()
+    if word not in (*_FALSE, *_TRUE):
+        raise _NotDescribed(f"its default {word!r} is neither on nor off")
+    return {"default": word in _TRUE}
+
+
+def _enum(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Values and default, spelled as in the list of values."""
+    values = told.get("values") or []
+    words = [str(value).strip() for value in (values.split(",") if isinstance(values, str) else values)]
+    if len(words) < 2:
+        raise _NotDescribed("its values are not told")
+    default: Value | None = next((word for word in words if word.lower() == str(told["default"]).lower()), None)
+    if default is None:
+        raise _NotDescribed(f"its default {told['default']!r} is none of its values")
+    return {"values": words, "default": default}

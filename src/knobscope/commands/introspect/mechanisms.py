@@ -1,0 +1,221 @@
+"""Guesses which I/O mechanism a knob steers, by its name, the DBMS's own sentence about it, and its code.
+
+The shipped catalogues say of each of their knobs which mechanism it steers, after a reading of its documentation, and
+so do lists of other DBMSs' settings. What a new version or a fork calls by the same name steers the same. For other
+knobs a linear model of words, parts of words and concepts learns from all that is labelled and guesses. It then learns
+from those of its guesses that it is sure of, and so the words of this DBMS that no other one has (self-training:
+Yarowsky, ACL 1995); and where the DBMS's program can be read, knobs that are read by the same part of it count for each
+other, a knob counts more when calls lead from where it is read to a request to storage, and one that nothing reads
+steers nothing. How often this is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knobscope.commands.introspect.concepts import find_concepts
+from knobscope.machine_code import Code, compare_neighbours
+from knobscope.specs import KnobCatalogue, LabelledSettings, read_knob_catalogue, read_labelled_settings
+from knobscope.statistics.arrays import Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import FeatureUnion
+
+__all__ = ["MechanismModel", "guess_mechanisms", "read_labelled"]
+
+_OTHER = "other"
+#: Log odds at which a guess is sure enough to be learned from with half its weight or so, and how often that is done.
+_SURE, _ROUNDS = 1.0, 3
+#: Log odds by which the knobs that are read beside a knob count at most.
+_MOST_BY_NEIGHBOURS = 0.5
+#: Log odds that a way from a reader to a request to storage counts, and that no such way counts against a knob. Of the
+#: knobs of I/O of PostgreSQL, MariaDB and Redis 47 to 78 % have one, of the others 18 to 28 %, which makes 1 for it and
+#: .4 to 1.2 against it; but part of that the words have said already.
+_BY_A_WAY = 0.75
+#: What a concept counts: the words of a text have a length of 1 together.
+_OF_CONCEPTS = 0.5
+#: DBMSs that share so many of their settings' names are relatives: versions and forks share 56 % and more, others at
+#: most 8 %.
+_RELATED, _FEWEST_SHARED = 0.25, 10
+#: Words of a sentence.
+_FEWEST_WORDS = 3
+#: A sentence that says that the knob does nothing.
+_WITHOUT_EFFECT = re.compile(r"\W*unused\b|.*\bno effect\W*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Text:
+    name: str  # in words
+    sentence: str
+    has_effect: bool  # as far as it says
+
+
+def _read_text(name: str, knob: Mapping[str, Any]) -> _Text:
+    """Split innodb_io_capacity, appendfsync-no and memtableFlushPeriod into words; add the first sentence about it.
+
+    Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers.
+    """
+    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
+    sentence = _find_sentence(knob.get("description") or "")
+    has_effect = _WITHOUT_EFFECT.match(sentence) is None
+    return _Text(words, f"{words} . {sentence} {knob.get('unit') or ''}", has_effect)
+
+
+def _find_sentence(text: str) -> str:
+    """Return the first sentence of a text; what ends before three words ("Note:", "5 seconds.") is none by itself."""
+    for end in re.finditer(r"[.:!?](?= )", text):
+        if len(text[: end.end()].split()) >= _FEWEST_WORDS:
+            return text[: end.end()]
+    return text
+
+
+def _read_texts(knobs: Mapping[str, Mapping[str, Any]]) -> list[_Text]:
+    return [_read_text(name, knob) for name, knob in knobs.items()]
+
+
+def _names(texts: Sequence[_Text]) -> list[str]:
+    return [text.name for text in texts]
+
+
+def _sentences(texts: Sequence[_Text]) -> list[str]:
+    return [text.sentence for text in texts]
+
+
+def _concepts(texts: Sequence[_Text]) -> Floats:
+    return _OF_CONCEPTS * np.hstack([find_concepts(_names(texts)), find_concepts(_sentences(texts))])
+
+
+def _features() -> "FeatureUnion":
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import FunctionTransformer
+
+    parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
+    return make_union(
+        make_pipeline(FunctionTransformer(_names), parts),
+        make_pipeline(FunctionTransformer(_sentences), words),
+        FunctionTransformer(_concepts),
+    )
+
+
+def _regression() -> "LogisticRegression":
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=2, class_weight="balanced", max_iter=1000)
+
+
+class MechanismModel:
+    """Fitted to labelled knobs (name -> its description, unit and mechanism, by DBMS)."""
+
+    def __init__(self, labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        rows = {
+            (_read_text(name, knob), str(knob["mechanism"])): None
+            for knobs in labelled.values()
+            for name, knob in knobs.items()
+        }  # what two versions of a DBMS say in the same words counts once
+        self._texts, self._mechanisms = [text for text, _ in rows], np.array([mechanism for _, mechanism in rows])
+        self._steers = self._mechanisms != _OTHER
+
+    def odds(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, float]:
+        """Return the logarithm of the odds that a knob steers any mechanism of I/O, of all knobs of one DBMS.
+
+        They are minus infinity of a knob of which the DBMS says that it does nothing, and of one that nothing reads.
+        """
+        texts = _read_texts(knobs)
+        return dict(zip(knobs, self._learn(*self._transform(texts), texts, list(knobs), code).tolist(), strict=True))
+
+    def guess(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, str]:
+        """Return the mechanism of each knob of a DBMS; `other` where it steers none."""
+        texts = _read_texts(knobs)
+        labelled, asked = self._transform(texts)
+        odds = self._learn(labelled, asked, texts, list(knobs), code)
+        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(asked)
+        return {name: str(one) if chance > 0 else _OTHER for name, one, chance in zip(knobs, named, odds, strict=True)}
+
+    def _transform(self, texts: Sequence[_Text]) -> "tuple[csr_matrix, csr_matrix]":
+        """Return the features of the labelled knobs, and of some others, whose words count as well."""
+        features = _features().fit([*self._texts, *texts])
+        return features.transform(self._texts).tocsr(), features.transform(texts).tocsr()
+
+    def _learn(
+        self,
+        labelled: "csr_matrix",
+        asked: "csr_matrix",
+        texts: Sequence[_Text],
+        names: Sequence[str],
+        code: Code | None,
+    ) -> Floats:
+        """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
+        from scipy.sparse import vstack
+
+        odds = _add_code(_regression().fit(labelled, self._steers).decision_function(asked), names, code)
+        both = vstack([labelled, asked])
+        for _ in range(_ROUNDS):
+            steers = np.concatenate([self._steers, odds > 0])
+            weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
+            learned = _regression().fit(both, steers, sample_weight=weights)
+            odds = _add_code(learned.decision_function(asked), names, code)
+        unread = code.unread if code is not None else frozenset()
+        has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]
+        return np.where(has_effect, odds, -np.inf)
+
+
+def _add_code(said: Floats, names: Sequence[str], code: Code | None) -> Floats:
+    """Return log odds with what the code says: the knobs that are read beside each one, and ways to storage."""
+    if code is None or not any(code.readers.values()):
+        return said
+    near = compare_neighbours(dict(zip(names, said.tolist(), strict=True)), code)
+    neighbours = np.clip([near[name] for name in names], -_MOST_BY_NEIGHBOURS, _MOST_BY_NEIGHBOURS)
+    has_a_way = np.array([code.nearest(name) is not None for name in names])
+    return np.asarray(said + neighbours + np.where(has_a_way, _BY_A_WAY, -_BY_A_WAY))
+
+
+def read_labelled(specs: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the knobs of all catalogues, and the labelled settings of other DBMSs, by DBMS; `specs` is `specs/dbms`.
+
+    SpecErrors for a file that holds something else.
+    """
+    catalogues = [read_knob_catalogue(file) for file in sorted((specs / "catalogue").glob("*.json"))]
+    others = [read_labelled_settings(file) for file in sorted((specs / "labelled").glob("*.json"))]
+    return {one.dbms: _entries(one) for one in [*catalogues, *others] if one is not None}
+
+
+def _entries(listed: KnobCatalogue | LabelledSettings) -> dict[str, dict[str, Any]]:
+    return {name: knob.model_dump() for name, knob in listed.knobs.items()}
+
+
+def guess_mechanisms(
+    dbms: str,
+    knobs: Mapping[str, dict[str, Any]],
+    labelled: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    code: Code | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return knobs with their mechanism: known of this DBMS or of a relative, by name, or else guessed.
+
+    Without labelled knobs to learn from every mechanism stays what it was.
+    """
+    known = _find_known(dbms, knobs, labelled)
+    is_guessed = bool(labelled) and not knobs.keys() <= known.keys()
+    told = MechanismModel(labelled).guess(knobs, code) if is_guessed else {}
+    told |= {name: known[name] for name in knobs if name in known}
+    return {name: {**knob, "mechanism": told.get(name, knob["mechanism"])} for name, knob in knobs.items()}
+
+
+def _find_known(
+    dbms: str, knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> dict[str, str]:
+    """Return the mechanisms that are known by name: those of the DBMS, then those of its relatives, nearest first."""
+    shared = {other: len(of.keys() & knobs.keys()) for other, of in labelled.items()}
+    relatives = [one for one, names in shared.items() if names >= max(_FEWEST_SHARED, _RELATED * len(knobs))]
+    known: dict[str, str] = {}
+    for other in [*sorted(relatives, key=shared.__getitem__), dbms]:
+        known |= {name: str(knob["mechanism"]) for name, knob in labelled.get(other, {}).items()}
+    return known

@@ -1,0 +1,53 @@
+"""One terminal screen of a study's progress."""
+
+from collections.abc import Sequence
+
+from knobscope.commands.progress.reading import CaseProgress, StudyProgress
+from knobscope.specs import StudySpecs
+from knobscope.stages.measure.progress import format_seconds
+from knobscope.text.formats import loosen_units, plural
+from knobscope.text.layout import align
+
+__all__ = ["format_progress"]
+
+_BAR = 20
+#: A job that is heard of after every run is not heard of for so long when a run is slow, or nothing runs any more.
+_SILENT_S = 120.0
+
+
+def format_progress(specs: StudySpecs, progress: StudyProgress, most: str) -> str:
+    """Return the screen; `most` says what the whole study takes at most."""
+    study = specs.study
+    table = [["case", "", "runs", "failed", "block"], *map(_describe_case, progress.cases)]
+    return "\n".join(
+        [f"{study.name}: {study.description}", most, "", align(table), "", *_describe_end(study.name, progress)]
+    )
+
+
+def _describe_case(case: CaseProgress) -> Sequence[str]:
+    filled = round(_BAR * case.done / case.planned) if case.planned else 0
+    block = "-"
+    if case.running:
+        block = case.running[0]
+    elif case.blocks:
+        block = f"{case.blocks_done} of {case.blocks} done"
+    runs = f"{case.done} of {case.planned}" if case.planned else "none planned yet"
+    return [str(case.case), "#" * filled + "." * (_BAR - filled), runs, str(case.failed), block]
+
+
+def _describe_end(name: str, progress: StudyProgress) -> list[str]:
+    if progress.report:
+        return [f"finished; the report: {progress.report}"]
+    if progress.job is None or progress.silence_s is None:
+        return ["nothing has been done yet"]
+    running = [case.running[1] for case in progress.cases if case.running]
+    lines = [f"last run: {state.result}  {state.changed}" for state in running]
+    lines.append(f"last heard of: {progress.job}, {format_seconds(progress.silence_s)} ago")
+    left = sum(case.left_s for case in progress.cases)
+    lines.append(f"what is planned so far takes about {format_seconds(left)} more")
+    if progress.silence_s > _SILENT_S:
+        lines.append("if no Snakemake runs any more: the same call of it goes on where this one ended")
+    failed = sum(case.failed for case in progress.cases)
+    if failed:
+        lines.append(f"{loosen_units(plural(failed, 'run'))} failed; why is in the logs below results/{name}/logs")
+    return lines

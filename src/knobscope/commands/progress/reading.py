@@ -1,0 +1,124 @@
+"""Reads how far a study is: planned runs from plans, finished ones from blocks, running ones from their logs."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from knobscope.specs import Case, StudySpecs
+from knobscope.stages.measure.progress import BlockState, read_progress
+from knobscope.stages.plan import effort_of
+from knobscope.storage import DamagedFileError
+from knobscope.tables import read_table
+
+__all__ = ["CaseProgress", "Results", "StudyProgress"]
+
+
+@dataclass(frozen=True)
+class CaseProgress:
+    """How far a case is. `planned` counts what is planned so far: later rounds depend on what earlier ones show."""
+
+    case: Case
+    planned: int
+    done: int
+    failed: int
+    blocks: int
+    blocks_done: int
+    running: tuple[str, BlockState] | None  # block, and what its log tells
+    left_s: float
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """How far a study is. `job` is the one that was heard of last, `silence_s` how long ago."""
+
+    cases: list[CaseProgress]
+    job: str | None
+    silence_s: float | None
+    report: Path | None  # if it is there, and nothing was heard since it was written
+
+
+@dataclass
+class Results:
+    """The results of a study; plans and logs that have not changed are read once."""
+
+    specs: StudySpecs
+    directory: Path
+    _plans: dict[Path, tuple[float, Counter[str]]] = field(default_factory=dict)
+    _logs: dict[Path, tuple[float, BlockState | None]] = field(default_factory=dict)
+
+    def read(self) -> StudyProgress:
+        """Return how far the study is now."""
+        cases = [self._read_case(case) for case in self.specs.cases]
+        logs = {path: _mtime(path) for path in (self.directory / "logs").rglob("*.log")}
+        last = max(logs, key=lambda path: logs[path], default=None)
+        report = self.directory / "report.html"
+        is_over = last is not None and last.name == "report.log" and report.exists()
+        return StudyProgress(
+            cases,
+            None if last is None else _name_job(last.relative_to(self.directory / "logs")),
+            None if last is None else max(0.0, time.time() - logs[last]),
+            report if is_over else None,
+        )
+
+    def _read_case(self, case: Case) -> CaseProgress:
+        folder, logs = self.directory / str(case), self.directory / "logs" / str(case)
+        blocks: Counter[str] = Counter()
+        states: dict[str, BlockState] = {}
+        for plan in sorted((folder / "plan").glob("*.parquet")):
+            runs, since = self._count_runs(plan), _mtime(plan)
+            blocks |= runs
+            told = {block: self._read_log(logs / f"measure-{block}.log", since) for block in runs}
+            states |= {block: state for block, state in told.items() if state}
+        finished = {block for block in blocks if (folder / "runs" / block / "runs.parquet").exists()}
+        begun = [(block, state) for block, state in states.items() if block not in finished]
+        done = sum(blocks[block] for block in finished) + sum(state.done for _, state in begun)
+        planned = sum(blocks.values())
+        return CaseProgress(
+            case=case,
+            planned=planned,
+            done=done,
+            failed=sum(state.failed for state in states.values()),
+            blocks=len(blocks),
+            blocks_done=len(finished),
+            running=begun[-1] if begun else None,
+            left_s=effort_of(self.specs, [(case, planned - done)]).seconds,
+        )
+
+    def _count_runs(self, plan: Path) -> Counter[str]:
+        """Return how many runs each block of a plan has; none of one that is being replaced."""
+        written, (seen, known) = _mtime(plan), self._plans.get(plan, (None, Counter()))
+        if seen == written:
+            return known
+        try:
+            blocks = read_table([plan])["block_id"]
+        except (DamagedFileError, FileNotFoundError):
+            return Counter()
+        self._plans[plan] = written, Counter(block.rsplit("/", 1)[1] for block in blocks)
+        return self._plans[plan][1]
+
+    def _read_log(self, log: Path, since: float) -> BlockState | None:
+        """Return what a log tells; nothing where it is of a block that an earlier plan had under this name."""
+        written, (seen, known) = _mtime(log), self._logs.get(log, (None, None))
+        if written < since:
+            return None
+        if seen == written:
+            return known
+        try:
+            with log.open(encoding="utf-8", errors="replace") as lines:
+                self._logs[log] = written, read_progress(lines)
+        except FileNotFoundError:
+            return None
+        return self._logs[log][1]
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # Snakemake removes what it is about to make anew
+        return 0.0
+
+
+def _name_job(log: Path) -> str:
+    """Return `select-1 of sqlite/here/ycsb-a` for `sqlite/here/ycsb-a/select-1.log`."""
+    return f"{log.stem} of {log.parent}" if log.parent.parts else log.stem

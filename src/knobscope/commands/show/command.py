@@ -1,0 +1,49 @@
+"""`knobscope show`: prints one run of a study."""
+
+import argparse
+import html
+from pathlib import Path
+
+from knobscope.commands.show.page import format_run
+from knobscope.commands.show.reading import find_run
+from knobscope.errors import UserError
+
+__all__ = ["add_parser"]
+
+_PAGE = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<pre>{text}</pre>\n</html>\n'
+)
+
+
+def _run(args: argparse.Namespace) -> int:
+    text = format_run(find_run(args.run_id, _find_stores(args.study)))
+    if args.html:
+        args.html.write_text(_PAGE.format(title=f"run {html.escape(args.run_id)}", text=html.escape(text)), "utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+def _find_stores(study: str | None) -> list[Path]:
+    """Return the run stores that are meant: of one study, by name or directory of its results, or of all."""
+    if study is None:
+        return sorted(Path("results").glob("*/store"))
+    for directory in (Path(study), Path("results") / study):
+        if (directory / "store").is_dir():
+            return [directory / "store"]
+    have = ", ".join(path.parent.name for path in sorted(Path("results").glob("*/store"))) or "none"
+    raise UserError(f"no results of a study {study!r}; expected a directory with `store` in it, or one of: {have}")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "show",
+        help="print one run: what ran, how it ended, its I/O",
+        description="Print a run of a study, finished or failed: its knobs with the values in force, status and "
+        "reason, the last lines of its log, throughput over time, its block requests, and the runs of its block.",
+    )
+    parser.add_argument("run_id", metavar="RUN_ID", help="id of the run, or how the id begins")
+    parser.add_argument("--study", metavar="NAME|DIR", help="study, or directory of its results; else all are searched")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of printing")
+    parser.set_defaults(run=_run)

@@ -1,0 +1,101 @@
+"""A run as text: what ran, how it ended, throughput over time, I/O, and the runs beside it."""
+
+from collections.abc import Iterator, Sequence
+
+from knobscope.commands.show.reading import ShownRun
+from knobscope.tables import RunRow
+from knobscope.text.layout import align, number, percent
+
+__all__ = ["draw_sparkline", "format_run"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def format_run(shown: ShownRun) -> str:
+    """Return the page, in blocks."""
+    blocks = [_head(shown), _knobs(shown), _outcome(shown), _throughput(shown), _requests(shown), _neighbours(shown)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def draw_sparkline(values: Sequence[float]) -> str:
+    """Return a bar per value, from 0 to the largest."""
+    top = max(values, default=0)
+    return "".join(_BARS[round(value / top * (len(_BARS) - 1))] if top else _BARS[0] for value in values)
+
+
+def _head(shown: ShownRun) -> str:
+    run = shown.record["run"]
+    kind = ", the default configuration" if run["is_sentinel"] else ""
+    return "\n".join(
+        [
+            f"run {run['run_id']} of study {run['study']}",
+            f"{run['dbms']} {run['dbms_version']} on {run['device']} ({run['tier']}), {run['workload']}",
+            f"block {run['block_id']}, position {run['position']}{kind}",
+            f"began {run['started_at'][:19]} UTC, session {run['session']}, on {run['machine']}",
+        ]
+    )
+
+
+def _knobs(shown: ShownRun) -> str:
+    """Return what was asked and what is in force; a star marks what differs from the default configuration."""
+    told = {row["knob"]: row for row in shown.record.get("effective_values", [])}
+    names = [*told, *(name for name in shown.configuration if name not in told)]
+    if not names:
+        return ""
+    table = [["knob", "asked for", "in force", "default"]]
+    for name in names:
+        value, default = shown.configuration.get(name), shown.default.get(name)
+        asked = told[name]["requested"] if name in told else str(value)
+        effective = (told[name]["effective"] if name in told else None) or "not told"
+        table.append([f"{'*' if value != default else ' '} {name}", asked, effective, str(default)])
+    return f"{align(table)}\n(* differs from the default configuration)"
+
+
+def _outcome(shown: ShownRun) -> str:
+    run = shown.record["run"]
+    lines = [f"status {run['status']}" + (f": {reason}" if (reason := run.get("reason")) else "")]
+    if run.get("throughput_ops") is not None:
+        lines.append(f"{run['throughput_ops']:,.1f} operations/s over {run['window_s']:.2f} s, {_latency(run)}")
+        lines.append(f"{run['operations']:,} operations, {run['failed_operations']:,} failed")
+    if tail := run.get("log_tail"):
+        lines += ["last lines of the log:", *(f"  {line}" for line in tail.splitlines())]
+    return "\n".join(lines)
+
+
+def _latency(run: RunRow) -> str:
+    parts = {"p50": run.get("latency_p50_us"), "p95": run.get("latency_p95_us"), "p99": run.get("latency_p99_us")}
+    return "latency " + ", ".join(f"{name} {number(value, 0)} us" for name, value in parts.items())
+
+
+def _throughput(shown: ShownRun) -> str:
+    counts = [row["ops"] for row in shown.record.get("intervals", [])]
+    if not counts:
+        return ""
+    return f"operations per interval  {draw_sparkline(counts)}  {min(counts):,} to {max(counts):,}"
+
+
+def _requests(shown: ShownRun) -> str:
+    rows = [row for row in shown.record.get("io_profile", []) if row.get("requests")]
+    if not rows:
+        return ""
+    table = [["requests", "count", "MiB", "aligned", "sequential"]]
+    for row in rows:
+        size = row.get("bytes")
+        shares = [percent(row.get("aligned_share")), percent(row.get("sequential_share"))]
+        table.append([row["op"], f"{row['requests']:,}", number(None if size is None else size / 2**20, 1), *shares])
+    return f"{align(table)}\n(monitor {shown.record['run']['monitor']})"
+
+
+def _neighbours(shown: ShownRun) -> str:
+    if not shown.neighbours:
+        return "The runs of its block can be seen when the block is whole."
+    return align([["  runs of its block", "run", "operations/s", "status"], *_lines(shown)])
+
+
+def _lines(shown: ShownRun) -> Iterator[list[str]]:
+    own = shown.record["run"]["run_id"]
+    for row in shown.neighbours:
+        mark = ">" if row["run_id"] == own else " "
+        kind = "default" if row["is_sentinel"] else row["config_id"]
+        speed = number(row["throughput_ops"], 1) if row["status"] == "ok" else "-"
+        yield [f"{mark} {row['position']:3} {kind}", row["run_id"], speed, row["status"]]

@@ -1,0 +1,182 @@
+"""The JSON documents of `replay`, `rank` and `trend`, as models: their schemas are written from these.
+
+`python -m knobscope.commands.table.documents docs/schemas` writes one JSON Schema per command. Keys are an interface:
+more may be added, none changes its meaning.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from knobscope.statistics.points import Axis, PointType
+from knobscope.statistics.stability import StopRule
+
+__all__ = ["DOCUMENTS", "RankDocument", "ReplayDocument", "TrendDocument", "render_schemas"]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    """A part of a document: exactly these keys."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ExplainedShare(_Part):
+    """A term of a model."""
+
+    term: str = Field(description="`a`, or `a:b` for an interaction.")
+    factors: list[str] = Field(description="The factors of the term.")
+    explained_share: float = Field(description="Share of the variance of the response.")
+    p_value: float | None = Field(description="Of its F test; null where the model tests nothing.")
+
+
+class CurvePoint(_Part):
+    """An important point of a factor's curve."""
+
+    type: PointType = Field(description="Where it levels off, turns, or jumps.")
+    value: float = Field(description="The level of a knee or turn, the first level beyond a cliff.")
+    turn_ratio: float | None = Field(
+        description="|slope above / slope below - 1|, null when infinite; of a cliff its share of the range."
+    )
+
+
+class KnobPoint(CurvePoint):
+    """An important point in a fit."""
+
+    knob: str = Field(description="The factor.")
+    beside: dict[str, Any] | None = Field(
+        description="The value of another factor beside which the curve is looked at; null: that of the factor alone."
+    )
+    share: float = Field(description="Share of the variance that the main effect, or the interaction, explains.")
+    score: float | None = Field(description="Turn ratio x share: the order of the points; null when infinite.")
+
+
+class Trial(_Part):
+    """One repetition of a replay."""
+
+    stopped: bool = Field(description="Whether the rule stopped before every setting was taken.")
+    rate: Share = Field(description="Share of the grid that was taken.")
+    runs: int = Field(description="Rows that were taken, replicates included.")
+    settings: int = Field(description="Settings that were taken.")
+    fitted: str | None = Field(description="The model of the last fit; null when none could be fitted.")
+    terms: list[str] = Field(description="Names of the model's terms, the largest share first.")
+    explained: list[ExplainedShare] = Field(description="The same terms with what they explain.")
+    points: list[KnobPoint] = Field(description="Important points, the highest score first.")
+    r2_splits: list[float | None] = Field(description="R2 on the held-out fifth of each split; null: minus infinity.")
+    r2_unsampled: float | None = Field(description="R2 on the settings that were never taken; null without such.")
+    reason: str = Field(description="Why it stopped, or what kept it from stopping.")
+
+
+class Summary(_Part):
+    """All trials of a replay together; a trial that never stopped counts as more than everything."""
+
+    rate_p20: Share | None = Field(description="20th percentile of the rates; null: that trial never stopped.")
+    rate_median: Share | None
+    rate_p80: Share | None
+    runs_median: float | None = Field(description="Median runs of the trials that stopped.")
+    stopped: int = Field(description="Trials that stopped.")
+    r2_unsampled_min: float | None = Field(description="Worst R2 on settings that were never taken, after a stop.")
+    r2_unsampled_median: float | None
+
+
+class ReplayDocument(_Part):
+    """What `knobscope replay` writes."""
+
+    table: str = Field(description="The file.")
+    rows: int
+    settings: int = Field(description="Distinct settings; rows of the same one are replicates.")
+    factors: list[str]
+    model: str
+    sampling: str
+    seed: int
+    threshold: float = Field(description="R2 that all splits have to reach.")
+    stop: StopRule = Field(description="What stops: R2, stability of the conclusions, or both.")
+    trials: list[Trial]
+    summary: Summary
+
+
+class RankedKnob(_Part):
+    """A knob in a ranking."""
+
+    knob: str
+    rank: int
+    importance: float = Field(description="The model's own importance.")
+    permutation: float = Field(description="R2 on held-out rows that is lost when the knob's column is shuffled.")
+    rank_low: int = Field(description="90 % interval of the rank over subsamples.")
+    rank_high: int
+    above_noise: bool = Field(description="Whether it beats noise columns in 90 % of the subsamples.")
+    score: Share = Field(
+        description="What the order goes by: mean share of held-out and of the model's own importance."
+    )
+
+
+class Draw(_Part):
+    """A ranking of some of the rows."""
+
+    top5: list[str]
+    overlap: int = Field(description="How many of them are among the first five of all rows.")
+    holdout_r2: float | None
+
+
+class Failures(_Part):
+    """What makes runs fail, ranked apart."""
+
+    rows: int = Field(description="Rows with a failed value.")
+    share: Share
+    trustworthy: bool
+    reason: str
+    knobs: list[RankedKnob] = Field(description="Empty where too few rows failed to tell.")
+
+
+class RankDocument(_Part):
+    """What `knobscope rank` writes."""
+
+    table: str = Field(description="The file.")
+    rows: int = Field(description="Rows that did not fail.")
+    model: str
+    holdout_r2: float | None = Field(description="Median R2 on held-out rows; null where none could be held out.")
+    trustworthy: bool
+    reason: str
+    knobs: list[RankedKnob] = Field(description="The most important first.")
+    failures: Failures | None = Field(description="Null without failed rows.")
+    samples: int | None = Field(default=None, description="With --samples: rows of each draw.")
+    draws: list[Draw] | None = Field(default=None, description="With --samples.")
+    mean_overlap_top5: Annotated[float, Field(ge=0, le=5)] | None = Field(
+        default=None, description="With --samples: mean overlap with the first five of the ranking of all rows."
+    )
+
+
+class TrendDocument(_Part):
+    """What `knobscope trend` writes."""
+
+    table: str = Field(description="The file.")
+    factor: str
+    axis: Axis
+    coefficients: list[tuple[float, float]] = Field(description="Level and mean response, in order of the levels.")
+    standard_error: float = Field(description="Of one mean; 0 where nothing is known about noise.")
+    adjusted_for: list[str] = Field(description="Factors that were held equal (--adjust).")
+    as_published: bool = Field(description="Whether points were found as SIGMOD 2024 does, to the letter.")
+    points: list[CurvePoint]
+
+
+#: Command -> its document.
+DOCUMENTS: dict[str, type[BaseModel]] = {"replay": ReplayDocument, "rank": RankDocument, "trend": TrendDocument}
+
+
+def render_schemas() -> dict[str, str]:
+    """Return file name -> text of the JSON Schema, per command."""
+    schemas: dict[str, dict[str, Any]] = {
+        name: {"$schema": _DIALECT, **model.model_json_schema()} for name, model in DOCUMENTS.items()
+    }
+    return {f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas.items()}
+
+
+if __name__ == "__main__":
+    for file_name, text in render_schemas().items():
+        (Path(sys.argv[1]) / file_name).write_text(text, encoding="utf-8")

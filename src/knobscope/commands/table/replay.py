@@ -1,0 +1,235 @@
+"""`knobscope replay`: the incremental loop on a table that holds every setting: looked up instead of measured."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from knobscope.commands.table.table import add_jobs_argument, add_table_parser, read_table, write_result
+from knobscope.errors import UserError
+from knobscope.processes.parallel import map_over_processes
+from knobscope.stages.plan import SAMPLERS, Draw, count_random
+from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.curves import important_points
+from knobscope.statistics.design import Settings
+from knobscope.statistics.explained import list_terms
+from knobscope.statistics.models import MODELS
+from knobscope.statistics.stability import (
+    STOP_RULES,
+    Conclusions,
+    StopRule,
+    conclude,
+    count_stable,
+    decide,
+    explain_stability,
+)
+from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
+from knobscope.tables import finite
+
+__all__ = ["Plan", "add_parser", "replay", "run_trial"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to replay: model, sampling method, shares of the grid, and the stop rule."""
+
+    model: str = "auto"
+    sampling: str = "active"
+    start: float = 0.05
+    step: float = 0.05
+    threshold: float = 0.9
+    splits: int = 10
+    seed: int = 1
+    stop: StopRule = "r2"
+    stable_rounds: int = 3
+
+    def check(self) -> None:
+        """UserError: a share or number that makes no sense."""
+        for name in ("start", "step"):
+            if not 0 < getattr(self, name) <= 1:
+                raise UserError(f"--{name} is {getattr(self, name):g}; expected a share of the grid above 0, at most 1")
+        if not 0 < self.threshold < 1:
+            raise UserError(f"--threshold is {self.threshold:g}; expected an R2 between 0 and 1")
+        if self.splits < 2:
+            raise UserError(f"--splits is {self.splits}; expected at least 2")
+        if self.stable_rounds < 2:
+            raise UserError(f"--stable-rounds is {self.stable_rounds}; expected at least 2")
+
+
+def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> dict[str, Any]:
+    """Replay once: take more settings step by step until the rule stops. Rows of the same setting come together."""
+    group = settings.groups()
+    _, first = np.unique(group, return_index=True)
+    grid = settings.take(first)
+    means = np.bincount(group, response) / np.bincount(group)
+    rng = np.random.default_rng([plan.seed, trial])
+    levels = tuple(len(names) for names in grid.levels)
+    taken: Ints = np.zeros(0, np.int64)
+    drawn = taken  # those of them that stand for all settings
+    share = plan.start
+    history: list[Conclusions | None] = []
+    while True:
+        count = min(len(grid), max(1, round(share * len(grid)))) - len(taken)
+        draw = Draw(grid.codes, levels, taken, means[taken], count, rng)
+        new = SAMPLERS[plan.sampling](draw)
+        taken, drawn = np.append(taken, new), np.append(drawn, new[: count_random(plan.sampling, count)])
+        rows = np.isin(group, taken)
+        runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
+        stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, plan.seed + trial, len(history) + 1)
+        history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
+        stable = count_stable(history)
+        stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
+        if stopped or len(taken) == len(grid):
+            reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
+            sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(taken)}
+            return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, taken)}
+        share += plan.step
+
+
+def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:
+    if stop.model is None:
+        return None
+    explained = stop.model.explain(runs.settings, runs.response)
+    return conclude(explained, important_points(stop, runs, explained, {}))
+
+
+def _report(
+    stop: Stop, stopped: bool, reason: str, runs: Runs, grid: Settings, means: Floats, taken: Ints
+) -> dict[str, Any]:
+    """What a trial ends with; `r2_unsampled` is against the settings that were never looked at."""
+    rest = np.setdiff1d(np.arange(len(grid)), taken)
+    r2 = None
+    if stop.model is not None and len(rest) > 1 and np.ptp(means[rest]) > 0:
+        r2 = r_squared(means[rest], stop.model.predict(grid.take(rest)))
+    explained = stop.model.explain(runs.settings, runs.response) if stop.model is not None else []
+    points = important_points(stop, runs, explained, {})
+    terms = list_terms(explained)
+    return {
+        "fitted": stop.model.name if stop.model is not None else None,
+        "terms": [term["term"] for term in terms],
+        "explained": terms,
+        "points": finite(points),
+        "r2_splits": [score if np.isfinite(score) else None for score in stop.r2_splits],
+        "r2_unsampled": r2,
+        "reason": reason if stopped else f"every setting was taken and it did not stop: {reason}",
+    }
+
+
+def replay(settings: Settings, response: Floats, plan: Plan, trials: int, jobs: int = 1) -> dict[str, Any]:
+    """Replay several trials, each of its own seed, over `jobs` processes; the result does not depend on `jobs`."""
+    plan.check()
+    if trials < 1:
+        raise UserError(f"--trials is {trials}; expected at least 1")
+    work = partial(run_trial, settings, response, plan)
+    found = [
+        _progress(result, trial, trials) for trial, result in enumerate(map_over_processes(work, range(trials), jobs))
+    ]
+    return {
+        "rows": len(response),
+        "settings": int(settings.groups().max()) + 1,
+        "factors": list(settings.factors),
+        "model": plan.model,
+        "sampling": plan.sampling,
+        "seed": plan.seed,
+        "threshold": plan.threshold,
+        "stop": plan.stop,
+        "trials": found,
+        "summary": _summarise(found),
+    }
+
+
+def _progress(result: dict[str, Any], trial: int, trials: int) -> dict[str, Any]:
+    what = f"stopped at {100 * result['rate']:g} %" if result["stopped"] else "did not stop"
+    print(f"trial {trial + 1}/{trials}: {what}", file=sys.stderr)
+    return result
+
+
+def _summarise(trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Percentiles of the rates, a trial that never stopped counting as more than everything (None in the result)."""
+    rates = [trial["rate"] if trial["stopped"] else np.inf for trial in trials]
+    stopped = [trial for trial in trials if trial["stopped"]]
+    r2 = [trial["r2_unsampled"] for trial in stopped if trial["r2_unsampled"] is not None]
+
+    def percentile(share: float) -> float | None:
+        # Interpolating between a number and infinity is undefined: take a neighbour there.
+        value = float(np.percentile(rates, share, method="linear" if np.isfinite(rates).all() else "higher"))
+        return round(value, 6) if np.isfinite(value) else None
+
+    return {
+        "rate_p20": percentile(20),
+        "rate_median": percentile(50),
+        "rate_p80": percentile(80),
+        "runs_median": float(np.median([trial["runs"] for trial in stopped])) if stopped else None,
+        "stopped": len(stopped),
+        "r2_unsampled_min": min(r2, default=None),
+        "r2_unsampled_median": float(np.median(r2)) if r2 else None,
+    }
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `replay` to the command line."""
+    parser = add_table_parser(
+        subparsers,
+        "replay",
+        "run the incremental loop on a table that holds every setting",
+        "Answers: with how many runs would screening have stopped, and would it have been right? "
+        "Rows with the same setting are replicates and are taken together. `--model anova --sampling random` is the "
+        "method of Hui et al. (SIGMOD 2024); the default needs fewer runs.",
+    )
+    plan = Plan()
+    parser.add_argument("--model", choices=list(MODELS), default=plan.model, help="default: %(default)s")
+    parser.add_argument("--sampling", choices=list(SAMPLERS), default=plan.sampling, help="default: %(default)s")
+    parser.add_argument("--start", type=float, default=plan.start, help="share of the grid to begin with (%(default)s)")
+    parser.add_argument("--step", type=float, default=plan.step, help="share of the grid to add (%(default)s)")
+    parser.add_argument("--threshold", type=float, default=plan.threshold, help="R2 on all splits (%(default)s)")
+    parser.add_argument("--splits", type=int, default=plan.splits, help="random 80/20 splits (%(default)s)")
+    parser.add_argument(
+        "--stop",
+        choices=STOP_RULES,
+        default=plan.stop,
+        help="when R2 suffices, when conclusions have stayed the same, or both (%(default)s)",
+    )
+    parser.add_argument(
+        "--stable-rounds",
+        type=int,
+        default=plan.stable_rounds,
+        help="steps in which the conclusions have to be the same (%(default)s)",
+    )
+    parser.add_argument("--trials", type=int, default=20, help="repetitions with other samples (%(default)s)")
+    parser.add_argument("--seed", type=int, default=plan.seed, help="default: %(default)s")
+    add_jobs_argument(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    table = read_table(args)
+    plan = Plan(**{field.name: getattr(args, field.name) for field in fields(Plan)})
+    result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
+    return write_result(args, result, _describe(result))
+
+
+def _describe(result: dict[str, Any]) -> str:
+    """Return the summary as a table, with the reasons of trials that never stopped below."""
+    import pandas as pd
+
+    summary = result["summary"]
+
+    def figure(key: str, scale: float = 1, missing: str = "never stopped") -> str:
+        return missing if summary[key] is None else f"{scale * summary[key]:.4g}"
+
+    figures = {
+        "trials that stopped": f"{summary['stopped']} of {len(result['trials'])}",
+        "settings taken, 20th percentile [%]": figure("rate_p20", 100),
+        "settings taken, median [%]": figure("rate_median", 100),
+        "settings taken, 80th percentile [%]": figure("rate_p80", 100),
+        "runs taken, median of those that stopped": figure("runs_median"),
+        "R2 on settings never taken, least": figure("r2_unsampled_min", missing="none left"),
+        "R2 on settings never taken, median": figure("r2_unsampled_median", missing="none left"),
+    }
+    head = "{settings} settings; model {model}, sampling {sampling}, stop {stop}".format_map(result)
+    reasons = dict.fromkeys(trial["reason"] for trial in result["trials"] if not trial["stopped"])
+    return "\n".join([head, "", pd.Series(figures).to_string(), "", *reasons]).rstrip()

@@ -1,0 +1,78 @@
+"""What a table does not say of itself: columns that look measured, and numbers that look like failures."""
+
+from collections.abc import Sequence
+from re import split
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from knobscope.errors import UserError
+from knobscope.statistics.arrays import Floats
+from knobscope.text.formats import join_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["find_failure_code", "refuse_measured"]
+
+#: Parts of names that measured columns have.
+_MEASURED = frozenset(
+    (
+        *("tps", "qps", "ops", "iops", "rps", "throughput", "latency", "lat", "rt", "runtime", "elapsed", "duration"),
+        *("p50", "p75", "p90", "p95", "p99", "p999", "stddev", "stdev", "std", "sd", "avg", "mean", "median"),
+    )
+)
+#: A column that is set has values that come back; so many different ones are needed to call one measured.
+_LEAST_DIFFERENT = 10
+#: Rank correlation with the response from which a column of ever new values is taken for a second response.
+_ALIKE = 0.9
+
+
+def find_failure_code(response: Floats, *, some_failed: bool = False) -> str | None:
+    """Describe a value that looks like the code of failed runs: an extreme that repeats, far from all other values.
+
+    Where other runs are known to have failed (`some_failed`), a throughput of 0 is one, too.
+    """
+    zeros = int((response == 0).sum())
+    if some_failed and zeros and (response >= 0).all():
+        return f"{zeros} row{'s hold' if zeros > 1 else ' holds'} 0 next to rows that failed: a failure code?"
+    if len(np.unique(response)) <= 2:  # failed or not
+        return None
+    for extreme in (response.min(), response.max()):
+        others = response[response != extreme]
+        count = len(response) - len(others)
+        if count < 2 or len(others) < 10:
+            continue
+        spread = float(np.ptp(np.quantile(others, [0.01, 0.99])))
+        if float(np.abs(others - extreme).min()) > spread / 2:
+            return f"{count} rows share the extreme value {extreme:g}, far from all others: a failure code?"
+    return None
+
+
+def refuse_measured(frame: "pd.DataFrame", response: str, factors: Sequence[str], said: Sequence[str] = ()) -> None:
+    """Raise UserError for columns that look measured, or number the rows; those in `said` are knobs."""
+    suspects = [name for name in factors if name not in said and _looks_measured(frame, response, name, factors)]
+    if suspects:
+        those = "it is" if len(suspects) == 1 else "they are"
+        raise UserError(
+            f"{join_words([repr(name) for name in suspects])} {'looks' if len(suspects) == 1 else 'look'} measured or "
+            f"counted, not set: another value in nearly every row. Say what {those}: --ignore {','.join(suspects)} "
+            "leaves out, --factors names all columns that are knobs"
+        )
+
+
+def _looks_measured(frame: "pd.DataFrame", response: str, name: str, factors: Sequence[str]) -> bool:
+    different = frame[name].nunique()
+    is_number = frame[name].dtype.kind in "if"
+    if different < _LEAST_DIFFERENT:
+        return False
+    if is_number and _MEASURED & set(split(r"[^a-z0-9]+", name.lower())):
+        return True
+    if different < len(frame) / 2:
+        return False
+    others = [frame[other].nunique() for other in factors if other != name]
+    if not others:
+        return False  # the only column that can have been set
+    if max(others) < len(frame) / 4:
+        return True
+    return is_number and abs(frame[name].corr(frame[response], method="spearman")) >= _ALIKE

@@ -1,0 +1,194 @@
+"""A CSV table of results as settings and response: what `rank`, `replay` and `trend` read."""
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knobscope.cells import Problems, TextTable, read_text_table
+from knobscope.commands.table.columns import Spelling, read_columns
+from knobscope.commands.table.suspicion import find_failure_code, refuse_measured
+from knobscope.errors import UserError
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.response import read_response
+from knobscope.storage import write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Table",
+    "add_jobs_argument",
+    "add_table_parser",
+    "read_table",
+    "response_name",
+    "write_result",
+]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a table: settings (all factors) and the response, its logarithm if that was asked for.
+
+    `attempted` are the settings of all rows, also of those that failed (marked in `failed`) and are in nothing else.
+    """
+
+    settings: Settings
+    response: Floats
+    attempted: Settings
+    failed: NDArray[np.bool_]
+    doubt: str | None  # why some of the response may be no measurement
+
+
+def add_table_parser(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, description: str
+) -> argparse.ArgumentParser:
+    """Add a command on a table, with the arguments that say which columns of which table to read."""
+    parser = subparsers.add_parser(name, help=summary, description=description)
+    _add_table_arguments(parser)
+    return parser
+
+
+def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", type=Path, metavar="TABLE.csv", help="one row per run, one column per knob")
+    parser.add_argument("--response", required=True, metavar="COL", help="the measured column, for example throughput")
+    parser.add_argument("--factors", metavar="A,B", help="the knob columns (default: all others)")
+    parser.add_argument("--ignore", metavar="A,B", help="columns that are neither knob nor response")
+    parser.add_argument("--log", action="store_true", help="model the logarithm of the response")
+    parser.add_argument(
+        "--failed-value",
+        action="append",
+        default=[],
+        metavar="X",
+        help="a number or word in the response that stands for a failed run, such as 0; such rows are left out, as are "
+        "those with TIMEOUT, ERR, NaN or nothing (may be repeated)",
+    )
+    parser.add_argument(
+        "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
+    )
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="COL:WORD=X",
+        help="what a word in a column of numbers stands for, as cache:default=64MB (may be repeated)",
+    )
+    parser.add_argument("--category", metavar="A,B", help="knob columns of words, though some of them are numbers")
+    parser.add_argument(
+        "--json",
+        metavar="OUT",
+        help="also write the document (docs/schemas) here; -: on standard output, instead of the table",
+    )
+
+
+def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--jobs`."""
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cores, help="processes (default: as many as cores, %(default)s)")
+
+
+def response_name(args: argparse.Namespace) -> str:
+    """Return what the figures of the response are called in a table's head."""
+    return f"ln({args.response})" if args.log else str(args.response)
+
+
+def write_result(args: argparse.Namespace, document: dict[str, Any], text: str) -> int:
+    """Print the text and write the document as `--json` says; returns the exit code."""
+    if args.json == "-":
+        print(json.dumps(document, indent=1))
+        return 0
+    if args.json:
+        write_json(Path(args.json), document)
+    print(text)
+    return 0
+
+
+def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
+    """Read the table that the arguments name, and say on stderr how. UserError: what cannot be read, by line.
+
+    A response that never changes is refused unless it `may_be_flat`.
+    """
+    table = _open_table(args.table)
+    columns = ", ".join(table.columns)
+    if args.response not in table.columns:
+        raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
+    named, ignored = _names(args.factors), _names(args.ignore)
+    if missing := [name for name in (named or []) + (ignored or []) if name not in table.columns]:
+        raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
+    if named is not None and args.response in named:
+        raise UserError(f"{args.response!r} is the response and cannot be a factor")
+    factors = named or _other_columns(table, args.response, ignored or [])
+    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(_names(args.category) or ()))
+    frame, failed = read_columns(table, args.response, factors, spelling, args.failed_value)
+    kept = frame[~failed]
+    _check_response(args, kept[args.response], may_be_flat=may_be_flat)
+    if named is None:
+        refuse_measured(kept, args.response, factors, said=[getattr(args, "factor", "")])
+    code = find_failure_code(kept[args.response].to_numpy(float), some_failed=bool(failed.any()))
+    doubt = f"{code} Name it with --failed-value" if code is not None else None
+    if doubt is not None:
+        print(f"{args.response}: {doubt}", file=sys.stderr)
+    response = read_response(kept, args.response, args.log)
+    return Table(Settings.from_frame(kept, factors), response, Settings.from_frame(frame, factors), failed, doubt)
+
+
+def _open_table(path: Path) -> TextTable:
+    if not path.is_file():
+        raise UserError(f"no file {path}; expected a CSV table with a header line")
+    problems = Problems()
+    table = read_text_table(path, problems)
+    problems.raise_if_any()
+    if table is None or not len(table):
+        raise UserError(f"{path} has no rows below its header")
+    return table
+
+
+def _check_response(args: argparse.Namespace, response: "pd.Series[float]", *, may_be_flat: bool) -> None:
+    """Raise UserError for a response that nothing can be said of, with the reason."""
+    if response.empty:
+        raise UserError(f"every row of {args.table} has a failed value in {args.response!r}")
+    if response.nunique() == 1 and not may_be_flat:
+        raise UserError(
+            f"{args.response!r} is {response.iloc[0]:g} in all {len(response)} rows that did not fail: a response that "
+            "never changes depends on no knob"
+        )
+    if args.log and (response < 0).all():
+        raise UserError(
+            f"every value of {args.response!r} is negative ({response.min():g} to {response.max():g}), as costs are "
+            "that a tuner maximises: leave --log out, or change their sign"
+        )
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None
+
+
+def _values(given: list[str], factors: list[str]) -> dict[str, dict[str, str]]:
+    """Return column -> word -> value, of texts COLUMN:WORD=VALUE."""
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        name = next((one for one in sorted(factors, key=len, reverse=True) if text.startswith(f"{one}:")), None)
+        word, equals, value = text.removeprefix(f"{name}:").partition("=")
+        if name is None or not equals:
+            raise UserError(f"--value is {text!r}; expected COLUMN:WORD=VALUE with one of {', '.join(factors)}")
+        found.setdefault(name, {})[word.strip()] = value.strip()
+    return found
+
+
+def _other_columns(table: TextTable, response: str, ignored: list[str]) -> list[str]:
+    """Return all columns that may be knobs: not row numbers, nor columns with a single value (said on stderr)."""
+    wanted = [name for name in table.columns if name != response and name not in ignored]
+    # A column without a name is what pandas and R write for row numbers.
+    skipped = [name for name in wanted if name.startswith("Unnamed:") or len(table.columns[name].texts) < 2]
+    if skipped:
+        print(f"not used as knobs (row number or a single value): {', '.join(skipped)}", file=sys.stderr)
+    if not (factors := [name for name in wanted if name not in skipped]):
+        raise UserError(f"no column with two or more values besides {response!r}: nothing to vary")
+    return factors

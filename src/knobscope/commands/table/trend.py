@@ -1,0 +1,162 @@
+"""`knobscope trend`: the curve of one factor, with its knee, turning points and cliffs."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from knobscope.commands.table.table import add_table_parser, read_table, response_name, write_result
+from knobscope.errors import UserError
+from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.curves import level_effects
+from knobscope.statistics.design import Settings, single_terms
+from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
+from knobscope.statistics.points import Axis, find_points
+from knobscope.statistics.published_points import find_published_points
+from knobscope.statistics.stopping import Runs
+from knobscope.tables import finite
+
+__all__ = ["add_parser", "trend"]
+
+#: A column with more values than this is no category to adjust for.
+MOST_LEVELS = 50
+
+
+def trend(
+    settings: Settings,
+    response: Floats,
+    factor: str,
+    axis: Axis = "linear",
+    adjust: bool = False,
+    as_published: bool = False,
+) -> dict[str, Any]:
+    """Return the mean response per level of a factor, its standard error, and the curve's important points.
+
+    With `adjust` other factors are held equal by an additive model (least squares): right where levels do not occur
+    equally often together. Factors with more than 50 values are no categories and cannot be adjusted for.
+    With `as_published` points are those of SIGMOD 2024 to the letter (`knobscope.statistics.published_points`).
+    UserError: no such factor, one without an order, fewer than three levels, or too few rows to adjust; a log axis with
+    `as_published`.
+    """
+    levels = _ordered_levels(settings, factor)
+    others = [name for name in settings.factors if name != factor and len(settings.levels_of(name)) <= MOST_LEVELS]
+    effects, error = _plain_curve(settings.column(factor), response)
+    adjusted = _adjusted_curve(settings.only([factor, *others]), response, factor) if others else None
+    if adjusted is not None:
+        # The spread that other factors cause is no noise, also of the plain means.
+        error = adjusted[1]
+    if adjust:
+        if adjusted is None:
+            raise UserError(f"cannot adjust: {len(response)} rows do not suffice for {len(others)} other factors")
+        effects = adjusted[0]
+    if as_published and axis == "log":
+        raise UserError("--as-published has a linear axis only, as SIGMOD 2024 has: leave --axis log out")
+    heights = effects.tolist()
+    points = find_published_points(levels, heights) if as_published else find_points(levels, heights, axis, error)
+    return {
+        "factor": factor,
+        "axis": axis,
+        "coefficients": [[level, float(effect)] for level, effect in zip(levels, effects, strict=True)],
+        "standard_error": error,
+        "adjusted_for": others if adjust else [],
+        "as_published": as_published,
+        "points": [finite(point.to_json()) for point in points],
+    }
+
+
+def _ordered_levels(settings: Settings, factor: str) -> list[float]:
+    if factor not in settings.factors:
+        raise UserError(f"no factor {factor!r}; the factors are {', '.join(settings.factors)}")
+    levels = settings.numbers(factor)
+    if levels is None:
+        raise UserError(f"the values of {factor!r} are words: a trend needs numbers, which have an order")
+    if len(levels) < 3:
+        raise UserError(f"{factor!r} has {len(levels)} values; a trend needs three or more")
+    return levels
+
+
+def _adjusted_curve(settings: Settings, response: Floats, factor: str) -> tuple[Floats, float] | None:
+    """Mean per level and its standard error by the additive model; None where the rows do not suffice for one."""
+    runs = Runs.of(settings, response)
+    try:
+        model = Anova().fit_terms(runs.settings, runs.response, single_terms(settings.factors))
+    except InsufficientSamplesError:
+        return None
+    residual = runs.response - model.predict(runs.settings)
+    per_level = np.bincount(runs.settings.column(factor)).mean()
+    variance = float((residual**2).sum()) / (len(residual) - model.columns)
+    return level_effects(model, runs.settings, factor), float(np.sqrt(variance / per_level))
+
+
+def _plain_curve(level: Ints, response: Floats) -> tuple[Floats, float]:
+    """Mean per level and its standard error, 0 without replicates: nothing is known about noise then."""
+    counts = np.bincount(level)
+    means = np.bincount(level, response) / counts
+    degrees = len(response) - len(counts)
+    if degrees == 0:
+        return means, 0.0
+    variance = float(((response - means[level]) ** 2).sum()) / degrees
+    return means, float(np.sqrt(variance / counts.mean()))
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `trend` to the command line."""
+    parser = add_table_parser(
+        subparsers,
+        "trend",
+        "find the knee, turning points and cliffs of one factor",
+        "Finds where the effect of a factor levels off (knee), turns, or jumps (cliff).",
+    )
+    parser.add_argument("--factor", required=True, metavar="COL", help="the factor whose curve is looked at")
+    parser.add_argument(
+        "--axis",
+        choices=["linear", "log"],
+        default="linear",
+        help="how far apart levels are: by difference or by ratio",
+    )
+    parser.add_argument(
+        "--adjust", action="store_true", help="hold other factors equal (for tables that are no full grid)"
+    )
+    parser.add_argument(
+        "--as-published",
+        action="store_true",
+        help="find knees and turning points as SIGMOD 2024 does, to the letter (docs/statistics.md says what differs)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.factors and args.factor not in args.factors.split(","):
+        args.factors = f"{args.factors},{args.factor}"
+    table = read_table(args, may_be_flat=True)
+    found = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
+    result = {"table": str(args.table), **found}
+    return write_result(args, result, _describe(result, response_name(args)))
+
+
+def _describe(result: dict[str, Any], response: str) -> str:
+    """Return the curve as a table, with the points below."""
+    import pandas as pd
+
+    adjusted = f", held equal: {', '.join(result['adjusted_for'])}" if result["adjusted_for"] else ""
+    known = result["standard_error"] > 0
+    error = f"standard error of each mean {result['standard_error']:.4g}" if known else "noise unknown: no replicates"
+    rows = [(f"{level:g}", f"{mean:.6g}") for level, mean in result["coefficients"]]
+    points = [_describe_point(result["factor"], point) for point in result["points"]]
+    return "\n".join(
+        [
+            f"{response} by {result['factor']} ({result['axis']} axis{adjusted}); {error}",
+            "",
+            pd.DataFrame(rows, columns=[result["factor"], f"mean {response}"]).to_string(index=False),
+            "",
+            *(points or ["no knee or turning point" if result["as_published"] else "no knee, turning point or cliff"]),
+        ]
+    )
+
+
+def _describe_point(factor: str, point: dict[str, Any]) -> str:
+    where = f"{point['type']} at {factor} = {point['value']:g}"
+    if point["type"] == "cliff":
+        return f"{where} (the step to it is {100 * point['turn_ratio']:.0f} % of the range)"
+    ratio = "infinite" if point["turn_ratio"] is None else f"{point['turn_ratio']:.2f}"
+    return f"{where} (turn ratio |slope above / slope below - 1|: {ratio})"

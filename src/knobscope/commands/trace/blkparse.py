@@ -1,0 +1,162 @@
+"""Reads a trace from the text that blkparse prints when it is not told otherwise: a line per event.
+
+A request is one issue (D) with the next completion (C) of the same offset, size and operation. What was requeued (R)
+counts when it is issued again. Letters of the column RWBS are those of blkparse(1); kernels and blkparse differ in what
+they print for a flush (FN, FF, FWS, ...), but it always begins with F and has no sectors.
+"""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knobscope.commands.trace.columns import MAX_SECTOR, MAX_SECTORS, MAX_TIME_NS, Counts, open_text, quote
+from knobscope.commands.trace.limits import MOST_REQUESTS, require_few
+from knobscope.errors import UserError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["read_blkparse"]
+
+_HEAD = r"^ *\d+,\d+ +\d+ +\d+ +\d+\.\d+ +\d+ +"
+#: An event that is no issue, completion or requeue.
+_ASIDE = _HEAD + "([ABE-QS-Zm][A-Z]*|[CDR][A-Z]+) "
+# Two expressions with few groups: the library of regular expressions behind DuckDB has a fast way for up to four.
+_WHEN = r"^ *(\d+,\d+) +\d+ +\d+ +(\d+)\.(\d{9}) "
+_WHAT = _HEAD + r"([DCR]) +([A-Z]+) (?:(\d+) )?(?:\+ (\d+) )?(?:\(.*\) )?\["
+#: Lines of the summary that follows the events.
+_SUMMARY = r"^\s*((CPU\d+|Total|Throughput|Events|Skips|Input file|Reads?|Writes?|PC|IO|Timer)\b.*)?$"
+_EXPECTED = "expected a line of blkparse like `8,0 1 42 0.000123456 697 D WS 223490 + 8 [name]`"
+
+
+def read_blkparse(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None) -> Counts:
+    """Make table `raw` of blkparse's text; raises UserError with the first line that makes no sense.
+
+    Only requests that were issued are in it; of several devices one must be chosen (MAJ:MIN).
+    """
+    _load_events(connection, path)
+    counts = Counts(truncated_lines=_check_lines(connection, path))
+    _choose_device(connection, path, device)
+    # before they are sorted: what was issued, and not requeued as far as that can be seen here
+    (issued,) = connection.execute(
+        "SELECT count(*) FILTER (action = 'D' AND sectors > 0 AND regexp_matches(rwbs, '[DWR]')) "
+        "- count(*) FILTER (action = 'R') FROM events"
+    ).fetchall()[0]
+    require_few(path, "requests", issued, MOST_REQUESTS)
+    _pair(connection)
+    (counts.completions_without_start, counts.requeues, counts.others) = connection.execute(
+        "SELECT count(*) FILTER (action = 'C' AND op IS NOT NULL AND before IS DISTINCT FROM 'D'), "
+        "count(*) FILTER (action = 'D' AND after = 'R'), count(*) FILTER (action = 'D' AND op IS NULL) FROM paired"
+    ).fetchall()[0]
+    connection.execute(
+        "CREATE TABLE raw AS SELECT ts_ns, lba, sectors * 512 AS bytes, op, "
+        "rwbs LIKE 'F%' AND sectors > 0 AS preflush, regexp_matches(rwbs, '[RWD]F') AS fua, "
+        "contains(rwbs, 'S') AS sync, contains(rwbs, 'M') AS meta, "
+        "CASE WHEN after = 'C' THEN after_ns - ts_ns END AS lat_ns "
+        "FROM paired WHERE action = 'D' AND op IS NOT NULL AND after IS DISTINCT FROM 'R' ORDER BY number"
+    )
+    connection.execute("DROP TABLE paired")
+    return counts
+
+
+def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
+    """Make table `events` of issues, completions and requeues, and of lines that are no event."""
+    lines = (
+        f"read_csv({quote(str(path))}, header = false, delim = '\\x01', quote = '', escape = '', auto_detect = false, "
+        "strict_mode = false, "  # else lines that end as on Windows are an error among others
+        "columns = {line: 'VARCHAR'})"
+    )
+    connection.execute(
+        f"""
+        CREATE TABLE events AS
+        SELECT
+            what.action, moment.device,
+            try_cast(moment.s AS BIGINT) * 1000000000 + try_cast(moment.ns AS BIGINT) AS ts_ns,
+            what.rwbs, coalesce(try_cast(what.lba AS BIGINT), 0) AS lba,
+            coalesce(try_cast(what.sectors AS BIGINT), 0) AS sectors,
+            CASE WHEN what.rwbs = '' OR moment.s = '' OR line NOT LIKE '%]'
+                OR {_exceeds("moment.s", MAX_TIME_NS // 10**9)} OR {_exceeds("what.lba", MAX_SECTOR)}
+                OR {_exceeds("what.sectors", MAX_SECTORS)} THEN line END AS unreadable
+        FROM (
+            SELECT
+                line,
+                regexp_extract(line, '{_WHEN}', ['device', 's', 'ns']) AS moment,
+                regexp_extract(line, '{_WHAT}', ['action', 'rwbs', 'lba', 'sectors']) AS what
+            FROM {lines} WHERE NOT regexp_matches(line, '{_ASIDE}')
+        )
+        """  # noqa: S608
+    )
+
+
+def _exceeds(text: str, largest: int) -> str:
+    """Return the condition that a number, if it is there, is none or too large to be true."""
+    return f"({text} <> '' AND coalesce(try_cast({text} AS BIGINT) > {largest}, true))"
+
+
+def _is_event(found: re.Match[str] | None) -> bool:
+    """Whether an issue, completion or requeue has numbers that can be true."""
+    if found is None or not (when := re.match(_WHEN, found[0])):
+        return False
+    limits = ((when[2], MAX_TIME_NS // 10**9), (found[3], MAX_SECTOR), (found[4], MAX_SECTORS))
+    return all(len(text or "") < 30 and int(text or 0) <= largest for text, largest in limits)
+
+
+def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path) -> int:
+    """Raise UserError when a line is neither event nor summary; return 1 when the last one was cut off."""
+    wrong = f"unreadable IS NOT NULL AND NOT regexp_matches(unreadable, '{_SUMMARY}')"
+    if not connection.execute(f"SELECT count(*) FROM events WHERE {wrong}").fetchall()[0][0]:  # noqa: S608
+        return 0
+    number, line, is_last = _find_problem(path)
+    if not is_last:
+        raise UserError(f"{path}, line {number}: found {line[:100]!r}; {_EXPECTED}")
+    connection.execute(f"DELETE FROM events WHERE {wrong}")  # noqa: S608
+    return 1
+
+
+def _find_problem(path: Path) -> tuple[int, str, bool]:
+    """Return number and text of the first line that is neither event nor summary, and whether it is the last."""
+    aside, event, summary = re.compile(_ASIDE), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
+    with open_text(path) as text:
+        for number, line in enumerate(text, 1):
+            found = line.rstrip("\r\n")
+            if not (aside.match(found) or _is_event(event.match(found)) or summary.match(found)):
+                return number, found, next(text, None) is None
+    raise AssertionError(f"{path} changed while it was read")
+
+
+def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None) -> None:
+    found = [row[0] for row in connection.execute("SELECT DISTINCT device FROM events WHERE device <> ''").fetchall()]
+    names = ", ".join(sorted(name.replace(",", ":") for name in found))
+    if not found:
+        raise UserError(f"{path}: no event of blkparse in it; {_EXPECTED}")
+    if device is None and len(found) > 1:
+        raise UserError(f"{path} has several devices ({names}); expected one of them as --device")
+    if device is not None and device.replace(":", ",") not in found:
+        raise UserError(f"--device: {path} has no requests of {device}; expected one of {names}")
+    chosen = (device or found[0]).replace(":", ",")
+    connection.execute(f"DELETE FROM events WHERE device IS DISTINCT FROM {quote(chosen)}")  # noqa: S608
+
+
+def _pair(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Make table `paired`: events with what came before and after in the life of the request at this offset."""
+    connection.execute(
+        """
+        CREATE TABLE paired AS
+        SELECT
+            number, action, ts_ns, rwbs, op, lba, sectors,
+            lag(action) OVER life AS before, lead(action) OVER life AS after, lead(ts_ns) OVER life AS after_ns
+        FROM (
+            SELECT
+                rowid AS number, action, ts_ns, rwbs, lba, sectors,
+                CASE
+                    WHEN sectors = 0 THEN CASE WHEN rwbs LIKE 'F%' THEN 3 END
+                    WHEN contains(rwbs, 'D') THEN 2
+                    WHEN contains(rwbs, 'W') THEN 1
+                    WHEN contains(rwbs, 'R') THEN 0
+                END::UTINYINT AS op
+            FROM events
+        )
+        WINDOW life AS (PARTITION BY lba, sectors, op ORDER BY ts_ns, number)
+        """
+    )
+    connection.execute("DROP TABLE events")

@@ -1,0 +1,58 @@
+"""`knobscope trace`: a trace of single requests becomes the profile that `knobscope watch` shows live."""
+
+import argparse
+from pathlib import Path
+
+from knobscope.commands.trace.profile import describe_trace
+from knobscope.commands.trace.reading import FORMATS, open_trace
+from knobscope.commands.trace.scatter import draw_scatter
+from knobscope.commands.trace.text import format_trace
+from knobscope.errors import UserError
+from knobscope.storage import write_json
+
+__all__ = ["add_parser"]
+
+_MIN_UNIT, _MAX_UNIT = 512, 1 << 30
+
+
+def _run(args: argparse.Namespace) -> int:
+    if not _MIN_UNIT <= args.unit <= _MAX_UNIT:
+        raise UserError(f"--unit: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {args.unit}")
+    if args.plot and args.plot.suffix != ".svg":
+        raise UserError(f"--plot: expected a name that ends in .svg, found {args.plot}")
+    chosen = None if args.format == "auto" else args.format
+    with open_trace(args.trace, chosen, args.device, args.file) as trace:
+        profile = describe_trace(trace, args.unit)
+        if args.plot:
+            draw_scatter(trace, args.plot, args.colour)
+    print(format_trace(profile), end="")
+    if args.json:
+        write_json(args.json, profile)
+    return 0
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "trace",
+        help="show the I/O profile of a block trace",
+        description="Read a trace of block requests and tell what `knobscope watch` tells of a running command: sizes, "
+        "alignment, order, depth over time, latency, and which files it went to. A trace is the text of blkparse, CSV "
+        "with columns ts_ns, lba, len_sectors, op (and flush, fua, file, offset, lat_ns where known), or what "
+        "`knobscope watch --trace` recorded. Files compressed by gzip are read too.",
+    )
+    parser.add_argument("trace", type=Path, metavar="FILE", help="the trace; of a recorded one its directory")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the profile as JSON")
+    parser.add_argument("--plot", type=Path, metavar="OUT", help="also draw every request, address over time (SVG)")
+    parser.add_argument(
+        "--colour", choices=("file", "op"), help="what colours in the plot mean (default: files, if any are known)"
+    )
+    parser.add_argument(
+        "--unit", type=int, default=4096, metavar="BYTES", help="what aligned is a multiple of (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--format", choices=("auto", *FORMATS), default="auto", help="default: what it looks like (%(default)s)"
+    )
+    parser.add_argument("--device", metavar="MAJ:MIN", help="of several devices in blkparse text, this one")
+    parser.add_argument("--file", metavar="GLOB", help="only requests of files with such names, e.g. '*.sst'")
+    parser.set_defaults(run=_run)

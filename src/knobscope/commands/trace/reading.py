@@ -1,0 +1,126 @@
+"""Opens a trace, whatever its format: its requests in order of issue as a view of DuckDB, and what was odd about it."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from knobscope.commands.trace.blkparse import read_blkparse
+from knobscope.commands.trace.columns import COLUMNS, Counts, quote
+from knobscope.commands.trace.csv_form import read_csv
+from knobscope.commands.trace.limits import (
+    MOST_FILES,
+    MOST_QUEUES,
+    MOST_REQUESTS,
+    check_text,
+    read_first_line,
+    require_few,
+    require_regular,
+)
+from knobscope.commands.trace.recorded import read_recorded
+from knobscope.errors import UserError
+from knobscope.processes import open_temporary
+from knobscope.tables import TRACE_TABLES, describe_refusal, lock
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["FORMATS", "Trace", "open_trace"]
+
+Format = Literal["blkparse", "csv", "parquet"]
+FORMATS = ("blkparse", "csv", "parquet")
+_MEMORY = "1GB"  # beyond that DuckDB uses files
+
+
+@dataclass(frozen=True)
+class Trace:
+    """View `requests` has the columns of COLUMNS, NULL where the trace does not tell, in order of `ts_ns`."""
+
+    connection: "duckdb.DuckDBPyConnection"
+    path: Path
+    format: Format
+    counts: Counts
+
+
+@contextlib.contextmanager
+def open_trace(
+    path: Path, format_: Format | None = None, device: str | None = None, file: str | None = None
+) -> Iterator[Trace]:
+    """Read a trace; UserError with file, line and what was expected where it makes no sense.
+
+    `device` (MAJ:MIN) chooses one of several in blkparse text; `file`: only requests of files that match this glob.
+    """
+    import duckdb
+
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file; expected a trace")
+    require_regular(path)
+    chosen = format_ or _recognise(path)
+    if device is not None and chosen != "blkparse":
+        raise UserError("--device: only blkparse text tells devices apart")
+    with open_temporary("knobscope-spill-") as spill, duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        files = [path, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
+        lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
+        try:
+            counts = _read(connection, path, chosen, device)
+            require_few(path, "requests", _count(connection, "count(*)", "raw"), MOST_REQUESTS)
+            _order(connection, counts)
+            _show(connection, file)
+            require_few(path, "queues", _count(connection, "count(DISTINCT queue)", "requests"), MOST_QUEUES)
+            require_few(path, "files", _count(connection, "count(DISTINCT file)", "requests"), MOST_FILES)
+            if not _count(connection, "count(*)", "requests"):
+                raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
+            yield Trace(connection, path, chosen, counts)
+        except duckdb.Error as problem:
+            raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
+
+
+def _read(connection: "duckdb.DuckDBPyConnection", path: Path, chosen: Format, device: str | None) -> Counts:
+    """Make `raw` of a trace."""
+    if chosen == "parquet":
+        return read_recorded(connection, path)
+    if chosen == "blkparse":
+        check_text(path)
+        return read_blkparse(connection, path, device)
+    check_text(path, MOST_REQUESTS + 1)
+    return read_csv(connection, path)
+
+
+def _recognise(path: Path) -> Format:
+    if path.is_dir():
+        return "parquet"
+    with path.open("rb") as file:
+        head = file.read(4)
+    if head == b"PAR1":
+        return "parquet"
+    first = read_first_line(path)
+    return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
+
+
+def _count(connection: "duckdb.DuckDBPyConnection", what: str, source: str) -> int:
+    return int(connection.execute(f"SELECT {what} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
+
+
+def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:
+    """Make `ordered` of `raw`: the same, unless some are out of order."""
+    later = "SELECT count(*) FROM (SELECT ts_ns < lag(ts_ns) OVER () AS is_earlier FROM raw) WHERE is_earlier"
+    counts.out_of_order = connection.execute(later).fetchall()[0][0]
+    if counts.out_of_order:
+        numbered = "SELECT *, row_number() OVER () AS number FROM raw"
+        connection.execute(
+            f"CREATE TABLE ordered AS SELECT * EXCLUDE number FROM ({numbered}) ORDER BY ts_ns, number"  # noqa: S608
+        )
+        connection.execute("DROP TABLE IF EXISTS raw")
+    else:
+        connection.execute("CREATE VIEW ordered AS SELECT * FROM raw")
+
+
+def _show(connection: "duckdb.DuckDBPyConnection", file: str | None) -> None:
+    """Make the view `requests` of `ordered`, with all columns."""
+    has = {row[0] for row in connection.execute("DESCRIBE ordered").fetchall()}
+    columns = (f'"{name}"' if name in has else f'NULL::{kind} AS "{name}"' for name, kind in COLUMNS.items())
+    where = f"WHERE file GLOB {quote(file)}" if file else ""
+    connection.execute(f"CREATE VIEW requests AS SELECT {', '.join(columns)} FROM ordered {where}")  # noqa: S608

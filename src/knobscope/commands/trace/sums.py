@@ -1,0 +1,119 @@
+"""What does not depend on the order of requests: sums per operation, sizes, times, intervals. DuckDB does the work."""
+
+from typing import TYPE_CHECKING, Any
+
+from knobscope.commands.trace.columns import OPERATIONS, fetch_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["list_intervals", "list_latencies", "list_sizes", "list_times", "sum_operations"]
+
+Row = dict[str, Any]
+
+_BUCKETS = 176  # of time, as on the kernel side
+_FLAGS = ("fua", "preflush", "sync", "meta")
+#: Part of the profile -> owners it is made of.
+_PARTS = {
+    "own": "('own')",
+    "inode": "('inode')",
+    "journal": "('journal')",
+    "flush": "('flush')",
+    "foreign": "('foreign', 'unknown', 'unseen')",
+}
+
+
+def sum_operations(connection: "duckdb.DuckDBPyConnection", unit: int) -> list[Row]:
+    """Return requests, bytes, aligned ones, flags and parts of each operation; None is what the trace does not tell."""
+    columns = ["count(r.op) AS requests", "coalesce(sum(bytes), 0)::BIGINT AS bytes"]
+    columns += [f"count(*) FILTER (lba * 512 % {unit} = 0 AND bytes % {unit} = 0) AS aligned_requests"]
+    for flag in _FLAGS:
+        told = f"coalesce(sum({flag}::INTEGER), 0)::BIGINT"
+        columns.append(f"CASE WHEN count(r.op) = count({flag}) THEN {told} END AS {flag}")
+    for part, owners in _PARTS.items():
+        for kind, what in (("requests", "count(*)"), ("bytes", "sum(bytes)")):
+            told = f"coalesce({what} FILTER (owner IN {owners}), 0)::BIGINT"
+            columns.append(f"CASE WHEN count(r.op) = count(owner) THEN {told} END AS {part}_{kind}")
+    rows = fetch_rows(
+        connection,
+        f"SELECT o.op AS number, {', '.join(columns)} FROM range({len(OPERATIONS)}) o(op) "  # noqa: S608
+        "LEFT JOIN requests r ON r.op = o.op GROUP BY o.op ORDER BY o.op",
+    )
+    for row in rows:
+        op = OPERATIONS[row.pop("number")]
+        is_judged = op != "flush"
+        row["aligned_requests"] = row["aligned_requests"] if is_judged else None
+        row["aligned_share"] = row["aligned_requests"] / row["requests"] if is_judged and row["requests"] else None
+        row |= {"op": op, "device_requests": row["requests"], "device_bytes": row["bytes"]}
+    return rows
+
+
+def list_sizes(connection: "duckdb.DuckDBPyConnection") -> list[Row]:
+    """Return how many requests had which size; a flush has none."""
+    query = "SELECT op, bytes, count(*) AS requests FROM requests WHERE op <> 3 GROUP BY op, bytes ORDER BY op, bytes"
+    return _name_operations(fetch_rows(connection, query))
+
+
+def list_times(connection: "duckdb.DuckDBPyConnection", column: str) -> list[Row]:
+    """Return a histogram of times with the buckets of the kernel side: four per power of two ns."""
+    power = f"floor(log2(greatest({column}, 1)))::BIGINT"
+    bucket = (
+        f"CASE WHEN {column} < 4 THEN 0 ELSE least({power} * 4 + (({column} >> ({power} - 2)) & 3), {_BUCKETS - 1}) END"
+    )
+    rows = fetch_rows(
+        connection,
+        f"SELECT op, {bucket} AS bucket, count(*) AS requests FROM requests WHERE {column} IS NOT NULL "  # noqa: S608
+        "GROUP BY ALL ORDER BY ALL",
+    )
+    return [
+        {
+            "op": OPERATIONS[row["op"]],
+            "low_us": _edge(row["bucket"]) / 1e3,
+            "high_us": _edge(row["bucket"] + 1) / 1e3,
+            "requests": row["requests"],
+        }
+        for row in rows
+    ]
+
+
+def _edge(bucket: int) -> int:
+    """Return the lower edge in ns of a bucket: four per power of two from 4 ns on, everything below in the first."""
+    power, quarter = divmod(bucket, 4)
+    return (4 + quarter) << power >> 2 if bucket >= 8 else 4 * (bucket > 0)
+
+
+def list_latencies(connection: "duckdb.DuckDBPyConnection") -> list[Row]:
+    """Return exact figures of the latency per operation, ns."""
+    query = """
+        SELECT
+            op, count(lat_ns) AS requests, min(lat_ns) AS min_ns, avg(lat_ns) AS mean_ns, max(lat_ns) AS max_ns,
+            quantile_disc(lat_ns, 0.5) AS p50_ns, quantile_disc(lat_ns, 0.95) AS p95_ns,
+            quantile_disc(lat_ns, 0.99) AS p99_ns, quantile_disc(lat_ns, 0.999) AS p999_ns
+        FROM requests WHERE lat_ns IS NOT NULL GROUP BY op ORDER BY op
+        """
+    return _name_operations(fetch_rows(connection, query))
+
+
+def list_intervals(connection: "duckdb.DuckDBPyConnection", begin_ns: int, interval_ns: int) -> list[Row]:
+    """Return per interval and operation what was issued and what was completed; `number` counts intervals from 0."""
+    query = f"""
+        WITH issued AS (
+            SELECT
+                (ts_ns - {begin_ns}) // {interval_ns} AS number, op, count(*) AS requests, sum(bytes)::BIGINT AS bytes
+            FROM requests GROUP BY ALL
+        ), completed AS (
+            SELECT
+                (ts_ns + lat_ns - {begin_ns}) // {interval_ns} AS number, op, count(*) AS completed,
+                avg(lat_ns) / 1e3 AS latency_mean_us
+            FROM requests WHERE lat_ns IS NOT NULL GROUP BY ALL
+        )
+        SELECT
+            number, op, coalesce(requests, 0) AS requests, coalesce(bytes, 0) AS bytes,
+            coalesce(completed, 0) AS completed, latency_mean_us
+        FROM issued FULL JOIN completed USING (number, op) ORDER BY number, op
+        """  # noqa: S608
+    return _name_operations(fetch_rows(connection, query))
+
+
+def _name_operations(rows: list[Row]) -> list[Row]:
+    return [row | {"op": OPERATIONS[row["op"]]} for row in rows]

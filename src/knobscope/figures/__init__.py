@@ -1,0 +1,73 @@
+"""All pictures of the report, drawn as SVG."""
+
+from knobscope.figures.bends import BendPoint, Side, draw_bend
+from knobscope.figures.canvas import Point
+from knobscope.figures.curves import Curve, Mark, draw_latencies, draw_loglog, draw_series
+from knobscope.figures.figure import Figure, figure_style, slug, write_figures
+from knobscope.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
+from knobscope.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
+from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
+from knobscope.figures.order import OrderPoint, draw_order
+from knobscope.figures.pairs import PairRow, draw_pairs
+from knobscope.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
+from knobscope.figures.ranks import RankLine, draw_ranks
+from knobscope.figures.strips import Strip, draw_strips
+from knobscope.figures.tiles import Tile, TileRow, draw_tiles
+from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
+from knobscope.figures.times import TimeBar, draw_times
+from knobscope.figures.tuning import TuningCurve, draw_tuning
+
+__all__ = [
+    "BendPoint",
+    "Curve",
+    "Effect",
+    "Figure",
+    "FileSizes",
+    "ForestRow",
+    "Mark",
+    "MetricPanel",
+    "OrderPoint",
+    "PairRow",
+    "Point",
+    "PointGroup",
+    "RankLine",
+    "RankedKnob",
+    "RoundFit",
+    "Side",
+    "SizeMark",
+    "Sizes",
+    "Span",
+    "Strip",
+    "Tile",
+    "TileRow",
+    "TimeBar",
+    "TimelineBlock",
+    "TimelineRun",
+    "TuningCurve",
+    "depth_bins",
+    "draw_bend",
+    "draw_depths",
+    "draw_file_sizes",
+    "draw_forest",
+    "draw_latencies",
+    "draw_loglog",
+    "draw_order",
+    "draw_pairs",
+    "draw_queues",
+    "draw_ranking",
+    "draw_ranks",
+    "draw_rounds",
+    "draw_scatter",
+    "draw_series",
+    "draw_shares",
+    "draw_sizes",
+    "draw_spans",
+    "draw_strips",
+    "draw_tiles",
+    "draw_timeline",
+    "draw_times",
+    "draw_tuning",
+    "figure_style",
+    "slug",
+    "write_figures",
+]

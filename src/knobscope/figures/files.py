@@ -1,0 +1,137 @@
+"""Where I/O goes: bytes by table or kind of file, single requests over time, and what was in flight meanwhile."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
+from knobscope.figures.canvas import Canvas, Point, fit_text, text_width
+from knobscope.figures.scales import Scale, linear_ticks, short_number
+from knobscope.text.formats import format_number, format_size
+
+__all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "draw_file_sizes", "draw_queues", "draw_scatter"]
+
+OP_LOOKS = {"read": "line-a", "write": "line-b"}
+_BAR = 15
+
+
+@dataclass(frozen=True)
+class FileSizes:
+    """A table or a kind of file, with the bytes of a run by operation (`read`, `write`)."""
+
+    name: str
+    note: str
+    sizes: Mapping[str, float]
+
+
+def draw_file_sizes(width: float, files: Sequence[FileSizes]) -> Canvas:
+    """Draw a bar for the reads and one for the writes of each file, on one axis; what did not occur has no bar."""
+    shown = [(file, [op for op in OP_LOOKS if file.sizes.get(op)]) for file in files]
+    row_heights = [_BAR * max(len(ops), 1) + 14 for _, ops in shown]
+    labels = min(0.36 * width, max(text_width(file.name) for file in files) + 16)
+    canvas = Canvas(width, 26 + sum(row_heights) + 22)
+    frame = Frame(labels, 26, width - 74, 26 + sum(row_heights))
+    draw_legend(canvas, 0, 12, [(f"bar {look}", f"{op}s") for op, look in OP_LOOKS.items()])
+    highest = max((size for file in files for size in file.sizes.values()), default=1.0)
+    scale = Scale(0, max(highest, 1.0), frame.left, frame.right)
+    ticks = [(scale(tick), format_size(tick)) for tick in _size_ticks(scale.high, int(frame.width / 90))]
+    draw_x_axis(canvas, frame, ticks, grid=True)
+    y = frame.top
+    for (file, ops), height in zip(shown, row_heights, strict=True):
+        canvas.text(0, y + height / 2 + (0 if file.note else 4), fit_text(file.name, labels), "name")
+        if file.note:
+            canvas.text(0, y + height / 2 + 13, fit_text(file.note, labels), "tick")
+        for index, op in enumerate(ops):
+            top, end = y + 7 + _BAR * index, scale(file.sizes[op])
+            words = format_size(file.sizes[op])
+            tip = f"{file.name}: {op}s of {words}"
+            canvas.rect(frame.left, top, max(end - frame.left, 1.5), _BAR - 2, f"bar {OP_LOOKS[op]}", tip)
+            canvas.text(end + 5, top + _BAR - 4, words, "value")
+        y += height
+    return canvas
+
+
+def _size_ticks(highest: float, most: int) -> list[float]:
+    """Return round sizes in binary units from 0 on."""
+    unit = 1.0
+    while highest / unit >= 1024:
+        unit *= 1024
+    return [tick * unit for tick in linear_ticks(0, highest / unit, max(most, 2))]
+
+
+@dataclass(frozen=True)
+class PointGroup:
+    """Requests that look alike, as (second of the run, byte in the file or on the device)."""
+
+    name: str
+    look: str
+    points: Sequence[Point]
+
+
+def draw_scatter(width: float, groups: Sequence[PointGroup], seconds: float, top_bytes: float, label: str) -> Canvas:
+    """Draw requests as points; names of groups stand below the picture, in lines of their own where they are long."""
+    lines = _legend_lines(width, groups)
+    canvas = Canvas(width, 220 + 17 * len(lines))
+    frame = Frame(58, 22, width - 8, 176)
+    x = Scale(0, max(seconds, 1e-3), frame.left + 2, frame.right)
+    y = Scale(0, max(top_bytes, 1.0), frame.bottom - 2, frame.top)
+    draw_y_axis(canvas, frame, [(y(tick), format_size(tick)) for tick in _size_ticks(y.high, 4)], label)
+    for group in groups:
+        canvas.points([(x(time), y(position)) for time, position in group.points], f"points {group.look}")
+    draw_x_axis(
+        canvas, frame, [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)], "seconds of the run"
+    )
+    for row, line in enumerate(lines):
+        draw_legend(canvas, 0, 230 + 17 * row, [(f"bar {group.look}", group.name) for group in line])
+    return canvas
+
+
+def _legend_lines(width: float, groups: Sequence[PointGroup]) -> list[list[PointGroup]]:
+    lines: list[list[PointGroup]] = [[]]
+    used = 0.0
+    for group in groups:
+        room = 29 + len(group.name) * 6.6
+        if lines[-1] and used + room > width:
+            lines.append([])
+            used = 0.0
+        lines[-1].append(group)
+        used += room
+    return lines
+
+
+def draw_queues(width: float, rows: Sequence[tuple[str, Sequence[float | None]]], seconds: float) -> Canvas:
+    """Draw the mean depth of each hardware queue over time, a row of cells per queue; None: the queue was idle."""
+    each = 26 if len(rows) <= 8 else 14
+    canvas = Canvas(width, 20 + each * len(rows) + 66)
+    frame = Frame(62, 20, width - 8, 20 + each * len(rows))
+    highest = max((depth for _, cells in rows for depth in cells if depth is not None), default=1.0)
+    for index, (name, cells) in enumerate(rows):
+        top, step = frame.top + each * index, frame.width / len(cells)
+        if each > 20 or index % 2 == 0:
+            canvas.text(0, top + each / 2 + 4, name, "tick")
+        canvas.rect(frame.left, top, frame.width, each - 2, "block")
+        for column, depth in enumerate(cells):
+            if depth is not None:
+                tip = f"{name}, {short_number(seconds * column / len(cells))} s: {format_number(depth, 2)} in flight"
+                canvas.rect(frame.left + step * column, top, step, each - 2, f"depth s{_level(depth, highest)}", tip)
+    x = Scale(0, max(seconds, 1e-3), frame.left, frame.right)
+    ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)]
+    draw_x_axis(canvas, frame, ticks, "seconds of the run")
+    limits = [
+        highest ** (level / _LEVELS) if highest > _LEVELS else highest * level / _LEVELS
+        for level in range(1, _LEVELS + 1)
+    ]
+    entries = [(f"depth s{level}", f"≤ {format_number(limit, 2)}") for level, limit in enumerate(limits, 1)]
+    canvas.text(0, frame.bottom + 58, "requests in flight:", "tick")
+    draw_legend(canvas, text_width("requests in flight:", 11) + 4, frame.bottom + 58, entries)
+    return canvas
+
+
+_LEVELS = 4
+
+
+def _level(depth: float, highest: float) -> int:
+    """Return which of the levels a depth is in: equal steps, or equal ratios where depths differ much."""
+    if highest > _LEVELS:
+        return min(max(math.ceil(_LEVELS * math.log(max(depth, 1.0)) / math.log(highest)), 1), _LEVELS)
+    return min(max(math.ceil(_LEVELS * depth / highest), 1), _LEVELS)

@@ -1,0 +1,256 @@
+"""Dots with intervals on an axis of x-fold changes: how much each value of each knob does (a forest plot)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from knobscope.figures.axes import Frame, draw_x_axis
+from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.figure import WIDE
+from knobscope.figures.scales import Scale, fold_ticks
+from knobscope.text.formats import describe_change, format_fold
+
+__all__ = ["Effect", "ForestRow", "MetricPanel", "Span", "draw_forest", "draw_spans", "fold_scale", "shorten"]
+
+_ROW, _HEAD = 21, 26
+_TOP, _BOTTOM = 44, 26
+_CAUTION = "⚠ risks committed data"
+_NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A natural-log ratio against the default; `clear` when it stands out of the noise. No interval: one block only."""
+
+    estimate: float
+    interval: tuple[float, float] | None
+    clear: bool
+
+    def signed(self, sign: int) -> tuple[float, float]:
+        """Return both ends (the estimate where there is no interval), turned around when `sign` is -1."""
+        low, high = self.interval or (self.estimate, self.estimate)
+        return (low, high) if sign > 0 else (-high, -low)
+
+    def describe_interval(self) -> str:
+        """Return the interval as x-fold changes, or that there is none."""
+        if self.interval is None:
+            return "no interval"
+        return f"{format_fold(self.interval[0])} – {format_fold(self.interval[1])}"
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One value of one knob; an effect per panel, None where it was not measured."""
+
+    group: str
+    note: str  # behind the name of the group, e.g. its default
+    label: str
+    effects: tuple[Effect | None, ...]
+    durability: bool = False
+
+
+@dataclass(frozen=True)
+class MetricPanel:
+    """What one panel shows; `sign` is -1 where less is better; `noise` is the log-ratio standard deviation of a run."""
+
+    title: str
+    worse: str
+    better: str
+    sign: int
+    noise: float | None = None
+
+
+def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[MetricPanel]) -> Canvas:
+    """Draw the panels beside each other when there is room, else below each other; better is always on the right."""
+    groups = [(key, list(members)) for key, members in groupby(rows, key=lambda row: (row.group, row.note))]
+    body = sum(_HEAD + _ROW * len(members) for _, members in groups)
+    height = _TOP + body + _BOTTOM
+    beside = width >= WIDE
+    labels = min(200.0, max(text_width(row.label) for row in rows) + 18) if beside else 104.0
+    canvas = Canvas(width, height if beside else height * len(panels))
+    room = (width - labels) / len(panels) if beside else width - labels
+    told = [_tell(effect, short=not beside) for row in rows for effect in row.effects if effect]
+    numbers = max([_NUMBERS if beside else 66, *(text_width(text, 11) + 10 for text in told)])
+    for index, panel in enumerate(panels):
+        left, top = (labels + index * room, 0.0) if beside else (labels, index * height)
+        frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
+        _draw_panel(canvas, frame, panel, groups, index, short=not beside)
+        if index == 0 or not beside:
+            _draw_labels(canvas, groups, top + _TOP, width - text_width(_CAUTION, 12) if beside else frame.right)
+    return canvas
+
+
+def _draw_labels(
+    canvas: Canvas, groups: list[tuple[tuple[str, str], list[ForestRow]]], top: float, right: float
+) -> None:
+    y = top
+    for (name, note), members in groups:
+        canvas.text(0, y + 18, name, "strong")
+        position = text_width(name, 14) + 8
+        if note:
+            canvas.text(position, y + 18, note, "tick")
+            position += text_width(note, 11) + 10
+        if members[0].durability:
+            canvas.text(min(position, right), y + 18, _CAUTION, "caution")
+        y += _HEAD
+        for row in members:
+            canvas.text(10, y + 15, shorten(row.label, 30), "name")
+            y += _ROW
+
+
+def shorten(text: str, most: int) -> str:
+    """Return a text with so many letters at most."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def fold_scale(frame: Frame, effects: Sequence[Effect | None], sign: int = 1) -> Scale:
+    """Return a scale for signed log ratios that holds all estimates, and intervals as far as they are not absurd."""
+    points = [sign * effect.estimate for effect in effects if effect]
+    low, high = min([0.0, *points]), max([0.0, *points])
+    reach = max(0.5 * (high - low), 0.05)
+    for effect in effects:
+        if effect:
+            ends = effect.signed(sign)
+            low, high = min(low, max(ends[0], low - reach)), max(high, min(ends[1], high + reach))
+    pad = 0.04 * (high - low) + 0.005
+    return Scale(low - pad, high + pad, frame.left, frame.right)
+
+
+def _draw_panel(
+    canvas: Canvas,
+    frame: Frame,
+    panel: MetricPanel,
+    groups: list[tuple[tuple[str, str], list[ForestRow]]],
+    index: int,
+    *,
+    short: bool,
+) -> None:
+    effects = [row.effects[index] for _, members in groups for row in members]
+    scale = fold_scale(frame, effects, panel.sign)
+    if panel.noise:
+        left, right = scale(-2 * panel.noise), scale(2 * panel.noise)
+        canvas.rect(left, frame.top, right - left, frame.height, "noise", "two standard deviations of a single run")
+    low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
+    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
+    draw_x_axis(canvas, frame, ticks, grid=True)
+    canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
+    canvas.text(0 if short else frame.left, frame.top - 30, panel.title, "strong")
+    canvas.text(scale(0) - 6, frame.top - 8, f"← {panel.worse}", "worse", "end")
+    canvas.text(scale(0) + 6, frame.top - 8, f"{panel.better} →", "better")
+    y = frame.top
+    for _, members in groups:
+        canvas.line((0 if index == 0 or short else frame.left, y + 1), (frame.right, y + 1), "grid")
+        y += _HEAD
+        for row in members:
+            if (effect := row.effects[index]) is not None:
+                _draw_effect(canvas, frame, scale, panel, row, effect, y + _ROW / 2, short=short)
+            y += _ROW
+
+
+def _draw_effect(
+    canvas: Canvas,
+    frame: Frame,
+    scale: Scale,
+    panel: MetricPanel,
+    row: ForestRow,
+    effect: Effect,
+    y: float,
+    *,
+    short: bool,
+) -> None:
+    ends = effect.signed(panel.sign)
+    change = panel.sign * effect.estimate
+    look = ("better" if change > 0 else "worse") if effect.clear else "unclear"
+    canvas.line((scale(ends[0]), y), (scale(ends[1]), y), f"interval {look}")
+    for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
+        if not scale.holds(end):
+            canvas.text(scale(end), y + 4, arrow, "tick", "middle")
+    words = describe_change(change, panel.better, panel.worse)
+    tip = f"{row.group} = {row.label}: {words} ({effect.describe_interval()})"
+    mark = canvas.diamond if row.durability else canvas.dot
+    mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
+    canvas.text(frame.right + 10, y + 4, _tell(effect, short=short), "value" if effect.clear else "tick")
+
+
+def _tell(effect: Effect, *, short: bool) -> str:
+    return format_fold(effect.estimate) + ("" if short else f" ({effect.describe_interval()})")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A knob's way from its slowest to its fastest value; `beside` says in words what other knobs are set to."""
+
+    knob: str
+    beside: str
+    slow: Effect
+    slow_value: str
+    fast: Effect
+    fast_value: str
+    durability: bool
+
+
+def draw_spans(width: float, spans: Sequence[Span]) -> Canvas:
+    """Draw per knob the way from its slowest to its fastest value, the default at 1x."""
+    row, more, top = 42, 16, 22  # more: for a second line of words
+    heights = [row + (more if span.beside else 0) for span in spans]
+    canvas = Canvas(width, top + sum(heights) + 24)
+    frame = Frame(0, top, width, top + sum(heights))
+    labels = [
+        _span_label(*end) for span in spans for end in ((span.slow, span.slow_value), (span.fast, span.fast_value))
+    ]
+    scale = _scale_around(frame, [("default", 0.0, 0), *labels])
+    ticks = fold_ticks(scale.low, scale.high, int(width / 60))
+    draw_x_axis(canvas, frame, [(scale(v), text) for v, text in ticks if 12 < scale(v) < width - 12], grid=True)
+    canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
+    canvas.text(scale(0), frame.top - 10, "default", "tick", "middle")
+    y = frame.top
+    for span, height in zip(spans, heights, strict=True):
+        canvas.text(0, y + 15, span.knob, "strong")
+        if span.durability:
+            canvas.text(text_width(span.knob, 14) + 8, y + 15, _CAUTION, "caution")
+        if span.beside:
+            canvas.text(0, y + 15 + more, _fit(span.beside, width, 11), "tick")
+        y += height
+        _draw_span(canvas, scale, span, y - 13)
+    return canvas
+
+
+def _draw_span(canvas: Canvas, scale: Scale, span: Span, y: float) -> None:
+    canvas.line((scale(min(span.slow.estimate, 0)), y), (scale(max(span.fast.estimate, 0)), y), "span")
+    for effect, value, sign in ((span.slow, span.slow_value, -1), (span.fast, span.fast_value, 1)):
+        text, end, side = _span_label(effect, value)
+        if side == sign:
+            look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
+            canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
+            canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
+
+
+def _fit(text: str, width: float, size: float) -> str:
+    """Return a text, cut where it would be wider than this."""
+    most = len(text)
+    while most > 1 and text_width(shorten(text, most), size) > width:
+        most -= 1
+    return shorten(text, most)
+
+
+def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Scale:
+    """Return the widest scale at which labels, to the left (-1), around (0) or to the right (1) of their end, fit."""
+    lefts = [(end, text_width(text, 11) + 14 if side < 0 else 24.0) for text, end, side in labels if side <= 0]
+    rights = [(end, text_width(text, 11) + 14 if side > 0 else 24.0) for text, end, side in labels if side >= 0]
+    pixels = min(
+        (
+            (frame.width - before - after) / (right - left)
+            for left, before in lefts
+            for right, after in rights
+            if right - left > 1e-9
+        ),
+        default=frame.width,
+    )
+    start = max(frame.left + before - pixels * left for left, before in lefts)
+    return Scale((frame.left - start) / pixels, (frame.right - start) / pixels, frame.left, frame.right)
+
+
+def _span_label(effect: Effect, value: str) -> tuple[str, float, int]:
+    """Return the text beside an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
+    text = f"{shorten(value, 14)} {format_fold(effect.estimate)}"
+    return text, effect.estimate, -1 if effect.estimate < 0 else 1

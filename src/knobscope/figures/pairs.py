@@ -1,0 +1,158 @@
+"""Two effects of the same value beside each other, and what one is of the other (a dumbbell plot and a forest plot)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from knobscope.figures.axes import Frame, draw_x_axis
+from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.figure import WIDE
+from knobscope.figures.forest import Effect, MetricPanel, fold_scale, shorten
+from knobscope.figures.scales import Scale, fold_ticks
+from knobscope.text.formats import UNKNOWN, describe_change, format_fold
+
+__all__ = ["PairRow", "draw_pairs"]
+
+_ROW, _HEAD = 34, 26
+_TOP, _BOTTOM = 48, 26
+_OFFSET = 6.5  # pixels of A above and of B below the middle of a row
+_RATIO_NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
+_EFFECT_NUMBERS = 62  # pixels for "A 9.8x"
+#: Looks of both sides; which one is above the other says the same as colour.
+_LOOKS = {"A": "", "B": " value-bar"}
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One value of one knob: its effects in A and B, and the ratio of B's to A's; None: not known."""
+
+    group: str
+    note: str  # behind the name of the group: what the effects are against
+    label: str
+    a: Effect | None
+    b: Effect | None
+    ratio: Effect | None
+
+    def effects(self) -> dict[str, Effect | None]:
+        """Return both effects by letter."""
+        return {"A": self.a, "B": self.b}
+
+
+def draw_pairs(width: float, rows: Sequence[PairRow], panel: MetricPanel) -> Canvas:
+    """Draw both effects in one panel and their ratio in another, side by side when there is room."""
+    groups = [(key, list(members)) for key, members in groupby(rows, key=lambda row: (row.group, row.note))]
+    height = _TOP + sum(_HEAD + _ROW * len(members) for _, members in groups) + _BOTTOM
+    beside = width >= WIDE
+    labels = min(190.0, max(text_width(row.label) for row in rows) + 18) if beside else 104.0
+    canvas = Canvas(width, height if beside else 2 * height)
+    room = (width - labels) / 2 if beside else width - labels
+    longest = max((text_width(_tell_ratio(row.ratio), 11) for row in rows if row.ratio), default=0.0)
+    numbers = max(_RATIO_NUMBERS, longest + 10) if beside else _EFFECT_NUMBERS
+    left = Frame(labels + 8, _TOP, labels + room - _EFFECT_NUMBERS - 8, height - _BOTTOM)
+    start, top = (labels + room, 0.0) if beside else (labels, height)
+    right = Frame(start + 8, top + _TOP, start + room - numbers, top + height - _BOTTOM)
+    _draw_effects(canvas, left, panel, groups)
+    _draw_ratios(canvas, right, panel, groups, short=not beside)
+    for frame in [left] if beside else [left, right]:
+        _draw_labels(canvas, groups, frame.top)
+    return canvas
+
+
+_Groups = Sequence[tuple[tuple[str, str], list[PairRow]]]
+
+
+def _draw_labels(canvas: Canvas, groups: _Groups, top: float) -> None:
+    y = top
+    for (name, note), members in groups:
+        canvas.text(0, y + 18, name, "strong")
+        canvas.text(text_width(name, 14) + 8, y + 18, note, "note")
+        y += _HEAD
+        for row in members:
+            canvas.text(10, y + _ROW / 2 + 4, shorten(row.label, 28), "name")
+            y += _ROW
+
+
+def _draw_axis(
+    canvas: Canvas, frame: Frame, panel: MetricPanel, effects: Sequence[Effect | None], words: tuple[str, str, str]
+) -> "_Position":
+    """Draw title, directions and axis of a panel; returns where a change lies, better always being on the right."""
+    title, worse, better = words
+    scale = fold_scale(frame, effects, panel.sign)
+    low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
+    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
+    draw_x_axis(canvas, frame, ticks, grid=True)
+    canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
+    canvas.text(0 if frame.left < 200 else frame.left, frame.top - 32, title, "strong")
+    canvas.text(scale(0) - 6, frame.top - 9, f"← {worse}", "tick", "end")
+    canvas.text(scale(0) + 6, frame.top - 9, f"{better} →", "tick")
+    return _Position(frame, scale, panel.sign)
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a change is in a panel."""
+
+    frame: Frame
+    scale: Scale
+    sign: int
+
+    def draw(self, canvas: Canvas, effect: Effect, y: float, look: str, tip: str) -> None:
+        """Draw an effect with its interval; an end outside the panel gets an arrow."""
+        ends = effect.signed(self.sign)
+        canvas.line((self.scale(ends[0]), y), (self.scale(ends[1]), y), f"interval{look}")
+        for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
+            if not self.scale.holds(end):
+                canvas.text(self.scale(end), y + 4, arrow, "tick", "middle")
+        canvas.dot(self.scale(self.sign * effect.estimate), y, 4.5, f"mark{look}", tip)
+
+
+def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Groups) -> None:
+    """Draw A above B in each row, and a line between them."""
+    both = [effect for _, members in groups for row in members for effect in (row.a, row.b)]
+    at = _draw_axis(canvas, frame, panel, both, (f"{panel.title} in A and in B", panel.worse, panel.better))
+    y = frame.top
+    for _, members in groups:
+        canvas.line((0, y + 1), (frame.right, y + 1), "grid")
+        y += _HEAD
+        for row in members:
+            middle = y + _ROW / 2
+            if row.a and row.b:
+                x = [at.scale(at.sign * one.estimate) for one in (row.a, row.b)]
+                canvas.line((x[0], middle - _OFFSET), (x[1], middle + _OFFSET), "link")
+            for (letter, effect), side in zip(row.effects().items(), (-1, 1), strict=True):
+                level = middle + side * _OFFSET
+                if effect:
+                    change = describe_change(panel.sign * effect.estimate, panel.better, panel.worse)
+                    tip = f"{letter}: {row.group} = {row.label}: {change} ({effect.describe_interval()})"
+                    at.draw(canvas, effect, level, _LOOKS[letter], tip)
+                words = f"{letter} {format_fold(effect.estimate) if effect else UNKNOWN}"
+                canvas.text(frame.right + 10, level + 4, words, "value line-a" if letter == "B" else "tick")
+            y += _ROW
+
+
+def _draw_ratios(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Groups, *, short: bool) -> None:
+    """Draw the ratio of B's effect to A's; clear ones are filled."""
+    ratios = [row.ratio for _, members in groups for row in members]
+    at = _draw_axis(
+        canvas, frame, panel, ratios, ("B's effect against A's", f"{panel.worse} in B", f"{panel.better} in B")
+    )
+    y = frame.top
+    for _, members in groups:
+        canvas.line((0 if short else frame.left, y + 1), (frame.right, y + 1), "grid")
+        y += _HEAD
+        for row in members:
+            middle = y + _ROW / 2
+            if row.ratio:
+                change = panel.sign * row.ratio.estimate
+                look = ("better" if change > 0 else "worse") if row.ratio.clear else "unclear"
+                tip = f"{row.group} = {row.label}: {format_fold(row.ratio.estimate)} ({row.ratio.describe_interval()})"
+                at.draw(canvas, row.ratio, middle, f" {look}", tip)
+                words = format_fold(row.ratio.estimate) if short else _tell_ratio(row.ratio)
+                canvas.text(frame.right + 10, middle + 4, words, "value" if row.ratio.clear else "tick")
+            else:
+                canvas.text(frame.right + 10, middle + 4, "not told", "tick")
+            y += _ROW
+
+
+def _tell_ratio(ratio: Effect) -> str:
+    return f"{format_fold(ratio.estimate)} ({ratio.describe_interval()})"

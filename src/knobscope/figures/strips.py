@@ -1,0 +1,47 @@
+"""Single runs as dots: throughput of the default and of changed values, with what their effect means in ops/s."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knobscope.figures.axes import Frame, draw_x_axis
+from knobscope.figures.canvas import Canvas
+from knobscope.figures.scales import Scale, linear_ticks, short_number
+from knobscope.text.formats import format_rate
+
+__all__ = ["Strip", "draw_strips"]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Runs of one setting: throughputs in ops/s, and the interval of their mean where it is known."""
+
+    name: str
+    look: str
+    runs: Sequence[float]
+    centre: float
+    interval: tuple[float, float] | None = None
+
+
+def draw_strips(width: float, strips: Sequence[Strip]) -> Canvas:
+    """Draw a row of dots per setting, from 0, with its mean as a bar and its interval as a line."""
+    row = 48
+    canvas = Canvas(width, 10 + row * len(strips) + 36)
+    frame = Frame(8, 10, width - 12, 10 + row * len(strips))
+    ends = [end for strip in strips for end in strip.interval or ()]
+    highest = max(max((max(strip.runs) for strip in strips if strip.runs), default=1.0), *ends, 0.0)
+    scale = Scale(
+        0, min(highest, 3 * max(max(strip.runs, default=1.0) for strip in strips)) * 1.05, frame.left, frame.right
+    )
+    ticks = [(scale(tick), short_number(tick)) for tick in linear_ticks(0, scale.high, 5)]
+    draw_x_axis(canvas, frame, ticks, "operations per second", grid=True)
+    for index, strip in enumerate(strips):
+        y = frame.top + row * index + 32
+        heading = f"{strip.name}: {format_rate(strip.centre)}"
+        canvas.text(frame.left, y - 16, heading, "strong")
+        canvas.rect(frame.left, y - 7, scale(strip.centre) - frame.left, 14, f"bar soft {strip.look}")
+        if strip.interval is not None:
+            canvas.line((scale(strip.interval[0]), y), (scale(strip.interval[1]), y), f"interval {strip.look}")
+        canvas.line((scale(strip.centre), y - 9), (scale(strip.centre), y + 9), f"centre {strip.look}")
+        for number, run in enumerate(strip.runs):
+            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", format_rate(run))
+    return canvas

@@ -1,7 +1,0 @@
-"""A DBMS's own list of its knobs, as the `knobs:` part of a spec."""
-
-from knobscope.introspect.asking import Answer, ask_catalogue, learn
-from knobscope.introspect.catalogue import Catalogue, read_catalogue
-from knobscope.introspect.writing import render_knobs
-
-__all__ = ["Answer", "Catalogue", "ask_catalogue", "learn", "read_catalogue", "render_knobs"]

@@ -1,6 +1,0 @@
-"""Select: which knobs matter, whether enough has been measured, and where the important points of a knob are."""
-
-from knobscope.select.selection import Selection, select_first, select_knobs
-from knobscope.select.warm_start import list_rankings, read_priors
-
-__all__ = ["Selection", "list_rankings", "read_priors", "select_first", "select_knobs"]

@@ -1,5 +1,0 @@
-"""Sentences of findings: templates of the rules, rendered with the words and number formats of the report."""
-
-from knobscope.sentences.rendering import Sentences
-
-__all__ = ["Sentences"]

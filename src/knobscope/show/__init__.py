@@ -1,6 +1,0 @@
-"""`knobscope show`: one run of a study, from its results."""
-
-from knobscope.show.page import format_run
-from knobscope.show.reading import ShownRun, find_run
-
-__all__ = ["ShownRun", "find_run", "format_run"]

@@ -1,0 +1,1 @@
+"""What a study leaves out: catalogues, factors, layouts and settings that a server starts with."""

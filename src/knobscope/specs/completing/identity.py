@@ -1,0 +1,138 @@
+"""What each field of a spec decides: the only table of what loaded data, runs, plans and verdicts depend on.
+
+Hashes of runs and of loaded data and what Snakemake compares (`params`) are made of it. A field that is in no class is
+an error as soon as its model is used, so a new field cannot be forgotten. A model without an entry belongs whole to
+whatever the field that holds it decides.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from knobscope.specs.models.client_host import ClientHost
+from knobscope.specs.models.dbms import Dbms
+from knobscope.specs.models.device import Device
+from knobscope.specs.models.files import Files
+from knobscope.specs.models.generator import Generator
+from knobscope.specs.models.knob import Knob
+from knobscope.specs.models.study import Sampling, Screening, Study, Sweep
+from knobscope.specs.models.workload import Workload
+from knobscope.specs.reading.base import SpecModel
+
+__all__ = ["FIELDS", "Product", "select_fields"]
+
+#: data: a loaded data directory (and with it every run on it); run: what is measured and recorded; traced_run: a run
+#: whose requests are kept; profile: the device profile; plan, sweep: the plans of screening and of the sweep; fit:
+#: the ranking; prior: a ranking taken from an earlier study; repeat: how often the sweep measures; tune: tuners;
+#: verdict: effects and findings; explain: runs on what-if devices; report: words of the report only. "nothing": where
+#: something is found, what a study may ask for, which jobs there are.
+Product = Literal[
+    "data",
+    "run",
+    "traced_run",
+    "profile",
+    "plan",
+    "sweep",
+    "fit",
+    "prior",
+    "repeat",
+    "tune",
+    "verdict",
+    "explain",
+    "report",
+    "nothing",
+]
+
+#: Model -> products -> fields.
+FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
+    Dbms: {
+        "data": "name environment version version_sql lifecycle config_files writing booleans readback connection "
+        "loading generators",
+        "data run": "files",
+        "data run plan sweep tune verdict report": "knobs",
+        "plan sweep tune": "clashes",
+        "prior": "major_version_parts",
+        "report": "description",
+        # What programs and paths lead to is in the digests of `installed`; parts count that a study lays out.
+        "nothing": "extends without programs paths since until introspect min_memory_mib parts",
+    },
+    Files: {"run": "data log temp", "data run": "tables"},
+    Knob: {
+        "data run": "alias unit apply writing reads_back readable",
+        "plan sweep tune": "type range range_is values default scale special requires refused becomes",
+        "sweep": "when",
+        "tune verdict": "durability",
+        "verdict": "control expect mechanism",
+        "report": "description source",
+        "nothing": "since until category",
+    },
+    Device: {
+        "run profile": "name path emulate like change",
+        "profile": "tier",
+        "run": "dedicated",
+        "report": "description source",
+        # A precondition is put beside where there is one; to read a temperature changes nothing.
+        "nothing": "precondition health",
+    },
+    Workload: {
+        "data": "generator records parameters",
+        "run": "name threads warmup_s measure_s memory_mib max_failed_share cold",
+        "run prior": "class_",
+        "verdict": "read_order",
+        "report": "description source",
+    },
+    Generator: {
+        "data": "name parameters files load",
+        "run": "run bound warmup_requests parser",
+        "nothing": "description programs record_bytes source",
+    },
+    Study: {
+        "run": "name monitor watch",
+        "traced_run": "trace",
+        "run plan sweep fit tune": "seed",
+        "plan sweep tune": "knobs baseline",
+        "plan sweep": "sampling",
+        "fit prior": "screening",
+        "sweep repeat": "sweep",
+        "tune": "tune",
+        "profile": "characterise",
+        "verdict": "rules thresholds",
+        "explain": "explain",
+        "report": "description",
+        # A layout and factors become knobs, and values of the baseline, when a study is loaded; a client elsewhere is
+        # put beside where there is one, and so is what is measured beside the load.
+        "nothing": "dbms devices workloads budget layout factors client measure",
+    },
+    # How one gets there changes nothing.
+    ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
+    Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
+    Screening: {"fit": "model threshold splits stop stable_rounds warm_start", "fit prior": "top", "prior": "prior"},
+    Sweep: {"sweep": "always pairs", "sweep repeat": "repeats", "repeat": "most effect power"},
+}
+
+
+@cache
+def _fields_of(model: type[SpecModel], product: Product) -> frozenset[str]:
+    classes = FIELDS[model]
+    classified = [name for names in classes.values() for name in names.split()]
+    if sorted(classified) != sorted(model.model_fields):
+        wrong = sorted(set(classified) ^ set(model.model_fields)) or "a field twice"
+        raise TypeError(f"{__name__} does not say once what each field of {model.__name__} decides: {wrong}")
+    return frozenset(
+        name for products, names in classes.items() if product in products.split() for name in names.split()
+    )
+
+
+def select_fields(spec: SpecModel, product: Product) -> dict[str, Any]:
+    """Return those fields of a spec that decide on a product, as JSON can hold them."""
+    return {name: _select(getattr(spec, name), product) for name in sorted(_fields_of(type(spec), product))}
+
+
+def _select(value: Any, product: Product) -> Any:
+    if isinstance(value, SpecModel):
+        return select_fields(value, product) if type(value) in FIELDS else value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {str(key): _select(inner, product) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_select(inner, product) for inner in value]
+    return value

@@ -1,0 +1,37 @@
+"""Settings of DBMSs without a catalogue, with the I/O mechanism of each: `specs/dbms/labelled/DBMS.json`.
+
+Nobody varies them. What a DBMS says of its settings, and a reader made of it, teaches the guess of a mechanism words
+that the few DBMSs with a catalogue do not use.
+"""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from knobscope.specs.models.knob import Mechanism
+from knobscope.specs.reading.base import Name, SpecModel
+from knobscope.specs.reading.json_file import read_json_file
+
+__all__ = ["LabelledSetting", "LabelledSettings", "read_labelled_settings"]
+
+
+class LabelledSetting(SpecModel):
+    """A setting of which no more is known than what it says of itself."""
+
+    description: str = Field(min_length=1, description="What the DBMS says of it, in one sentence.")
+    mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
+
+
+class LabelledSettings(SpecModel):
+    """Settings of one DBMS, by name."""
+
+    dbms: Name = Field(description="DBMS, by the name of its file.")
+    version: str = Field(description="Version of the file that was read.")
+    source: str = Field(description="Where the texts are from, their licence, and who labelled them.")
+    knobs: dict[str, LabelledSetting] = Field(min_length=1, description="Name -> text and label.")
+
+
+def read_labelled_settings(path: Path) -> LabelledSettings:
+    """Return the settings in a file; SpecErrors where it holds something else."""
+    expected = "settings with `description` and `mechanism`, as the other files beside it hold them"
+    return read_json_file(path, LabelledSettings, expected)

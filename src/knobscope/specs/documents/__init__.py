@@ -1,0 +1,1 @@
+"""What is generated from the models: schemas and pages of reference."""

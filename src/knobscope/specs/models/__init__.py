@@ -1,0 +1,1 @@
+"""What a spec may say: the pydantic models of DBMSs, devices, workloads, studies and rules."""

@@ -1,0 +1,139 @@
+"""A storage device, an emulated one, or one that differs from another in some property."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
+from knobscope.specs.models.quantity import Size, read_size
+from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
+
+__all__ = ["Device", "Emulation", "Precondition", "Tier"]
+
+Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
+_SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20
+
+
+def _check_image_size(text: str) -> str:
+    if read_size(text) < _SMALLEST or read_size(text) % 4096:
+        raise ValueError("at least 64MiB, and a multiple of 4KiB")
+    return text
+
+
+class Emulation(SpecModel):
+    """A file system of its own in an image file behind a loop device; needs root or sudo."""
+
+    image_directory: str = Field(
+        default="/dev/shm",  # noqa: S108 - main memory, where no other directory is named
+        min_length=1,
+        description="Directory of the image file. Without a `model`, or with a delay, its speed is the device's own; "
+        "else it has to be faster than the modelled device, as main memory is.",
+    )
+    size: Annotated[Size, AfterValidator(_check_image_size)] = Field(
+        description="Size of the image, e.g. 2GiB (it is sparse, but for one with a delay)."
+    )
+    filesystem: Literal["ext4", "xfs"] = Field(
+        default="ext4", description="File system in the image; xfs takes images from 300MiB on."
+    )
+    model: Annotated[FlashModel | DiskModel | Delay, Field(discriminator="kind")] | None = Field(
+        default=None,
+        description="How long requests take: parameters, or the name of a device spec that has them; absent: as long "
+        "as the image directory's own disk takes.",
+    )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield an image that is too small for its file system."""
+        if self.filesystem == "xfs" and self.size_bytes < _SMALLEST_XFS:
+            yield Misfit(("size",), self.size, "at least 300MiB for xfs")
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the image in bytes."""
+        return read_size(self.size)
+
+
+class Precondition(SpecModel):
+    """What is done to a device before each block of runs, in this order."""
+
+    trim: bool = Field(
+        default=False,
+        description="Whether the free space of its file system is discarded (fstrim; needs root).",
+    )
+    fill: Size | None = Field(
+        default=None,
+        description="So many random bytes are written to a file, which is removed then: a flash drive comes to its "
+        "steady state, and a part of its endurance is used up.",
+    )
+    rest_s: int = Field(default=0, ge=0, le=3600, description="Seconds of rest, in which it cools down.")
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that nothing is done."""
+        if not self.trim and self.fill is None and not self.rest_s:
+            yield Misfit((), "none of `trim`, `fill`, `rest_s`", "one of them, or no `precondition`")
+
+    @property
+    def fill_bytes(self) -> int:
+        """Bytes to write; 0 for none."""
+        return 0 if self.fill is None else read_size(self.fill)
+
+
+class Device(SpecModel):
+    """Where data directories are put. The block device behind `path` is found by itself."""
+
+    name: Name = Field(description="The file's name without .yaml.")
+    description: str = Field(description="What it is, for the report.")
+    tier: Literal[Tier, "auto"] = Field(
+        description="Class of storage, slowest first, as rules compare it; `auto` asks the kernel."
+    )
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="An existing directory on the device; a relative one starts at the checkout.",
+    )
+    emulate: Emulation | None = Field(
+        default=None, description="Instead of `path`: a file system of its own, behind a loop device."
+    )
+    dedicated: bool = Field(
+        default=False,
+        description="True when nothing but the DBMS uses the file system: then all I/O on it is counted as its own.",
+    )
+    precondition: Precondition | None = Field(
+        default=None, description="What is done to it before each block of runs; absent: nothing."
+    )
+    health: bool = Field(
+        default=False,
+        description="Whether temperature and wear are read before and after each run (table `device_health`): from "
+        "sysfs, and as root from smartctl or nvme where they are installed.",
+    )
+    like: Name | None = Field(
+        default=None,
+        description="A what-if device: the modelled device from which this one takes all that it does not state.",
+    )
+    change: dict[str, Value] = Field(
+        default_factory=dict,
+        description="With `like`: parameters of the device model that differ, with their values, e.g. {flush: 0us}.",
+    )
+    source: list[str] = Field(
+        default_factory=list, description="Where the figures of the device model were published: title or address."
+    )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that neither or both of `path` and `emulate` are given."""
+        if self.path is None and self.emulate is None:
+            yield Misfit(("path",), "neither `path` nor `emulate`", "one of them")
+        if self.path is not None and self.emulate is not None:
+            yield Misfit(("emulate",), "both `path` and `emulate`", "one of them")
+        if self.change and self.like is None:
+            yield Misfit(("change",), "this key without `like`", "both or neither")
+
+    @property
+    def model(self) -> DeviceModel | None:
+        """What says how long requests take; None of real devices, and of those that are only delayed."""
+        model = None if self.emulate is None else self.emulate.model
+        return None if isinstance(model, Delay) else model
+
+    @property
+    def is_dedicated(self) -> bool:
+        """Whether all I/O on the file system is the DBMS's doing; emulated devices always are."""
+        return self.dedicated or self.emulate is not None

@@ -1,0 +1,117 @@
+"""What a device model comes to: the figures by which devices are compared, in closed form.
+
+Requests of 4 KiB at random offsets; sequential ones of 128 KiB, four at a time; the sustained state for writes. A disk
+that sorts its queue has no closed form beyond depth one.
+"""
+
+from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
+from knobscope.specs.models.quantity import read_duration_ns, read_rate, read_size
+from knobscope.specs.models.transport import Latencies
+
+__all__ = [
+    "PAGE",
+    "SEQUENTIAL",
+    "SEQUENTIAL_DEPTH",
+    "flush_latency_us",
+    "latencies_alone",
+    "random_read_iops",
+    "random_write_iops",
+    "sequential_read_rate",
+    "sequential_write_rate",
+]
+
+PAGE = 4096
+SEQUENTIAL = 128 << 10
+SEQUENTIAL_DEPTH = 4
+
+
+def _transfer_s(model: DeviceModel, length: int) -> float:
+    return length / read_rate(model.bus) if model.bus else 0.0
+
+
+def _transfer_to_s(model: FlashModel, length: int) -> float:
+    return length / read_rate(model.write_bus) if model.write_bus else _transfer_s(model, length)
+
+
+def _seconds(duration: str) -> float:
+    return read_duration_ns(duration) / 1e9
+
+
+def _closed(depth: int, alone_s: float, each_s: float, bus_s: float) -> float:
+    """Return requests per second of a closed loop: one alone takes `alone_s`, many follow each other in the others."""
+    slowest = max(each_s, bus_s)
+    return min(depth / alone_s, 1 / slowest) if slowest > 0 else depth / alone_s
+
+
+def _disk_read_s(model: DiskModel) -> float:
+    """Return how long a read of 4 KiB takes anywhere on a disk."""
+    head = _seconds(model.seek) + _seconds(model.rotation) / 2 + PAGE / read_rate(model.media)
+    return head + _seconds(model.read)
+
+
+def random_read_iops(model: DeviceModel, depth: int) -> float | None:
+    """Return random reads of 4 KiB a second at a depth; None where that has no closed form."""
+    bus = _transfer_s(model, PAGE)
+    if isinstance(model, DiskModel):
+        return 1 / _disk_read_s(model) if depth == 1 else None
+    return _closed(depth, _seconds(model.read) + bus, _seconds(model.read) / model.channels, bus)
+
+
+def random_write_iops(model: DeviceModel, depth: int) -> float | None:
+    """Return sustained random writes of 4 KiB a second at a depth; None where that has no closed form."""
+    if isinstance(model, DiskModel):
+        return None
+    bus = _transfer_to_s(model, PAGE)
+    return _closed(depth, _write_s(model, PAGE) + bus, _store_s(model, PAGE, model.random_write), bus)
+
+
+def _write_s(model: FlashModel, length: int) -> float:
+    """Return how long one write takes on the device: without a cache its units are filled at once."""
+    partly = model.unit is not None and length % read_size(model.unit) > 0
+    fill = _seconds(model.fill) if partly and read_size(model.cache) == 0 else 0.0
+    return _seconds(model.write) + fill
+
+
+def _store_s(model: FlashModel, length: int, overhead: str) -> float:
+    return length / read_rate(model.drain) + _seconds(overhead)
+
+
+def sequential_read_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: int = SEQUENTIAL_DEPTH) -> float:
+    """Return bytes per second of sequential reads."""
+    bus = _transfer_s(model, length)
+    if isinstance(model, DiskModel):
+        media = length / read_rate(model.media)
+        return length * _closed(depth, media + _seconds(model.read), media, bus)
+    latency = _seconds(model.sequential_read or model.read)
+    return length * _closed(depth, latency + bus, latency / model.channels, bus)
+
+
+def sequential_write_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: int = SEQUENTIAL_DEPTH) -> float:
+    """Return bytes per second of sequential writes, sustained."""
+    if isinstance(model, DiskModel):
+        bus = _transfer_s(model, length)
+        return length * _closed(depth, _seconds(model.write) + bus, length / read_rate(model.media), bus)
+    bus = _transfer_to_s(model, length)
+    return length * _closed(depth, _write_s(model, length) + bus, _store_s(model, length, model.sequential_write), bus)
+
+
+def latencies_alone(model: DeviceModel) -> Latencies:
+    """Return how long requests of 4 KiB take that find the device idle; of a disk a flush takes as long as a read."""
+    bus_s = _transfer_s(model, PAGE)
+    if isinstance(model, DiskModel):
+        read_s, write_s = _disk_read_s(model), _seconds(model.write) + bus_s
+    else:
+        read_s, write_s = _seconds(model.read) + bus_s, _write_s(model, PAGE) + _transfer_to_s(model, PAGE)
+    flush_us = flush_latency_us(model)
+    return Latencies(1e6 * read_s, 1e6 * write_s, 1e6 * read_s if flush_us is None else flush_us)
+
+
+def flush_latency_us(model: DeviceModel) -> float | None:
+    """Return the latency of a flush after one write of 4 KiB; None for a disk that has to turn for it."""
+    flush = _seconds(model.flush) * 1e6
+    if model.power_loss_protection:
+        return flush
+    if isinstance(model, DiskModel):
+        return None
+    partly = model.unit is not None and read_size(model.unit) > PAGE and read_size(model.cache) > 0
+    return flush + (_seconds(model.fill) * 1e6 if partly else 0.0)

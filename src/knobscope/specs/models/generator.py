@@ -1,0 +1,75 @@
+"""A load generator beside YCSB: a program with arguments, and the name of the parser that reads its output."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from knobscope.specs.models.programs import Program
+from knobscope.specs.models.template import GeneratorArgument, GeneratorFileLine, names_in
+from knobscope.specs.models.writing import FileName
+from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
+
+__all__ = ["BUILT_IN", "OUTPUT_PARSERS", "TPCC", "TPCDS", "TPCH", "YCSB", "Generator"]
+
+#: The generators that are built in: their workloads need no file in specs/generators.
+YCSB = "ycsb"
+TPCC = "tpcc"
+TPCH = "tpch"
+TPCDS = "tpcds"
+BUILT_IN = (YCSB, TPCC, TPCH, TPCDS)
+
+OutputParser = Literal["pgbench", "sysbench", "redis_benchmark", "db_bench", "wtperf", "fio"]
+OUTPUT_PARSERS: tuple[str, ...] = get_args(OutputParser)
+
+GeneratorCommand = Annotated[list[GeneratorArgument], Field(min_length=1)]
+
+
+class Generator(SpecModel):
+    """One load generator. Commands are argument lists, never seen by a shell; they begin with a name of `programs`."""
+
+    name: Name = Field(description="The file's name without .yaml.")
+    description: str = Field(description="What it is.")
+    programs: dict[str, Program] = Field(min_length=1, description="Executables by the name that commands call them.")
+    parameters: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Value] = Field(
+        default_factory=dict, description="What a workload may choose, with its defaults; {parameter.NAME} in commands."
+    )
+    files: dict[FileName, list[GeneratorFileLine]] = Field(
+        default_factory=dict, description="Files that it reads, as lines, by name; they lie in {out}."
+    )
+    load: list[GeneratorCommand] = Field(
+        min_length=1, description="Commands that make the data, one after the other, once for all runs."
+    )
+    run: GeneratorCommand = Field(
+        description="The load. It is called twice in a run: for the warm-up, and to be measured."
+    )
+    bound: Literal["time", "requests"] = Field(
+        default="time",
+        description="What ends it: {seconds}, or {requests}, a number that is taken from the speed of the warm-up.",
+    )
+    warmup_requests: int = Field(
+        default=1000, gt=0, description="Operations of a first short warm-up, for a generator bound by their number."
+    )
+    parser: OutputParser = Field(description="Which parser reads its output.")
+    record_bytes: int = Field(
+        default=1024, gt=0, description="Size of a record as loaded, for the check whether the disk has room."
+    )
+    source: str | None = Field(default=None, pattern=r"^https?://", description="Its documentation.")
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield commands of unknown programs, unknown parameters, and a load that nothing would end."""
+        for location, command in self._commands():
+            if command[0] not in self.programs:
+                yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+        for location, texts in [*self._commands(), *((("files", name), lines) for name, lines in self.files.items())]:
+            for index, name in names_in(texts, "parameter"):
+                if name not in self.parameters:
+                    expected = f"a name under `parameters`: {sorted(self.parameters)}"
+                    yield Misfit((*location, index), f"{{parameter.{name}}}", expected)
+        wanted = "{seconds}" if self.bound == "time" else "{requests}"
+        if not any(wanted in text for text in self.run):
+            yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")
+
+    def _commands(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
+        yield from ((("load", index), command) for index, command in enumerate(self.load))
+        yield ("run",), self.run

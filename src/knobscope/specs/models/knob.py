@@ -1,0 +1,252 @@
+"""A knob: what a user may set in a DBMS, and what is known about it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from knobscope.specs.models.expression import Expression, parse_expression
+from knobscope.specs.models.writing import Apply, Writing, same_value
+from knobscope.specs.reading.base import Misfit, SpecModel, Value, value_text
+
+__all__ = ["Knob", "Mechanism", "check_range", "find_repeated"]
+
+Mechanism = Literal[
+    "flush",
+    "page_size",
+    "double_write",
+    "write_buffer",
+    "io_workers",
+    "prefetch",
+    "change_buffer",
+    "compaction",
+    "compression",
+    "checkpoint",
+    "cache",
+    "layout",
+    "throttle",
+    "workload",
+    "kernel",
+    "other",
+]
+
+_NUMERIC = ("integer", "real")
+Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
+
+
+def check_range(ends: list[int | float]) -> list[int | float]:
+    """Return [low, high] when low is below high."""
+    if ends[0] >= ends[1]:
+        raise Misfit((), f"{ends}, which is reversed or empty", "[low, high] with low < high")
+    return ends
+
+
+def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Iterator[Misfit]:
+    """Yield the values of a list that stand in it before; 1 and 1.0 are one value, 1 and true are two."""
+    for index, value in enumerate(values):
+        if any(same_value(value, other) for other in values[:index]):
+            yield Misfit((*location, index), f"{value!r} a second time", "each value once")
+
+
+class Knob(SpecModel):
+    """One knob of a DBMS."""
+
+    type: Literal["integer", "real", "boolean", "enum"] = Field(description="What kind of value it takes.")
+    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, description="Smallest and largest value of a number, in `unit`."
+    )
+    range_is: Literal["allowed", "guess"] = Field(
+        default="allowed",
+        description="guess: nobody knows what the DBMS allows, so a study may name values outside `range`.",
+    )
+    values: Annotated[list[Value], Field(min_length=2)] | None = Field(
+        default=None, description="All values of an enum, in the order that counts as raising it."
+    )
+    default: Value = Field(description="The value the DBMS uses when nobody sets the knob.")
+    unit: str | None = Field(default=None, description="Unit of a number, as the DBMS counts it, e.g. 8kB or ms.")
+    scale: Literal["linear", "log"] = Field(
+        default="linear", description="Spacing of values between the ends of `range`."
+    )
+    special: dict[int | float | str, str] = Field(
+        default_factory=dict,
+        description="Values of a number with a meaning of their own, which may lie outside `range`, "
+        "e.g. {0: off, -1: automatic}.",
+    )
+    apply: Apply = Field(
+        description="When a new value takes effect: a fresh load of the data, a restart "
+        "(or a new connection), or at once."
+    )
+    requires: str | None = Field(
+        default=None,
+        description="What must hold between this knob, other knobs, and `threads` and `records` of the workload, "
+        "e.g. max_wal_size >= 2 * min_wal_size.",
+    )
+    when: str | None = Field(
+        default=None,
+        description="What must hold of other knobs, `threads` and `records` for this knob to count at all, in the "
+        "language of `requires`, e.g. commit_delay > 0. Where the default configuration does not satisfy it, the sweep "
+        "measures the knob beside the smallest change of other knobs that does.",
+    )
+    refused: dict[bool | int | float | str, str] = Field(
+        default_factory=dict,
+        description="Values that the DBMS refuses, though `range` or `values` hold them, with its words; in no plan.",
+    )
+    becomes: dict[bool | int | float | str, Value] = Field(
+        default_factory=dict,
+        description="Values that the DBMS takes for another one, e.g. {1000: 1024} where it rounds; plans have 1024.",
+    )
+    mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
+    durability: bool | list[Value] = Field(
+        default=False, description="The values that risk committed data; true where every change does."
+    )
+    expect: Literal["faster", "slower", "none"] | None = Field(
+        default=None,
+        description="The intuition: what raising it should do to performance; absent when there is none.",
+    )
+    control: bool = Field(
+        default=False,
+        description="Whether it is a negative control: a knob that can change neither I/O nor speed, so that an effect "
+        "of it is a false alarm. Needs `mechanism: other` and `expect: none`.",
+    )
+    alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
+    writing: Writing | None = Field(
+        default=None, description="How this knob is handed over, when that differs from others with its `apply`."
+    )
+    since: Version | None = Field(default=None, description="First version that has it, in quotes: '18'.")
+    until: Version | None = Field(
+        default=None, description="Last version that has it, in quotes; '17' includes all of 17.x."
+    )
+    reads_back: dict[bool | int | float | str, Value] = Field(
+        default_factory=dict, description="What the DBMS answers for a value that it writes differently."
+    )
+    readable: bool = Field(
+        default=True, description="False where the DBMS cannot be asked for the value in force: it is taken on trust."
+    )
+    category: str | None = Field(
+        default=None, description="The part of the DBMS that it belongs to, in the DBMS's own words."
+    )
+    description: str | None = Field(default=None, description="What it does, in a sentence.")
+    source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
+
+    @field_validator("requires", "when")
+    @classmethod
+    def _parses(cls, text: str | None) -> str | None:
+        if text is not None:
+            Expression(text)
+        return text
+
+    @field_validator("range")
+    @classmethod
+    def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
+        return ends if ends is None else check_range(ends)
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield keys that its type does not have and, when there are none, values that it cannot take."""
+        if shape := list(self._find_wrong_keys()):
+            yield from shape
+            return
+        yield from find_repeated(("values",), self.values or [])
+        if (problem := self.problem_with(self.default)) is not None:
+            yield Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        if self.control:
+            yield from self._find_effects()
+        risky = self.durability if isinstance(self.durability, list) else []
+        yield from find_repeated(("durability",), risky)
+        if self.default in self.refused or self.default in self.becomes:
+            yield Misfit(
+                ("default",), repr(self.default), "a value that is neither `refused` nor `becomes` another one"
+            )
+        keyed = {"reads_back": [*self.reads_back], "refused": [*self.refused], "becomes": [*self.becomes]}
+        named: list[tuple[tuple[Value, ...], Value]] = [
+            ((key, value), value) for key, values in keyed.items() for value in values
+        ]
+        named += [(("becomes", value), other) for value, other in self.becomes.items()]
+        named += [(("durability", index), value) for index, value in enumerate(risky)]
+        for location, value in named:
+            if (problem := self.problem_with(value)) is not None:
+                yield Misfit(location, repr(value), f"a value that the knob can take: it {problem}")
+
+    def _find_effects(self) -> Iterator[Misfit]:
+        """Yield what a negative control cannot have: a mechanism, an expected effect, a risk."""
+        why = "since a `control` can change nothing"
+        if self.mechanism != "other":
+            yield Misfit(("mechanism",), repr(self.mechanism), f"other, {why}")
+        if self.expect != "none":
+            yield Misfit(("expect",), "nothing" if self.expect is None else repr(self.expect), f"none, {why}")
+        if self.durability:
+            yield Misfit(("durability",), "a risk", f"none, {why}")
+
+    def _find_wrong_keys(self) -> Iterator[Misfit]:
+        """Yield keys that do not belong to a knob of this type, or are missing."""
+        if self.type in _NUMERIC and self.range is None:
+            yield Misfit(("range",), "nothing", f"[low, high], which a knob of type {self.type} needs")
+        if self.type == "enum" and self.values is None:
+            yield Misfit(("values",), "nothing", "a list, which a knob of type enum needs")
+        if self.type not in _NUMERIC:
+            for key in ("range", "special"):
+                if getattr(self, key):
+                    yield Misfit((key,), f"this key for a knob of type {self.type}", "it for numbers only")
+        if self.type != "enum" and self.values is not None:
+            yield Misfit(("values",), f"this key for a knob of type {self.type}", "it for enums only")
+        for index, end in enumerate(self.range or []):
+            if self.type == "integer" and not isinstance(end, int):
+                yield Misfit(("range", index), repr(end), "an integer")
+        if self.scale == "log" and self.range is not None and self.range[0] <= 0:
+            expected = "linear, or a range above 0 (put 0 under `special`)"
+            yield Misfit(("scale",), f"log for the range {self.range}", expected)
+
+    def risks(self, text: str) -> bool:
+        """Whether a value, as tables hold it (JSON, words without quotes), risks committed data."""
+        if isinstance(self.durability, bool):
+            return self.durability
+        return text in map(value_text, self.durability)
+
+    @property
+    def possible_values(self) -> list[Value]:
+        """All values of a boolean or enum; nothing for a number."""
+        return [False, True] if self.type == "boolean" else self.values or []
+
+    @property
+    def requirement(self) -> Expression | None:
+        """The parsed `requires`."""
+        return parse_expression(self.requires) if self.requires is not None else None
+
+    @property
+    def condition(self) -> Expression | None:
+        """The parsed `when`."""
+        return parse_expression(self.when) if self.when is not None else None
+
+    def problem_with(self, value: Value) -> str | None:
+        """Say why the knob cannot take this value, or None when it can."""
+        if not isinstance(value, bool) and value in self.special:
+            return None
+        if self.type == "boolean":
+            hint = " (these files spell it true or false)" if value in ("on", "off", "yes", "no") else ""
+            return None if isinstance(value, bool) else f"is not true or false{hint}"
+        if self.values is not None:
+            known = any(same_value(value, other) for other in self.values)
+            return None if known else f"is none of {self.values}"
+        return self.problem_outside(value)
+
+    def problem_outside(self, value: Value) -> str | None:
+        """Say why the knob's range does not hold this value, or None when it does; special values do not count."""
+        wanted = (int,) if self.type == "integer" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, wanted):
+            return f"is no {self.type} number"
+        low, high = self.range or [value, value]
+        holds = low <= value <= high or self.range_is == "guess"
+        return None if holds else f"is outside [{low}, {high}]"
+
+    def settle(self, value: Value) -> Value:
+        """Return what the DBMS makes of a value that it takes for another one; else the value, also a refused one."""
+        seen = [value]
+        while (known := self.becomes.get(seen[-1], seen[-1])) not in seen:
+            seen.append(known)
+        return seen[-1]
+
+    def canonical(self, value: Value) -> Value:
+        """Return one form for equal values, so that 1 and 1.0 are one setting.
+
+        Real numbers keep six significant digits, which is what DBMSs print when they are asked for the value in force.
+        """
+        return float(f"{value:.6g}") if self.type == "real" and not isinstance(value, str) else value

@@ -1,0 +1,202 @@
+"""Programs and other files that specs name: where they are on this machine, and which version of a DBMS that is."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from glob import glob
+from pathlib import Path
+from types import SimpleNamespace
+
+from pydantic import Field
+
+from knobscope.errors import UserError
+from knobscope.processes import (
+    OutputLimitError,
+    capture,
+    find_service_user,
+    open_network,
+    open_sandbox,
+    supervise,
+)
+from knobscope.specs.reading.base import Misfit, SpecModel
+
+__all__ = [
+    "Program",
+    "ask_version",
+    "clients_directory",
+    "digest_of",
+    "find_path",
+    "find_paths",
+    "find_program",
+    "fleet_directory",
+    "is_between",
+]
+
+_CHECKOUT = Path(__file__).resolve().parents[4]
+_DIGEST_LENGTH = 16
+_VERSION_S = 30
+_VERSION_BYTES = 1 << 20
+
+
+class Program(SpecModel):
+    """Where a program or file is looked for; the first that exists wins (newest version first for a pattern)."""
+
+    find: list[str] = Field(
+        min_length=1,
+        description="Names on PATH, or paths, which may hold * as a pattern; a relative path, such as sid/usr/sbin/x, "
+        "begins in the directory of servers that no package installs: KNOBSCOPE_FLEET, or .fleet in the checkout.",
+    )
+    package: str | None = Field(
+        default=None, description="The system package that installs it, for the message when it is missing."
+    )
+    install: str | None = Field(
+        default=None, description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra."
+    )
+
+    def find_misfits(self) -> Iterator[Misfit]:
+        """Yield that it says in no way, or in two, how people get it."""
+        if self.package is None and self.install is None:
+            yield Misfit(("package",), "nothing", "`package` or `install`, so that people know how to get it")
+        if self.package is not None and self.install is not None:
+            yield Misfit(("install",), "both `package` and `install`", "one of them")
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs it."""
+        return self.install or f"apt-get install {self.package}"
+
+
+def fleet_directory() -> Path:
+    """Return where servers lie that no system package installs."""
+    named = os.environ.get("KNOBSCOPE_FLEET")
+    return Path(named).absolute() if named else _CHECKOUT / ".fleet"
+
+
+def clients_directory() -> Path:
+    """Return where the Java clients lie, built or not: KNOBSCOPE_CLIENTS, or clients/target in the checkout."""
+    named = os.environ.get("KNOBSCOPE_CLIENTS")
+    return Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
+
+
+def find_path(wanted: Program) -> Path | None:
+    """Return the first file or directory that a spec names, the newest where a pattern matches several."""
+    return next((Path(path) for name in wanted.find for path in _candidates(name)), None)
+
+
+def find_program(wanted: Program) -> Path | None:
+    """Return the first executable that a spec names, the newest where a pattern matches several."""
+    found = (path for name in wanted.find for path in _candidates(name) if os.access(path, os.X_OK))
+    return next((Path(path) for path in found), None)
+
+
+def find_paths(paths: dict[str, Program]) -> SimpleNamespace:
+    """Return what the placeholders {path.NAME} stand for; raises UserError for what is not there."""
+    found = {}
+    for name, wanted in paths.items():
+        path = find_path(wanted)
+        if path is None:
+            raise UserError(f"nothing at {', '.join(wanted.find)}; get it: {wanted.remedy}")
+        found[name] = str(path)
+    return SimpleNamespace(**found)
+
+
+def digest_of(path: Path) -> str:
+    """Return a hash of a file's content or, for a directory, of the names and contents of the files directly in it."""
+    if not path.is_dir():
+        return _digest_file(path)
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    return _shorten("".join(f"{file.name} {_digest_file(file)}\n" for file in files).encode())
+
+
+def _digest_file(path: Path) -> str:
+    about = path.stat()
+    return _digest_content(path.resolve(), about.st_ino, about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _digest_content(path: Path, *about: int) -> str:
+    """Return a hash of the content; who may run a program and not read it knows it by inode, size and time only."""
+    if not os.access(path, os.R_OK):
+        return _shorten(repr(about).encode())
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGEST_LENGTH]
+
+
+def _shorten(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
+
+
+def _candidates(name: str) -> list[str]:
+    if "/" not in name:
+        return [match] if (match := shutil.which(name)) else []
+    matches = glob(str(fleet_directory() / name))  # noqa: PTH207 - the pattern may be absolute
+    return sorted(matches, key=_version_order, reverse=True)
+
+
+def _version_order(path: str) -> list[tuple[float, str]]:
+    """Sort /usr/lib/x/9.6 before /usr/lib/x/18."""
+    parts = Path(path).parts
+    return [(float(part) if part.replace(".", "", 1).isdecimal() else -1, part) for part in parts]
+
+
+def ask_version(command: list[str], programs: dict[str, Program], paths: dict[str, Program]) -> str:
+    """Return the version as the DBMS's own program prints it; raises UserError when there is none to be seen."""
+    program = find_program(programs[command[0]])
+    if program is None:
+        wanted = programs[command[0]]
+        raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
+    found = find_paths(paths)
+    arguments = [part.format(path=found) for part in command[1:]]
+    return _run_version((str(program), *arguments), tuple(map(Path, vars(found).values())))
+
+
+@cache
+def _run_version(command: tuple[str, ...], paths: tuple[Path, ...]) -> str:
+    """Run the program as somebody who is not root, in namespaces of its own: what it is, a spec says."""
+    reach = [fleet_directory(), Path(command[0]), Path(command[0]).parent, *paths]
+    with open_network() as network, open_sandbox(reach) as sandbox:
+        process = supervise(
+            list(command),
+            user=find_service_user(),
+            network=network,
+            sandbox=sandbox,
+            reach=reach,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+        )
+        try:
+            _, text, _ = capture(process, _VERSION_S, _VERSION_BYTES)
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"{' '.join(command)} did not end within {_VERSION_S} s") from error
+        except OutputLimitError as error:
+            raise UserError(f"{' '.join(command)} {error}") from error
+    for word in text.replace("(", " ").replace("=", " ").split():
+        bare = word.removeprefix(f"{Path(command[0]).name}-").removeprefix("v")
+        if bare[:1].isdigit() and "." in bare:
+            return bare.strip("),;:")
+    raise UserError(f"{' '.join(command)} printed no version: {text.strip()!r}")
+
+
+def is_between(version: str, since: str | None, until: str | None) -> bool:
+    """Whether a version is one of those from `since` to `until`, both included: 17.5 belongs to 17."""
+    have = _numbers(version)
+    late_enough = since is None or have >= _numbers(since)
+    last = _numbers(until) if until is not None else ()
+    return late_enough and have[: len(last)] <= last if until is not None else late_enough
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers: 10.11.19-MariaDB is (10, 11, 19), 18beta1 is (18,)."""
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)

@@ -1,0 +1,1 @@
+"""From YAML and JSON files to documents with positions, and from those to models."""

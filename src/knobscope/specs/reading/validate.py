@@ -1,0 +1,168 @@
+"""From a document to a model: pydantic's complaints become problems that name line, key, found and expected."""
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from knobscope.specs.reading.base import Misfit, Misfits, suggest
+from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecProblem, show_value
+
+__all__ = ["examine_document", "explain_first", "validate_document"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+#: Plain words for what pydantic expected, by the type of its error.
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "keys with values below it",
+    "float_type": "a number",
+    "int_type": "an integer",
+    "list_type": "a list",
+    "model_type": "keys with values below it",
+    "string_type": "text",
+}
+_PATTERNS = {r"^https?://": "an address that begins with https:// or http://"}
+
+
+def validate_document(document: Document, model: type[Model]) -> Model:
+    """Return the document as a model; raises SpecErrors with all problems of this file."""
+    spec, problems = examine_document(document, model)
+    if spec is None or problems:
+        raise SpecErrors(problems)
+    return spec
+
+
+def examine_document(document: Document, model: type[Model]) -> tuple[Model | None, list[SpecProblem]]:
+    """Return the document as a model and all problems of this file.
+
+    When each key is right and only some do not fit together, there is a model beside the problems: what it says about
+    other files can be checked all the same.
+    """
+    if not isinstance(document.data, dict):
+        found = show_value(document.data)
+        return None, [document.problem((), found, f"keys of a {model.__name__.lower()} spec")]
+    try:
+        return model.model_validate(document.data, by_alias=True), []
+    except ValidationError as error:
+        details = _without_other_branches(document.data, error.errors())
+        problems = [one for detail in details for one in _translate_all(document, model, detail)]
+        only = error.errors()[0].get("ctx", {}).get("error") if error.error_count() == 1 else None
+        whole = only.model if isinstance(only, Misfits) and isinstance(only.model, model) else None
+        return whole, _merge_alternatives(problems)
+
+
+def _without_other_branches(data: Any, details: list[Any]) -> list[Any]:
+    """Drop complaints about the type of a list or mapping in which something deeper is wrong.
+
+    They come from the branches of a union that are not meant: a list is no `true`, whatever is in it.
+    """
+    written = [_written_location(detail["loc"], data, keep_last=False) for detail in details]
+    return [
+        detail
+        for detail, location in zip(details, written, strict=True)
+        if not (
+            detail["type"].endswith("_type")
+            and any(len(other) > len(location) and other[: len(location)] == location for other in written)
+        )
+    ]
+
+
+def _translate_all(document: Document, model: type[BaseModel], detail: Any) -> list[SpecProblem]:
+    """Return the problems behind an entry of pydantic's error: several where values do not fit together."""
+    reason = detail.get("ctx", {}).get("error")
+    misfits = reason.misfits if isinstance(reason, Misfits) else [reason] if isinstance(reason, Misfit) else []
+    location = _written_location(detail["loc"], document.data, keep_last=False)
+    fitting = [document.problem((*location, *one.location), one.found, one.expected) for one in misfits]
+    return fitting or [_translate(document, model, detail)]
+
+
+def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecProblem:
+    kind, given = detail["type"], detail["input"]
+    location = _written_location(detail["loc"], document.data, keep_last=kind == "missing")
+    if kind == "extra_forbidden":
+        return document.problem(location, "an unknown key", suggest(location[-1], _keys_at(model, location[:-1])))
+    if kind == "missing":
+        return document.problem(location, "nothing", "this key, which is required")
+    if "[key]" in detail["loc"] or kind == "invalid_key":
+        return document.problem(location, f"the key {given!r}", _expectation(kind, detail))
+    return document.problem(location, show_value(given), _expectation(kind, detail))
+
+
+def _expectation(kind: str, detail: Any) -> str:
+    context = detail.get("ctx", {})
+    if kind in ("too_short", "too_long"):
+        length = context.get("min_length", context.get("max_length"))
+        return f"{'at least' if kind == 'too_short' else 'at most'} {length} item{'s' if length != 1 else ''}"
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS.get(context["pattern"], f"text of the form {context['pattern']}")
+    if kind == "invalid_key":
+        return "a name"
+    message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    return _EXPECTED.get(kind, message)
+
+
+def explain_first(error: ValidationError) -> str:
+    """Return what pydantic, or a model of ours, expected where it complains first."""
+    detail = error.errors()[0]
+    reason = detail.get("ctx", {}).get("error")
+    return reason.misfits[0].expected if isinstance(reason, Misfits) else _expectation(detail["type"], detail)
+
+
+def _merge_alternatives(problems: list[SpecProblem]) -> list[SpecProblem]:
+    """Join what the branches of a union say about one value: several complaints, one mistake."""
+    merged: dict[tuple[str, int, str, str], list[SpecProblem]] = {}
+    for problem in problems:
+        merged.setdefault((problem.file, problem.line, problem.key, problem.found), []).append(problem)
+    return [
+        replace(same[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in same)))
+        for same in merged.values()
+    ]
+
+
+def _written_location(location: Location, data: Any, *, keep_last: bool) -> Location:
+    """Return the parts of a location that stand in the file; pydantic adds names of branches and validators."""
+    parts, here = [], data
+    for index, part in enumerate(location):
+        if _has(here, part):
+            # pydantic says 1 for the key `true`
+            parts.append(next(key for key in here if key == part) if isinstance(here, dict) else part)
+            here = here[part]
+        elif keep_last and index == len(location) - 1:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _has(data: Any, part: str | float) -> bool:
+    if isinstance(data, list):
+        return isinstance(part, int) and part < len(data)
+    return isinstance(data, dict) and part in data
+
+
+def _keys_at(model: type[BaseModel], location: Location) -> list[str]:
+    """Return the keys that the (sub)model at a location knows."""
+    schema = model.model_json_schema(by_alias=True)
+    node: dict[str, Any] = schema
+    for part in location:
+        node = _enter(_resolve(node, schema), part)
+    return sorted(_resolve(node, schema).get("properties", {}))
+
+
+def _enter(node: dict[str, Any], part: str | float) -> dict[str, Any]:
+    if isinstance(part, int):
+        return dict(node.get("items", {}))
+    own: dict[str, Any] = node.get("properties", {})
+    for free in (*node.get("patternProperties", {}).values(), node.get("additionalProperties")):
+        if isinstance(free, dict):
+            return dict(own.get(str(part), free))
+    return dict(own.get(str(part), {}))
+
+
+def _resolve(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in node:
+        return _resolve(schema["$defs"][node["$ref"].rsplit("/", 1)[1]], schema)
+    if "oneOf" in node:  # kinds told apart by a key: the keys of all of them
+        kinds = [_resolve(kind, schema).get("properties", {}) for kind in node["oneOf"]]
+        return {"properties": {key: value for kind in kinds for key, value in kind.items()}}
+    branches = [branch for branch in node.get("anyOf", []) if branch.get("type") != "null"]
+    return _resolve(branches[0], schema) if branches else node

@@ -1,0 +1,1 @@
+"""What a study does, one package per stage; the Snakefile names their order."""

@@ -1,0 +1,51 @@
+"""Detect: the study's database, effects of single knobs, and the mismatch rules."""
+
+from knobscope.stages.detect.command import describe_findings
+from knobscope.stages.detect.database import (
+    StudyFiles,
+    build_database,
+    create_schema,
+    read_findings,
+    withdraw,
+    write_findings,
+    write_rows,
+)
+from knobscope.stages.detect.effects import add_effects, effects_of_case
+from knobscope.stages.detect.evidence import RunsBehind, find_busy_share, find_runs_behind
+from knobscope.stages.detect.guards import find_stalled_runs
+from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
+from knobscope.stages.detect.metrics import METRICS, Metric
+from knobscope.stages.detect.mismatches import Mismatch, merge_findings
+from knobscope.stages.detect.order import steps_from
+from knobscope.stages.detect.penalties import most_gain
+from knobscope.stages.detect.rules import RULE_COLUMNS, run_rules
+from knobscope.tables.views import MACROS, VIEWS
+
+__all__ = [
+    "IO_RESPONSES",
+    "MACROS",
+    "METRICS",
+    "RULE_COLUMNS",
+    "VIEWS",
+    "Metric",
+    "Mismatch",
+    "RunsBehind",
+    "StudyFiles",
+    "add_effects",
+    "build_database",
+    "create_schema",
+    "describe_findings",
+    "effects_of_case",
+    "find_busy_share",
+    "find_runs_behind",
+    "find_stalled_runs",
+    "io_marks_comparison",
+    "merge_findings",
+    "most_gain",
+    "read_findings",
+    "run_rules",
+    "steps_from",
+    "withdraw",
+    "write_findings",
+    "write_rows",
+]

@@ -1,0 +1,196 @@
+"""Which runs of a sweep may be compared: blocks that drifted, blocks that were resumed, sentinels that failed.
+
+A group is what one session measured of one block; each has a level of its own in every model, so that no comparison
+crosses groups. Drift is looked for in throughput, with all runs of a group and not only its few sentinels: the order of
+runs is random, so that configurations and position hardly overlap. Then
+
+- a group without a successful sentinel is dropped: there is nothing to compare with;
+- a group in which configuration and order go together (the default always first, repeats directly after each other) is
+  dropped: no drift could be told from an effect;
+- a group whose throughput moves along a straight line gets that line as a term of the model (treatment `position`);
+- a group that bends away from its line is dropped: no term of ours describes what happened to it.
+
+A group on another level than the others (several times faster or slower throughout) stays: an effect comes from within
+its group, and a ratio there is as good as elsewhere. It is marked, because speeds themselves must not be compared with
+it: what compares them across groups leaves it out (view `unusual_groups`).
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.levels import judge_levels
+from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Groups", "judge_blocks"]
+
+
+#: A drift must be this improbable as noise, and larger than the smallest effect worth a finding.
+_DRIFT_P = 0.01
+#: Where configurations leave less than both of a group's positions (sum of squares, share of it), they go together.
+_LEAST_LEFT = 0.25
+_LEAST_SHARE_LEFT = 0.1
+#: Fewer residual degrees of freedom cannot tell drift from noise.
+_LEAST_DEGREES = 3
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Runs of a case with their group: `code` (runs,), `position` (runs,) from -0.5 (first run of the group) to 0.5.
+
+    `drifts` and `dropped` have an entry per group.
+    """
+
+    code: Ints
+    position: Floats
+    is_sentinel: Bools
+    drifts: Bools
+    dropped: Bools
+
+    def comparable(self, usable: Bools) -> Bools:
+        """Return which usable runs can be compared: their group has a usable sentinel, or two where it drifts."""
+        sentinels = np.bincount(self.code[usable & self.is_sentinel], minlength=len(self.drifts))
+        whole = ~self.dropped & (sentinels >= np.where(self.drifts, 2, 1))
+        comparable: Bools = usable & whole[self.code]
+        return comparable
+
+    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
+        """Return nuisance columns of the rows: a level per group but the first, lines and bends of marked groups."""
+        code, position = self.code[rows], self.position[rows]
+        lines = self.drifts if lines is None else lines
+        columns = [code == group for group in np.unique(code)[1:]]
+        columns += [np.where(code == group, position, 0.0) for group in np.flatnonzero(lines)]
+        if bends is not None:
+            columns += [np.where(code == group, 4 * position**2, 0.0) for group in np.flatnonzero(bends)]
+        return np.column_stack(columns).astype(float) if columns else np.zeros((len(code), 0))
+
+
+def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.DataFrame"]:
+    """Return the groups of one case, and its rows of table `blocks`.
+
+    `runs` has a row per measurement (`knobscope.stages.detect.units`).
+    """
+    keys = runs.groupby(["block_id", "session"], dropna=False, sort=True)
+    code = keys.ngroup().to_numpy(np.int64)
+    ok = np.isfinite(runs["log_throughput"].to_numpy(float))
+    is_sentinel = runs["is_sentinel"].to_numpy(bool)
+    count = keys.ngroups
+    position = _scale_positions(runs["position"].to_numpy(float), code)
+    sentinels = np.bincount(code[ok & is_sentinel], minlength=count)
+    bare = Groups(code, position, is_sentinel, np.zeros(count, bool), sentinels == 0)
+    drift, drift_p, bend, bend_p = _find_drift(bare, runs, sentinels)
+    smallest = np.log1p(min_effect)
+    bent = (bend_p < _DRIFT_P) & (np.abs(bend) > smallest)
+    drifts = (drift_p < _DRIFT_P) & (np.abs(drift) > smallest) & ~bent
+    confounded = _find_confounded(bare, runs)
+    groups = Groups(code, position, is_sentinel, drifts & ~confounded, bent | confounded | (sentinels == 0))
+    setting = runs["setting"].to_numpy(np.int64)
+    response = np.where(groups.dropped[code], np.nan, runs["log_throughput"].to_numpy(float))
+    level, other_level = judge_levels(response, setting, code, count)
+    table = keys[["block_id", "session", "dbms", "device", "workload"]].first()
+    table = table.reset_index(drop=True).assign(
+        runs=_sum_runs(runs, code, ok, count),
+        sentinels=_sum_runs(runs, code, ok & is_sentinel, count),
+        sentinel_change=_sentinel_changes(runs[ok & is_sentinel], code[ok & is_sentinel], count),
+        drift=drift,
+        drift_p=drift_p,
+        bend=bend,
+        bend_p=bend_p,
+        treatment=np.select([groups.dropped, drifts], ["dropped", "position"], "none"),
+        reason=[_reason(*one) for one in zip(sentinels, confounded, bent, drift, bend, drift_p, strict=True)],
+        level=level,
+        other_level=other_level,
+    )
+    return groups, table.assign(sessions=table.groupby("block_id")["session"].transform("size"))
+
+
+def _scale_positions(position: Floats, code: Ints) -> Floats:
+    low = np.full(code.max(initial=-1) + 1, np.inf)
+    high = np.full(len(low), -np.inf)
+    np.minimum.at(low, code, position)
+    np.maximum.at(high, code, position)
+    return np.asarray((position - low[code]) / np.maximum(high - low, 1)[code] - 0.5)
+
+
+def _sum_runs(runs: "pd.DataFrame", code: Ints, rows: Bools, count: int) -> Ints:
+    return np.bincount(code[rows], runs["runs"].to_numpy(float)[rows], minlength=count).astype(np.int64)
+
+
+def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
+    """Return in which groups hardly anything of the position is left beside the configurations.
+
+    What is left, a sum of squares in units of the group's length, says how well a drift could be seen: its standard
+    error is the noise divided by the root of it. Other groups help, where they have another order.
+    """
+    setting = runs["setting"].to_numpy(np.int64)
+    rows = groups.comparable(np.isfinite(runs["log_throughput"].to_numpy(float)))
+    count = len(groups.drifts)
+    columns = groups.nuisance(rows, np.ones(count, bool))
+    if not rows.any():
+        return np.zeros(count, bool)
+    means = np.zeros((int(setting.max()) + 1, columns.shape[1]))
+    np.add.at(means, setting[rows], columns)
+    means /= np.maximum(np.bincount(setting[rows], minlength=len(means)), 1)[:, None]
+    within = columns - means[setting[rows]]
+    gram, first = within.T @ within, columns.shape[1] - count
+    whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
+    left = np.array([_unexplained(gram, first + group) for group in range(count)])
+    confounded: Bools = (left < _LEAST_LEFT) & (left < _LEAST_SHARE_LEFT * whole) & (whole > 0)
+    return confounded
+
+
+def _unexplained(gram: Floats, column: int) -> float:
+    """Sum of squares of a column that the others leave, from the cross products of all."""
+    others = np.delete(np.arange(len(gram)), column)
+    inverse = np.linalg.pinv(gram[np.ix_(others, others)], hermitian=True)
+    return float(gram[column, column] - gram[column, others] @ inverse @ gram[others, column])
+
+
+def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return drift, its p value, bend and its p value per group; NaN where there are too few runs to tell."""
+    response, setting = runs["log_throughput"].to_numpy(float), runs["setting"].to_numpy(np.int64)
+    rows = groups.comparable(np.isfinite(response))
+    settings = int(setting.max(initial=0)) + 1
+    lines, bends = sentinels >= 2, sentinels >= 3
+    unknown = np.full(len(lines), np.nan)
+
+    def fit(bent: Bools | None) -> BlockFit:
+        return fit_blocks(response[rows], setting[rows], groups.nuisance(rows, lines, bent), settings)
+
+    straight = fit(None) if lines.any() else None
+    curved = fit(bends) if bends.any() else None
+    drift, drift_p = _last_terms(straight, lines) if straight else (unknown, unknown)
+    bend, bend_p = _last_terms(curved, bends) if curved else (unknown, unknown)
+    return drift, drift_p, bend, bend_p
+
+
+def _last_terms(fit: BlockFit, marked: Bools) -> tuple[Floats, Floats]:
+    """Return coefficient and p value of the fit's last terms, one for each marked group."""
+    values, p_values = np.full(len(marked), np.nan), np.full(len(marked), np.nan)
+    if fit.degrees >= _LEAST_DEGREES:
+        last = slice(len(fit.nuisance) - int(marked.sum()), None)
+        values[marked] = fit.nuisance[last]
+        p_values[marked] = t_probability(fit.nuisance[last], fit.nuisance_errors[last], fit.degrees)
+    return values, p_values
+
+
+def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floats:
+    ordered = sentinels.assign(group=code).sort_values("position").groupby("group")["log_throughput"]
+    return np.asarray((ordered.last() - ordered.first()).reindex(range(count)).to_numpy(float))
+
+
+def _reason(sentinels: int, confounded: bool, bent: bool, drift: float, bend: float, drift_p: float) -> str:
+    if sentinels == 0:
+        return "no successful run of the default configuration to compare with"
+    if confounded:
+        return "configurations and their order go together, so that drift cannot be told from an effect"
+    if bent:
+        return f"throughput bends by {100 * np.expm1(bend):+.0f} % between middle and ends, more than noise explains"
+    if np.isnan(drift_p):
+        return "too few runs to tell drift from noise"
+    return f"throughput moves by {100 * np.expm1(drift):+.1f} % from first to last run (p = {drift_p:.2g})"

@@ -1,0 +1,46 @@
+"""Which runs behind a finding were measured while the load paused or changed its speed.
+
+The guards exclude a run that stood still for a third of its window (`silent`), where its configuration has enough runs
+to call that an exception. Every shorter pause, and any pause of a configuration with fewer runs, is part of the effect,
+so the finding says so itself.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from knobscope.statistics.steadiness import UNEVEN
+from knobscope.text.formats import format_seconds, loosen_units
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["read_pauses"]
+
+_QUERY = f"""
+    WITH interrupted AS (
+        SELECT run_id, window_pause_s FROM runs
+        WHERE window_pause_s > 0 OR window_halves <= {1 / UNEVEN} OR window_halves >= {UNEVEN}
+    )
+    SELECT b.dbms, b.device, b.workload, b.knob, b.value,
+        count(*) FILTER (side = 'value') AS runs,
+        count(u.run_id) FILTER (side = 'value') AS unsteady,
+        count(*) FILTER (side = 'default') AS reference_runs,
+        count(u.run_id) FILTER (side = 'default') AS reference_unsteady,
+        max(u.window_pause_s) AS longest_s
+    FROM runs_behind b LEFT JOIN interrupted u USING (run_id)
+    WHERE b.knob IS NOT NULL
+    GROUP BY ALL HAVING count(u.run_id) > 0
+"""  # noqa: S608 - a constant of ours
+
+
+def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str, ...], str]:
+    """Return a sentence for each swept value (dbms, device, workload, knob, value) with interrupted runs behind it."""
+    return {row[:5]: _describe(*row[5:]) for row in connection.execute(_QUERY).fetchall()}
+
+
+def _describe(runs: int, unsteady: int, reference_runs: int, reference_unsteady: int, longest_s: Any) -> str:
+    pause = f" (longest pause {format_seconds(longest_s)})" if longest_s else ""
+    return loosen_units(
+        f" The load paused or at least doubled or halved its speed{pause} in {unsteady} of {runs} runs with this value "
+        f"and in {reference_unsteady} of {reference_runs} of the runs that it is compared with; the effect includes "
+        "these runs."
+    )

@@ -1,0 +1,53 @@
+"""What better I/O could gain at most: a device that is idle is waited for by nobody.
+
+While no request is in flight, all clients do what has nothing to do with the device, as fast as they can. That time
+stays, however fast the I/O becomes and however many clients there are: of a device that is busy for a share of the
+time, better I/O makes throughput 1 / (1 - share) times as high, at most.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from knobscope.specs import Rule
+from knobscope.stages.detect.evidence import find_busy_share, find_runs_behind
+from knobscope.text.formats import format_number, format_share, loosen_units
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["limit_penalty", "most_gain"]
+
+
+def most_gain(busy_share: float, faster: float = math.inf) -> float:
+    """Return how many times the throughput is at most when requests of a device take 1/`faster` of their time."""
+    left = 1 - busy_share + busy_share / faster
+    return 1 / left if left > 0 else math.inf
+
+
+def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: dict[str, Any]) -> str:
+    """Limit the penalty of a row that a rule returned, with its evidence; return a sentence that says so, or nothing.
+
+    Where no run says how long the device was busy, there is no penalty.
+    """
+    if row["penalty"] is None or rule.about.penalty == "measured":
+        return ""
+    busy_share = find_busy_share(connection, _slower_runs(connection, row))
+    if busy_share is None:
+        row["penalty"] = None
+        return " What that costs cannot be bounded: no run says how long the device was busy."
+    most = most_gain(busy_share)
+    if row["penalty"] <= most:
+        return ""
+    row["evidence"]["limit"] = {"busy_share": busy_share, "penalty": most, "without": row["penalty"]}
+    row["penalty"] = most
+    return loosen_units(
+        f" The device is busy for {format_share(busy_share)} of the time, so better I/O could gain "
+        f"{format_number(most)}x at most."
+    )
+
+
+def _slower_runs(connection: "duckdb.DuckDBPyConnection", row: Mapping[str, Any]) -> list[str]:
+    behind = find_runs_behind(connection, row)
+    is_default = row["knob"] is None or row["evidence"].get("slower") == "baseline"
+    return behind.default if is_default else behind.value

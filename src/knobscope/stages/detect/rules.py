@@ -1,0 +1,169 @@
+"""Runs mismatch rules: one query each, whose rows become findings with a sentence.
+
+A query reads the study's database and the thresholds of the study as variables: getvariable('fdr'), 'min_effect', and
+those that rules have of their own. It returns dbms, device, workload and verdict, and where it can: knob, value, effect
+(with effect_low and effect_high, relative changes), penalty and evidence (a struct). It cannot write, and reads no
+files.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from knobscope.errors import UserError
+from knobscope.specs import VERDICTS, Rule, StudySpecs
+from knobscope.specs.reading.source import read_text, show_path
+from knobscope.stages.detect.pauses import read_pauses
+from knobscope.stages.detect.penalties import limit_penalty
+from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
+from knobscope.text.sentences import Sentences
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["RULE_COLUMNS", "run_rules"]
+
+Row = dict[str, Any]
+
+#: What the query of a rule returns, in any order.
+RULE_COLUMNS = {
+    name: kind
+    for name, kind in TABLES["findings"].items()
+    if name not in ("rule", "cause", "sentence", "confirmed", "confirmation")
+}
+_REQUIRED = ("dbms", "device", "workload", "verdict")
+#: What tells a swept value.
+_SWEPT = ("dbms", "device", "workload", "knob", "value")
+#: Why what knobs of these mechanisms do is no mismatch. Those that limit I/O were nine false positives of the PVLDB
+#: 2023 study.
+_EXCUSES: dict[str | None, str] = {
+    "throttle": "is there to hold I/O back, so that it does is no mismatch.",
+    "workload": "is part of the load and no choice of the DBMS, so that it matters is no mismatch.",
+    "kernel": "is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS.",
+}
+#: What a finding has before anybody tests its cause.
+_UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
+
+
+def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested: Sequence[Row] = ()) -> list[Row]:
+    """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
+
+    Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
+    settings of the workload and of the kernel's queues: they are no choice of the DBMS.
+
+    Where a value was compared beside a change of other knobs, evidence `beside` says which (knob -> value).
+
+    Rules that judge what others found run after those, whatever their order. `tested`: findings of an earlier call that
+    experiments have tested since; they are returned as they are, but for those of rules that judge what others found,
+    which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
+    that is not there, is no valid query, or returns something else than findings.
+    """
+    lock(connection)
+    for name, value in specs.thresholds.items():
+        connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
+    connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings LIMIT 0")
+    judge = _Judge(connection, specs)
+    wanted = [rule for rule in specs.rules.values() if rule.about.reads_findings or not tested]
+    names = {rule.name for rule in wanted}
+    findings = [row for row in tested if row["rule"] not in names]
+    insert_rows(connection, "findings", findings, into="earlier_findings")
+    for rule in sorted(wanted, key=lambda rule: rule.about.reads_findings):
+        rows = judge(rule)
+        insert_rows(connection, "findings", rows, into="earlier_findings")
+        findings += rows
+    order = list(dict.fromkeys([*(row["rule"] for row in tested), *specs.rules]))
+    return sorted(findings, key=lambda row: order.index(row["rule"]))
+
+
+class _Judge:
+    """Makes the findings of a rule from what its query returns."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
+        self._connection, self._specs = connection, specs
+        rows = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        self._tables = {row[0] for row in rows}
+        self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
+        self._pauses = read_pauses(connection)
+
+    def __call__(self, rule: Rule) -> list[Row]:
+        rows = _run_rule(self._connection, rule, self._tables)
+        limits = [(row, limit_penalty(self._connection, rule, row)) for row in rows]
+        limits.sort(key=lambda one: _order(one[0]))
+        for row, limit in limits:
+            swept = tuple(row[name] for name in _SWEPT)
+            if (beside := self._besides.get(swept)) is not None:
+                row["evidence"]["beside"] = beside
+            sentence = self._sentences.say(rule, row) + limit + self._pauses.get(swept, "")
+            excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
+            if excuse is not None and row["verdict"] == "mismatch":
+                row.update(verdict="none", penalty=None)
+                sentence = f"{row['knob']} {excuse} {sentence}"
+            cause = rule.about.cause.factor if rule.about.cause else None
+            row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
+            row.update(_UNCONFIRMED)
+        return [row for row, _ in limits]
+
+
+def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], dict[str, str]]:
+    """Return what other knobs are changed to where a value was measured, for values of which that is so."""
+    names = ", ".join(_SWEPT)
+    rows = connection.execute(f"SELECT DISTINCT {names}, beside FROM effects WHERE beside IS NOT NULL")  # noqa: S608
+    return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
+
+
+def _mechanism_of(specs: StudySpecs, row: Row) -> str | None:
+    """Return the mechanism of the knob that a finding is about; None where there is none."""
+    dbms = specs.dbms.get(row["dbms"])
+    knob = dbms.knobs.get(row["knob"] or "") if dbms is not None else None
+    return knob.mechanism if knob is not None else None
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    """Mismatches first, the costliest on top; then by case, knob and value."""
+    names = (row["dbms"], row["device"], row["workload"], row["knob"] or "", row["value"] or "")
+    penalty = -row["penalty"] if row["penalty"] is not None else math.inf
+    return (VERDICTS.index(row["verdict"]), penalty, *names)
+
+
+def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[str]) -> list[Row]:
+    """Return what the query of a rule returns, with all columns and the evidence decoded."""
+    import duckdb
+
+    _check_needs(rule, tables)
+    path = show_path(rule.query_file)
+    try:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
+    except duckdb.Error as error:
+        raise UserError(f"{path} is no valid query: {describe_refusal(error)}") from error
+    returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
+    if unknown := [name for name in returned if name not in RULE_COLUMNS]:
+        raise UserError(f"{path} returns a column {unknown[0]!r}; expected some of {', '.join(RULE_COLUMNS)}")
+    if missing := [name for name in _REQUIRED if name not in returned]:
+        raise UserError(f"{path} returns no column {missing[0]!r}; expected at least {', '.join(_REQUIRED)}")
+    columns = ", ".join(_cast(name, kind) for name, kind in RULE_COLUMNS.items() if name in returned)
+    cursor = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
+    names = [column[0] for column in cursor.description or []]
+    empty = dict.fromkeys(RULE_COLUMNS)
+    rows = [{**empty, **dict(zip(names, map(_known, values), strict=True))} for values in fetch_limited(cursor)]
+    for row in rows:
+        row["evidence"] = json.loads(row["evidence"] or "{}")
+        if row["verdict"] not in VERDICTS:
+            raise UserError(f"{path} returns verdict {row['verdict']!r}; expected one of {', '.join(VERDICTS)}")
+    return rows
+
+
+def _cast(name: str, kind: str) -> str:
+    return 'to_json("evidence")::VARCHAR AS evidence' if name == "evidence" else f'"{name}"::{kind} AS "{name}"'
+
+
+def _known(value: Any) -> Any:
+    """Return None for a number that is none, or not finite: nothing of the kind was measured."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _check_needs(rule: Rule, tables: set[str]) -> None:
+    for name in rule.about.needs:
+        if name not in tables:
+            expected = ", ".join(sorted(tables))
+            raise UserError(f"{show_path(rule.about_file)}: needs: found {name!r}; expected one of {expected}")

@@ -1,0 +1,65 @@
+"""Fills table `tuned`: how good the best configuration of each tuner is, by runs not chosen for being good."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knobscope.stages.detect.effects import add_frame
+from knobscope.statistics.arrays import Floats
+from knobscope.statistics.regression import fit_blocks, t_interval
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+__all__ = ["add_tuned"]
+
+_CASE = ["dbms", "device", "workload"]
+
+
+def add_tuned(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Fill the table from the trials and the last blocks of a tuning session, where winners met the default again."""
+    import pandas as pd
+
+    runs = connection.execute(
+        "SELECT dbms, device, workload, block_id, config_id, is_sentinel, throughput_ops FROM ok_runs"
+        " WHERE phase = 'tune' AND round = 1 ORDER BY run_id"
+    ).df()
+    trials = connection.execute("FROM trials ORDER BY ALL").df()
+    rows: list[dict[str, Any]] = []
+    for case, tried in trials.groupby(_CASE, sort=True):
+        confirmed = runs[(runs[_CASE] == list(case)).all(axis=1)]
+        effects = _effects(confirmed)
+        for (space, seed), own in tried.groupby(["space", "seed"], sort=True):
+            about = {**dict(zip(_CASE, case, strict=True)), "space": space, "seed": seed}
+            winner = own[own["is_winner"]]
+            if winner.empty:  # the default stays: nothing to confirm
+                rows.append({**about, "trial": None, "estimate": 0.0, "low": 0.0, "high": 0.0, "runs": 0})
+            else:
+                config = winner["config_id"].iloc[0]
+                found = effects.get(config, {"runs": 0})
+                rows.append({**about, "trial": winner["trial"].iloc[0], "config_id": config, **found})
+    columns = [*_CASE, "space", "seed", "trial", "config_id", "estimate", "low", "high", "runs"]
+    add_frame(connection, "tuned", pd.DataFrame(rows, columns=columns))
+
+
+def _effects(runs: "pd.DataFrame") -> dict[str, dict[str, Any]]:
+    """Return configuration -> log ratio to the default with a 95 % interval, in a model with a level per block."""
+    configs = list(dict.fromkeys(runs.loc[~runs["is_sentinel"], "config_id"]))
+    if not configs or not runs["is_sentinel"].any():
+        return {}
+    code = np.array([0 if row.is_sentinel else 1 + configs.index(row.config_id) for row in runs.itertuples()], np.int64)
+    fit = fit_blocks(np.log(runs["throughput_ops"].to_numpy(float)), code, _levels(runs), len(configs) + 1)
+    errors = fit.errors if fit.degrees > 0 else np.full(len(configs), np.nan)
+    low, high = t_interval(fit.estimates, errors, max(fit.degrees, 1))
+    counts = np.bincount(code, minlength=len(configs) + 1)[1:]
+    return {
+        config: {"estimate": fit.estimates[i], "low": low[i], "high": high[i], "runs": int(counts[i])}
+        for i, config in enumerate(configs)
+    }
+
+
+def _levels(runs: "pd.DataFrame") -> Floats:
+    """Return a column per block but the first."""
+    blocks = runs["block_id"].factorize()[0]
+    return np.asarray((blocks[:, None] == np.arange(1, blocks.max(initial=0) + 1)).astype(float))

@@ -1,0 +1,133 @@
+"""`knobscope explain`: measures mismatches again, and finds their causes by changing the device."""
+
+import argparse
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from knobscope.errors import UserError
+from knobscope.processes import follow_pipeline
+from knobscope.specs import Device, load_study
+from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.stages.detect import read_findings, write_findings, write_rows
+from knobscope.stages.explain.answering import answer_questions, answer_with_delays
+from knobscope.stages.explain.causes import Answer, judge_finding
+from knobscope.stages.explain.delays import DelayedAnswer
+from knobscope.stages.explain.experiment import Bench
+from knobscope.stages.explain.properties import what_if_devices
+from knobscope.stages.explain.questions import Question, ask_questions, is_modelled
+from knobscope.storage import read_sealed, write_sealed
+from knobscope.study_data.opening import open_study
+from knobscope.tables import EXPLAINING_TABLES, WhatIfRunRow
+from knobscope.text.formats import plural
+
+__all__ = ["add_parser"]
+
+
+#: What the stage changes of a finding.
+_TOLD = ("confirmed", "confirmation", "sentence", "cause")
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    specs = load_study(args.study, args.root, runnable=args.explained is None)
+    with open_study(args.database) as connection:
+        findings = read_findings(connection)
+        if args.explained is not None:
+            return _join(args, findings)
+        explain = specs.study.explain
+        if args.device not in specs.devices:
+            raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
+        questions = ask_questions(findings, specs, connection, explain.findings, explain.what_if)
+    of_device = [one for one in questions if one.case.device == args.device]
+    profiles = {path.stem: path for path in args.devices}
+    if args.device not in profiles or args.store is None:
+        raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
+    bench = Bench(specs, args.root, args.store, profiles, explain.repeats)
+    if of_device:
+        print(f"explain {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
+    answers, runs = _answer(bench, specs.devices[args.device], of_device)
+    told: dict[int, dict[str, Any]] = {}
+    for answer in answers:
+        for index in answer.question.findings:
+            finding = findings[index]
+            rule = specs.rules.get(finding["rule"])
+            told[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+    shares = [row for answer in answers for row in answer.rows()]
+    delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
+    sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
+    tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities}
+    write_sealed(args.out, {"findings": told, **tables})
+    _tell(answers)
+    return 0
+
+
+def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tuple[list[Answer], list[WhatIfRunRow]]:
+    """Return the answers to questions of a device, case by case, with all runs."""
+    answers: list[Answer] = []
+    runs: list[WhatIfRunRow] = []
+    for _, of_case in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
+        if is_modelled(device):
+            found, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            answers += found
+        else:
+            delayed, measured = answer_with_delays(bench, device, list(of_case))
+            answers += delayed
+        runs += measured
+    return answers, runs
+
+
+def _join(args: argparse.Namespace, findings: list[dict[str, Any]]) -> int:
+    """Write the database with what came out on each device."""
+    explained = [read_sealed(file) for file in args.explained]
+    for of_device in explained:
+        for index, told in of_device["findings"].items():
+            findings[int(index)] |= {name: told[name] for name in _TOLD if name in told}
+    tables = {name: [row for one in explained for row in one[name]] for name in EXPLAINING_TABLES}
+    part = args.out.with_name(args.out.name + ".part")
+    shutil.copyfile(args.database, part)
+    write_findings(part, findings)
+    write_rows(part, tables)
+    part.replace(args.out)
+    return 0
+
+
+def _tell(answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        print(f"explain: {answer.describe()}", file=sys.stderr)
+    counts = Counter(answer.conclusion for answer in answers)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to explain"
+    print(f"explain: {told}", file=sys.stderr)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="measure mismatches again, and find their causes by changing the device",
+        description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
+        "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
+        "property whose change removes it. On another device requests are made slower: that tells what a setting waits "
+        "for. How many effects is said in section `explain` of the study. Each device is measured where it is "
+        "(--device), and --explained joins the answers.",
+    )
+    add_study_arguments(parser)
+    parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
+    parser.add_argument("--devices", type=Path, nargs="+", default=[], help="profiles of all devices (JSON)")
+    parser.add_argument("--store", type=Path, help="directory of the run store")
+    parts = parser.add_mutually_exclusive_group(required=True)
+    parts.add_argument("--device", help="measure findings on this device, and write what came out, for --explained")
+    parts.add_argument(
+        "--explained", type=Path, nargs="+", metavar="FILE", help="measure nothing: join what --device wrote"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="with --device a JSON file; with --explained a DuckDB file: the same database, and what came out",
+    )
+    parser.set_defaults(run=_run)

@@ -1,0 +1,125 @@
+"""What-if devices: a modelled device with one property changed, so that a difference between the two is due to it.
+
+Every change takes a cost away, but for `one_channel`, which takes an ability away: an effect that the device's
+parallelism brings about is gone without it. `everything` takes all costs away at once: what remains of an effect there
+is none of the device's doing.
+
+Of a real device nothing can be taken away. There a file on it stands behind a program that delays one kind of request.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from knobscope.specs import Device, DiskModel, FlashModel
+from knobscope.specs.models.quantity import read_duration_ns, read_size
+
+__all__ = ["EVERYTHING", "PROPERTY_WORDS", "delayed_device", "what_if_devices"]
+
+EVERYTHING = "everything"
+#: Property -> the changed device in words.
+PROPERTY_WORDS = {
+    "flush": "a flush that takes no time",
+    "write_unit": "a write unit of 4 KiB",
+    "order": "random access as fast as sequential",
+    "rotation": "platters that need not turn",
+    "bandwidth": "unlimited bandwidth",
+    "latency": "reads and writes that take no time of their own",
+    "stall": "no pauses to collect garbage",
+    "channels": "many more requests served at a time",
+    "one_channel": "one request served at a time",
+    EVERYTHING: "no costs at all",
+}
+_NO_TIME = "0us"
+_NO_LIMIT = "1000GB/s"
+_SMALLEST_UNIT = "4KiB"
+_MANY = 4096
+_FILESYSTEMS = ("ext4", "xfs")
+_MEBIBYTE = 1 << 20
+Change = dict[str, str | int]
+
+
+def what_if_devices(device: Device) -> dict[str, Device]:
+    """Return property -> the device with that property changed; those that the device does not have are left out.
+
+    Raises ValueError for a device without a model.
+    """
+    model = device.model
+    if model is None:
+        raise ValueError(f"device {device.name} is not modelled")
+    changes = dict(_flash_changes(model) if isinstance(model, FlashModel) else _disk_changes(model))
+    together = {
+        key: value for name, change in changes.items() if name != "one_channel" for key, value in change.items()
+    }
+    return {name: _change(device, name, change) for name, change in {**changes, EVERYTHING: together}.items()}
+
+
+def delayed_device(device: Device, name: str, change: Mapping[str, str], filesystem: str, size: int) -> Device:
+    """Return a device in a file of some bytes on another one, on which requests are delayed as `change` says.
+
+    It has the file system of the other one where that is one of those that an emulated device may have.
+    """
+    emulation = {
+        "image_directory": device.path if device.emulate is None else device.emulate.image_directory,
+        "size": f"{-(-size // _MEBIBYTE)}MiB",
+        "filesystem": filesystem if filesystem in _FILESYSTEMS else "ext4",
+        "model": {"kind": "delay", **change},
+    }
+    content = {"description": f"a file on {device.name}, behind a program that delays requests", "tier": device.tier}
+    named = {"name": f"{device.name}-if-{name.replace('_', '-')}", "emulate": emulation}
+    return Device.model_validate({**content, **named})
+
+
+def _change(device: Device, name: str, change: Mapping[str, str | int]) -> Device:
+    """Return the what-if device, as its spec with `like` and `change` would read."""
+    content = device.model_dump(mode="json")
+    content["emulate"]["model"] |= change
+    about = {"description": f"{device.name} with {PROPERTY_WORDS[name]}", "like": device.name, "change": dict(change)}
+    return Device.model_validate({**content, **about, "name": f"{device.name}-if-{name.replace('_', '-')}"})
+
+
+def _flash_changes(model: FlashModel) -> Iterator[tuple[str, Change]]:
+    if read_duration_ns(model.flush) > 0:
+        yield "flush", {"flush": _NO_TIME}
+    if (
+        model.unit is not None
+        and read_size(model.unit) > read_size(_SMALLEST_UNIT)
+        and read_duration_ns(model.fill) > 0
+    ):
+        yield "write_unit", {"unit": _SMALLEST_UNIT, "fill": _NO_TIME}
+    order: Change = {"random_write": model.sequential_write} if model.random_write != model.sequential_write else {}
+    if model.sequential_read is not None and model.sequential_read != model.read:
+        order["read"] = model.sequential_read
+    if order:
+        yield "order", order
+    limits = {"bus": model.bus, "write_bus": model.write_bus, "drain": model.drain}
+    yield "bandwidth", {name: _NO_LIMIT for name, limit in limits.items() if limit is not None}
+    yield from _latency(model, "sequential_read", "read_while_draining")
+    if model.stall is not None:
+        yield "stall", {"stall": _NO_TIME}
+    yield from _parallelism("channels", model.channels)
+
+
+def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
+    flush: Change = {} if model.power_loss_protection else {"power_loss_protection": True}
+    if read_duration_ns(model.flush) > 0:
+        flush["flush"] = _NO_TIME
+    if flush:  # most of it is to write out the cache; on flash that is `bandwidth` and, apart from it, `write_unit`
+        yield "flush", flush
+    yield "order", {"seek": _NO_TIME, "track_seek": _NO_TIME}
+    yield "rotation", {"rotation": "1us"}
+    yield "bandwidth", {**({"bus": _NO_LIMIT} if model.bus else {}), "media": _NO_LIMIT}
+    yield from _latency(model)
+    yield from _parallelism("queue", model.queue)
+
+
+def _latency(model: FlashModel | DiskModel, *more: str) -> Iterator[tuple[str, Change]]:
+    times = {name: getattr(model, name) for name in ("read", "write", *more)}
+    slow = [name for name, time in times.items() if time is not None and read_duration_ns(time) > 0]
+    if slow:
+        yield "latency", dict.fromkeys(slow, _NO_TIME)
+
+
+def _parallelism(parameter: str, now: int) -> Iterator[tuple[str, Change]]:
+    if now < _MANY:
+        yield "channels", {parameter: _MANY}
+    if now > 1:
+        yield "one_channel", {parameter: 1}

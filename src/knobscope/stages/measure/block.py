@@ -1,0 +1,255 @@
+"""A block of runs on one device: measured in order, each stored at once, what is stored is not measured again."""
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from knobscope.errors import UserError
+from knobscope.specs import Case, StudySpecs, Value
+from knobscope.stages.measure.care import DeviceCare
+from knobscope.stages.measure.machine import describe_machine
+from knobscope.stages.measure.progress import BlockProgress
+from knobscope.stages.measure.run import Bench, measure_run, now_text
+from knobscope.stages.measure.sessions import find_session
+from knobscope.stages.measure.store import RunStore, run_id_of
+from knobscope.stages.prepare import Snapshot, SnapshotFailedError, load_values_of, prepare_snapshot
+from knobscope.storage import whole_directory
+from knobscope.tables import BLOCK_TABLES, PlanRow, RunRecord, RunRow, rows_of, write_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Measurer", "measure_block", "write_block"]
+
+
+def measure_block(plan: "pd.DataFrame", measurer: "Measurer") -> list[RunRecord]:
+    """Measure what is missing of a block; returns the records of its runs, in the order in which they ran.
+
+    There is one for each planned run, and those of the default configuration that sessions have added. A configuration
+    that fails is recorded, and the block goes on; when the default configuration itself fails twice at the beginning,
+    there is nothing to compare with: UserError says why, and a block of the sweep ends with that run, so that there is
+    a report of all that was found before.
+    """
+    return measurer.measure_block(cast("list[PlanRow]", plan.sort_values("position").to_dict("records")))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A planned run with all that is known before it runs."""
+
+    row: PlanRow
+    configuration: dict[str, Value]
+    snapshot: Snapshot | None
+    failure: RunRow  # why there is no snapshot
+    sentinel: int | None  # number in its block
+    run_id: str
+
+
+class Measurer:
+    """Measures planned runs of a case, rows of table `plan`, one after another; what the store has is not repeated."""
+
+    def __init__(
+        self,
+        specs: StudySpecs,
+        case: Case,
+        bench: Bench,
+        tier: str,
+        store: RunStore,
+        progress: BlockProgress,
+        care: DeviceCare | None = None,
+    ) -> None:
+        shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
+        self.specs, self.case, self.bench, self.tier = specs, case, bench, tier
+        self.store, self.progress, self.care = store, progress, care or DeviceCare({})
+        self.session = datetime.now(UTC).isoformat(timespec="seconds")
+        self._snapshots = _snapshot_finder(bench)
+        self._sentinels: Counter[str] = Counter()  # by block
+        self._default: _Planned | None = None
+
+    def measure(self, row: PlanRow) -> RunRecord:
+        """Return the record of a planned run. Errors as in measure_block."""
+        planned = self._identify(row)
+        record = self.store.load(planned.run_id)
+        if record is None:
+            return self._carry_out(planned, self.session, row["position"])
+        self.progress.skip()
+        return record
+
+    def measure_block(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
+        """Return the records of a whole block, as the function measure_block does."""
+        planned = [self._identify(row) for row in rows]
+        default = next(row for row in rows if row["is_sentinel"])
+        stored = {one.run_id: self.store.load(one.run_id) for one in planned}
+        added = list(self._find_added(default))
+        self.progress.planned += len(added)
+        records = [*(record for record in stored.values() if record is not None), *added]
+        for _ in records:
+            self.progress.skip()
+        missing = [one for one in planned if stored[one.run_id] is None]
+        if missing:
+            records += self._measure_session(missing, [record["run"] for record in records], default)
+        return sorted(records, key=lambda record: record["run"]["position"])
+
+    def _find_added(self, default: PlanRow) -> Iterator[RunRecord]:
+        """Yield the runs of the default configuration that earlier sessions have added to the block."""
+        while (record := self.store.load(self._identify(default).run_id)) is not None:
+            yield record
+        self._sentinels[default["block_id"]] -= 1  # the one that was not there is the next to be added
+
+    def _measure_session(
+        self, missing: list[_Planned], done: Sequence[RunRow], default: PlanRow
+    ) -> Iterator[RunRecord]:
+        """Yield the records of what is missing of a block, of which some runs are done."""
+        session = find_session(done, is_interrupted=any(one.sentinel is not None for one in missing))
+        if done and session is None:
+            planned, missing = len(missing), self._put_default_first(missing, default)
+            self.progress.planned += len(missing) - planned
+        first = max((run["position"] + 1 for run in done), default=0)
+        self.care.precondition(self.progress)
+        for position, one in enumerate(missing, start=first):
+            record = self._carry_out(one, session or self.session, position)
+            yield record
+            if one.sentinel == 0 and record["run"]["status"] != "ok":
+                self.progress.say(f"{self.progress.name}  the rest is left out: there is nothing to compare with")
+                return
+
+    def _put_default_first(self, missing: list[_Planned], default: PlanRow) -> list[_Planned]:
+        """Return what a new session measures: see `knobscope.stages.measure.sessions`."""
+        first = next((one for one in missing if one.sentinel is not None), None)
+        if first is None:
+            return [self._identify(default), *missing, self._identify(default)]
+        return [first, *(one for one in missing if one is not first)]
+
+    def _identify(self, row: PlanRow) -> _Planned:
+        configuration: dict[str, Value] = json.loads(row["configuration"])
+        snapshot, failure = self._snapshots(configuration)
+        sentinel = self._sentinels[row["block_id"]] if row["is_sentinel"] else None
+        self._sentinels[row["block_id"]] += int(row["is_sentinel"])
+        version = snapshot.version if snapshot else ""
+        run_id = run_id_of(self.specs, self.case, configuration, version, row, sentinel)
+        planned = _Planned(row, configuration, snapshot, failure, sentinel, run_id)
+        if row["is_sentinel"]:
+            self._default = planned
+        return planned
+
+    def _attempt(self, planned: _Planned, snapshot: Snapshot) -> RunRecord:
+        """Measure a run, and once more when it fails: a busy machine, too, ends runs early. A refused value stays so.
+
+        What is disturbed twice is the configuration's own doing (it fills the disk, say) only if the default
+        configuration runs well afterwards; else UserError says what disturbs.
+        """
+        record = measure_run(self.bench, planned.run_id, planned.configuration, snapshot)
+        run = record["run"]
+        is_refused = run["status"] == "rejected_value" and planned.sentinel is None and run["disturbance"] is None
+        if run["status"] == "ok" or is_refused:
+            return record
+        self.progress.tell_repeat(run)
+        record = measure_run(self.bench, planned.run_id, planned.configuration, snapshot)
+        default = self._default
+        if record["run"].get("disturbance") is not None and default is not None and default.snapshot is not None:
+            check = measure_run(self.bench, f"{planned.run_id}-check", default.configuration, default.snapshot)
+            _require_undisturbed(check["run"])
+        return record
+
+    def _carry_out(self, planned: _Planned, session: str, position: int) -> RunRecord:
+        begin = time.monotonic()
+        if planned.snapshot is None:
+            record: RunRecord = {"run": {"started_at": now_text(), **planned.failure}}
+        else:
+            with self.care.reading_health() as health:
+                record = self._attempt(planned, planned.snapshot)
+            record["device_health"] = health
+        record["run"] |= _identity(self.specs, self.case, planned, self.tier, session, position)
+        _require_sentinel(record, planned.sentinel)
+        self.store.save(planned.run_id, record)
+        self.progress.report(record["run"], planned.configuration, time.monotonic() - begin)
+        return record
+
+
+def _require_undisturbed(run: RunRow) -> None:
+    """Raise UserError when the default configuration fails, too, after a run that was disturbed twice."""
+    if run["status"] != "ok":
+        sign = run["disturbance"] or "runs end early"
+        raise UserError(
+            f"something outside disturbs the measurement: {sign}. A run failed twice, and so did the default "
+            f"configuration after it ({run['status']}: {run['reason']}). Put that right and call again: all finished "
+            "runs are kept"
+        )
+
+
+def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapshot | None, RunRow]]:
+    """Return a function configuration -> (snapshot, or None and why there is none); each is looked for once."""
+    found: dict[str, tuple[Snapshot | None, RunRow]] = {}
+
+    def find(configuration: dict[str, Value]) -> tuple[Snapshot | None, RunRow]:
+        values = load_values_of(bench.dbms, configuration)
+        key = json.dumps(values, sort_keys=True)
+        if key not in found:
+            try:
+                found[key] = (
+                    prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch, bench.generator, bench.room),
+                    {},
+                )
+            except SnapshotFailedError as error:
+                found[key] = (
+                    None,
+                    {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail},
+                )
+        return found[key]
+
+    return find
+
+
+def _identity(specs: StudySpecs, case: Case, planned: _Planned, tier: str, session: str, position: int) -> RunRow:
+    row = planned.row
+    return {
+        "run_id": planned.run_id,
+        "study": specs.study.name,
+        "block_id": row["block_id"],
+        "phase": row["phase"],
+        "round": row["round"],
+        "position": position,
+        "config_id": row["config_id"],
+        "is_sentinel": row["is_sentinel"],
+        "repeat": row["repeat"],
+        "dbms": case.dbms,
+        "device": case.device,
+        "workload": case.workload,
+        "dbms_version": planned.snapshot.version if planned.snapshot else "",
+        "tier": tier,
+        "workload_class": specs.workloads[case.workload].class_,
+        "session": session,
+        "machine": describe_machine(),
+    }
+
+
+def _require_sentinel(record: RunRecord, sentinel: int | None) -> None:
+    """Raise UserError when a block has nothing to compare with; a sweep goes on without it, to the report."""
+    run = record["run"]
+    if sentinel == 0 and run["status"] != "ok" and run["phase"] != "sweep":
+        raise UserError(
+            f"the default configuration of {run['dbms']} does not run on {run['device']} "
+            f"({run['status']}: {run['reason']}), so there is nothing to compare with.\n{run.get('log_tail', '')}"
+        )
+
+
+def write_block(
+    records: Sequence[RunRecord], directory: Path, more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+) -> None:
+    """Write the tables of a block, and `more` tables by name, into a directory, which appears whole.
+
+    A table about runs that has no rows gets no file: to open it would take `detect` as long as one with rows.
+    """
+    with whole_directory(directory) as part:
+        of_runs = {table: rows for table in BLOCK_TABLES if (rows := _rows_of_all(records, table))}
+        write_tables(part, {"runs": [record["run"] for record in records], **of_runs, **(more or {})})
+
+
+def _rows_of_all(records: Sequence[RunRecord], table: str) -> list[Mapping[str, Any]]:
+    return [{"run_id": record["run"]["run_id"], **row} for record in records for row in rows_of(record, table)]

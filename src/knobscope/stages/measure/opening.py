@@ -1,0 +1,138 @@
+"""Everything that runs of a case need, opened and closed together: device, its lock, the watch."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.errors import UserError
+from knobscope.specs import Case, StudySpecs
+from knobscope.stages.measure.block import Measurer
+from knobscope.stages.measure.care import DeviceCare
+from knobscope.stages.measure.progress import BlockProgress
+from knobscope.stages.measure.run import Bench
+from knobscope.stages.measure.store import RunStore
+from knobscope.stages.prepare import DiskRoom
+from knobscope.storage import read_sealed
+from knobscope.watch import SeveralWatch, Watch, open_watch
+
+__all__ = ["open_measurer"]
+
+#: What alignment is counted by on a device that prefers no size, in bytes: the page.
+_NO_PREFERENCE = 4096
+
+
+@contextmanager
+def open_measurer(
+    specs: StudySpecs,
+    case: Case,
+    root: Path,
+    profile: Path,
+    store_directory: Path,
+    progress: BlockProgress,
+    traces: Path | None = None,
+) -> Iterator[Measurer]:
+    """Yield what measures runs of a case; its devices belong to it alone until the end.
+
+    `profile`: that of the data's device; those of a layout's other devices lie beside it.
+
+    `traces`: directory for a trace of every run, a directory each.
+    """
+    facts = read_sealed(profile)
+    workload = specs.workloads[case.workload]
+    with ExitStack() as stack:
+        device = stack.enter_context(open_device(specs.devices[case.device], root, specs.study.name))
+        layout = {
+            name: stack.enter_context(open_device(specs.devices[name], root, specs.study.name))
+            for name in specs.layout_devices(case.dbms)
+        }
+        _require_different(case.device, device, layout)
+        opened = {case.device: device, **layout}
+        blocks = [one.block for one in opened.values()]
+        stack.enter_context(device_lock(*blocks))
+        _require_root(specs)
+        watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
+        room = DiskRoom(
+            specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
+        )
+        room.require(room.largest_copy(), "a copy of the loaded data")
+        generator = specs.generators.get(workload.generator)
+        dbms = specs.dbms[case.dbms]
+        bench = Bench(
+            dbms,
+            workload,
+            device.directory,
+            watch,
+            generator,
+            room,
+            traces,
+            case.device,
+            blocks,
+            layout,
+            specs.study.client,
+            "recovery" in specs.study.measure,
+        )
+        store = RunStore(store_directory)
+        if watch.reason is not None and store.is_empty:
+            print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
+        for probe, reason in watch.missing_probes.items():
+            print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
+        _remove_parts(layout)  # of a run that was killed
+        try:
+            care = DeviceCare({name: (specs.devices[name], one) for name, one in opened.items()})
+            yield Measurer(specs, case, bench, facts["tier"], store, progress, care)
+        finally:
+            _remove_parts(layout)
+
+
+def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
+    for opened in layout.values():
+        shutil.rmtree(opened.directory / "runs", ignore_errors=True)
+
+
+def _require_root(specs: StudySpecs) -> None:
+    """Raise UserError where a study varies settings of the kernel and this is not root."""
+    if specs.study.factors.kernel_settings and os.geteuid() != 0:
+        family = next(iter(specs.study.factors.kernel_settings))
+        raise UserError(
+            f"`factors: {{{family}: ...}}` changes settings of the kernel, which only root may; run it as root"
+        )
+
+
+def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:
+    """Raise UserError where two devices of a layout are one file system: nothing could be told apart there."""
+    seen = {device.directory.stat().st_dev: name}
+    for other, opened in layout.items():
+        number = opened.directory.stat().st_dev
+        if number in seen:
+            raise UserError(f"layout: the devices {seen[number]} and {other} lie on the same file system")
+        seen[number] = other
+
+
+def _open_watches(
+    specs: StudySpecs, device: OpenDevice, layout: Mapping[str, OpenDevice], profile: Path, traces: Path | None
+) -> Watch:
+    """Return the watch of the data's device and, with a layout, of the others; profiles of all lie side by side."""
+    scope: Literal["device", "process"] = "device" if device.dedicated else "process"
+    prefer, probes = specs.study.monitor, specs.study.watch
+    first = open_watch(device.block, _unit(profile), scope, prefer, probes, files="device", trace=traces)
+    if not layout:
+        return first
+    others: dict[str, Watch] = {}
+    several = SeveralWatch(first, others)
+    try:
+        for name, other in layout.items():
+            others[name] = open_watch(other.block, _unit(profile.with_name(f"{name}.json")), "device", prefer)
+    except BaseException:
+        several.close()
+        raise
+    return several
+
+
+def _unit(profile: Path) -> int:
+    """Return the preferred write size of a device in bytes, by which alignment is counted."""
+    return int(read_sealed(profile)["preferred_write_bytes"] or _NO_PREFERENCE)

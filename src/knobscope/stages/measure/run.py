@@ -1,0 +1,350 @@
+"""One run: copy, start, read back, warm up, watch, measure, end, record."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from knobscope.devices import (
+    BlockDevice,
+    OpenDevice,
+    SettingRefusedError,
+    changed_mounts,
+    changed_queue,
+    make_scattering_directory,
+)
+from knobscope.generators import Connected, GeneratorError, LoadResult
+from knobscope.processes import find_service_user, make_shared_directory, read_tail
+from knobscope.servers import (
+    Instance,
+    MemoryLimit,
+    Server,
+    ServerFailedError,
+    ask_instance,
+    compare_effective,
+    limit_memory,
+    open_instance,
+)
+from knobscope.specs import (
+    ClientHost,
+    Dbms,
+    Generator,
+    Value,
+    Workload,
+    kernel_knob,
+    split_configuration,
+    split_kernel,
+)
+from knobscope.stages.measure.complaints import tell_complaints
+from knobscope.stages.measure.disturbance import notice_disturbance
+from knobscope.stages.measure.elsewhere import reach_client_machine
+from knobscope.stages.measure.files import describe_files, describe_named
+from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
+from knobscope.stages.measure.load import start_load
+from knobscope.stages.measure.phases import PhaseClock
+from knobscope.stages.measure.recovery import Crash, open_crash
+from knobscope.stages.measure.validity import RunFailedError, check_data, check_result, check_window
+from knobscope.stages.measure.window import requested_window, share_of_window
+from knobscope.stages.prepare import DiskRoom, Snapshot, copy_snapshot
+from knobscope.statistics.steadiness import describe_window
+from knobscope.tables import (
+    EffectiveValueRow,
+    FaultRow,
+    FileAccessRow,
+    MonitorFacts,
+    OperationRow,
+    RunRecord,
+    RunRow,
+)
+from knobscope.watch import FileTree, Profile, Watch
+
+__all__ = ["Bench", "measure_run", "now_text"]
+
+#: Beyond warm-up and measured time, until a client counts as stuck.
+_GRACE_S = 30
+
+
+@dataclass
+class Bench:
+    """What all runs of a block share."""
+
+    dbms: Dbms
+    workload: Workload
+    scratch: Path
+    watch: Watch
+    generator: Generator | None = None  # of the workload, unless it is YCSB
+    room: DiskRoom | None = None  # of the study
+    traces: Path | None = None  # where each run's requests are written, in a directory of its own
+    device: str = ""  # that of the data, by its name
+    blocks: Sequence[BlockDevice] = ()  # all that the case uses, that of the data first
+    layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
+    client: ClientHost | None = None  # where YCSB's client runs, unless it is here
+    measures_recovery: bool = False  # after the window
+    series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
+
+    @property
+    def begins_cold(self) -> bool:
+        """Whether data leaves the page cache first: pages in memory already would not count for the limit."""
+        return self.workload.cold or self.workload.memory_mib is not None
+
+    @property
+    def interval_ms(self) -> int:
+        """Length of one interval: a second, or a quarter of a shorter window."""
+        return 1000 if self.workload.measure_s >= 2 else int(self.workload.measure_s * 250)
+
+
+def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], snapshot: Snapshot) -> RunRecord:
+    """Carry out one run and return its record: row `run` and rows of the other tables, without `run_id`.
+
+    A run that fails is a record too: status and reason, with the DBMS's own last lines.
+    """
+    kernel, rest = split_kernel(configuration)
+    workload, knobs, factors = split_configuration(bench.workload, rest)
+    bench = replace(bench, workload=workload)
+    record: RunRecord = {"run": {"started_at": now_text()}}
+    clock = PhaseClock()
+    try:
+        with (
+            _kernel_in_force(bench, kernel) as kernel_rows,
+            copied_data(snapshot, bench.scratch / "runs" / run_id, cold=bench.begins_cold) as data,
+            moved_parts(bench.dbms, knobs, snapshot, data, bench.layout, cold=bench.begins_cold) as homes,
+            open_instance(bench.dbms, data, snapshot.password, homes) as instance,
+            _crash_of(bench, instance, knobs) as crash,
+        ):
+            clock.end("restore")
+            with tell_complaints(instance):
+                trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock, crash)
+            clock.end("stop")
+            if crash is not None:
+                record["run"] |= crash.recover()
+                clock.end("recover")
+        if bench.traces:
+            bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
+        # The load generator was started with these, whatever it is.
+        told = {name: bench.dbms.write(name, value) for name, value in factors.items()}
+        record["effective_values"] += [{"knob": name, "requested": one, "effective": one} for name, one in told.items()]
+        record["effective_values"] += kernel_rows
+        record["run"]["status"] = "ok"
+    except RunFailedError as error:
+        failure: RunRow = {"status": error.status, "reason": str(error), "log_tail": error.log_tail}
+        record["run"] |= {**failure, "disturbance": error.disturbance}
+    clock.end("clean")
+    phases = clock.overhead(bench.workload.warmup_s + record["run"].get("window_s", 0))
+    record["phases"] = [{"phase": phase, "seconds": seconds} for phase, seconds in phases.items()]
+    record["run"]["overhead_s"] = round(sum(phases.values()), 3)
+    return record
+
+
+@contextlib.contextmanager
+def _kernel_in_force(bench: Bench, kernel: Mapping[str, Mapping[str, Value]]) -> Iterator[list[EffectiveValueRow]]:
+    """Yield what queues and mounts of the devices were set to, and were read back as, until the end of the run."""
+    queue, mount = (kernel.get(family, {}) for family in ("queue", "mount"))
+    directories = [bench.scratch, *(opened.directory for opened in bench.layout.values())]
+    try:
+        with changed_queue(bench.blocks, queue) as in_queue, changed_mounts(directories, mount) as in_mount:
+            found: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount}
+            yield [
+                {
+                    "knob": kernel_knob(family, name),
+                    "requested": str(value),
+                    "effective": str(found[family][name]),
+                }
+                for family, settings in kernel.items()
+                for name, value in settings.items()
+            ]
+    except SettingRefusedError as error:
+        raise RunFailedError("rejected_value", str(error)) from error
+
+
+@contextlib.contextmanager
+def _crash_of(bench: Bench, instance: Instance, knobs: Mapping[str, Value]) -> Iterator[Crash | None]:
+    """Yield what follows the window where the study asks for it; None for a DBMS that lives in its client."""
+    if not bench.measures_recovery or bench.dbms.lifecycle is None:
+        yield None
+        return
+    is_ycsb_here = bench.generator is None and bench.client is None
+    with open_crash(instance, bench.dbms.lifecycle, knobs, bench.workload, is_ycsb_here=is_ycsb_here) as crash:
+        yield crash
+
+
+def now_text() -> str:
+    """Return the time (UTC) as table `runs` holds it."""
+    return datetime.now(UTC).replace(tzinfo=None).isoformat()
+
+
+@contextlib.contextmanager
+def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[Path]:
+    """Yield a copy of the snapshot that is on the device already; it is removed at the end."""
+    shutil.rmtree(directory, ignore_errors=True)
+    make_scattering_directory(directory.parent)
+    make_shared_directory(directory, find_service_user())
+    try:
+        copy_snapshot(snapshot, directory / "data", cold=cold)
+        yield directory / "data"
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextlib.contextmanager
+def _telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
+    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile."""
+    try:
+        yield
+    except (ServerFailedError, GeneratorError) as error:
+        if limit.has_killed:
+            told = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
+            error.args = (told, *error.args[1:])
+        raise
+
+
+def _carry_out(
+    bench: Bench,
+    instance: Instance,
+    configuration: Mapping[str, Value],
+    tables: Mapping[str, str],
+    record: RunRecord,
+    clock: PhaseClock,
+    crash: Crash | None,
+) -> list[FileTree]:
+    """Fill the record; return the files of the data before and after. The server is killed at the end."""
+    dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
+    with ExitStack() as stack:
+        server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
+        stack.enter_context(_telling_of_limit(limit))
+        if dbms.lifecycle is not None:
+            server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
+            limit.add(server.pid)
+        stack.enter_context(notice_disturbance(instance, server, limit))
+        if server is not None:
+            server.wait_ready()
+            clock.end("start")
+        elsewhere = stack.enter_context(reach_client_machine(bench.client, instance, record["run"]))
+        client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit, elsewhere)
+        stack.enter_context(client)
+        connected = client.wait_connected(_GRACE_S * 2)
+        clock.end("connect")
+        _check_knobs(bench, instance, configuration, connected, record)
+        bench.watch.follow([server.pid if server else client.root_pid])
+        trees = read_trees(instance)  # during the warm-up: it costs the measured window nothing
+        client.wait_measuring(workload.warmup_s + _GRACE_S)
+        bench.watch.begin()
+        client.wait_measured(workload.measure_s + _GRACE_S)
+        clock.end("load")
+        profile = bench.watch.end()
+        trees += read_trees(instance)
+        grouped = group_trees(trees, bench.layout)
+        record["files"] = describe_files(profile, grouped[None], dbms, tables)
+        for device, other in profile.get("elsewhere", {}).items():
+            record["files"] += describe_files(other, grouped[device], dbms, tables)
+        accesses, faults = (
+            describe_named(profile.get(key, []), trees, dbms, tables) for key in ("file_access", "faults")
+        )
+        record["file_access"] = cast("list[FileAccessRow]", accesses)
+        record["faults"] = cast("list[FaultRow]", faults)
+        if server is not None and not server.is_alive:
+            raise RunFailedError("invalid", "the server died during the run", read_tail(log))
+        _record_result(bench, client.result(), profile, record)
+        clock.end("collect")
+        if crash is not None:
+            crash.write()
+            clock.end("witness")
+    return trees
+
+
+def _check_knobs(
+    bench: Bench, instance: Instance, configuration: Mapping[str, Value], connected: Connected, record: RunRecord
+) -> None:
+    effective = {**connected.effective, **ask_instance(instance)}
+    effective |= find_layout(instance, effective, bench.scratch, bench.layout)
+    rows, differing = compare_effective(instance.dbms, configuration, effective)
+    record["effective_values"] = rows
+    disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
+    if differing or disagree:
+        asked = {row["knob"]: row for row in rows}
+        words = [f"{name}={asked[name]['requested']} reads back {asked[name]['effective']}" for name in differing]
+        words += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
+        raise RunFailedError("invalid", "not in force: " + ", ".join(words))
+
+
+def _monitor_facts(profile: Profile) -> RunRow:
+    """Return the columns of `runs` that are keys of the profile."""
+    return cast("RunRow", {name: profile[name] for name in MonitorFacts.__annotations__})
+
+
+def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:
+    """Fill the record; raises RunFailedError when the result is not whole."""
+    totals = result.operations["ALL"]
+    cpu_s, window_s = profile["cpu_s"], result.window_s
+    record["run"] |= {
+        "window_s": window_s,
+        "operations": totals["ok"],
+        "failed_operations": totals["failed"],
+        "throughput_ops": totals["ok"] / window_s,
+        "latency_mean_us": totals["mean_us"],
+        "latency_p50_us": totals["p50_us"],
+        "latency_p95_us": totals["p95_us"],
+        "latency_p99_us": totals["p99_us"],
+        "cpu_s": cpu_s,
+        "cpu_share": None if cpu_s is None else cpu_s / min(profile["duration_s"], window_s) / (os.cpu_count() or 1),
+        "machine_cpu_share": share_of_window(profile["machine_cpu_share"], profile, window_s),
+        "monitor": profile["monitor"],
+        "monitor_reason": bench.watch.reason,
+    }
+    record["run"] |= _monitor_facts(profile)
+    record["layout_io"] = list_layout_io(profile, bench.device, window_s)
+    record["operations"] = [
+        _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
+    ]
+    record["intervals"] = [
+        {
+            "t_s": row["t_s"],
+            "ops": row["ops"],
+            "failed": row["failed"],
+            "latency_p95_us": row["p95_us"],
+            "latency_p99_us": row["p99_us"],
+        }
+        for row in result.intervals
+        if row["op"] == "ALL" and row["t_s"] > 0
+    ]
+    ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
+    record["run"] |= cast("RunRow", describe_window(ends, counts))
+    _record_profile(profile, record)
+    record["checks"] = [
+        {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
+    ]
+    requested_s = requested_window(bench.workload, bench.generator)
+    if requested_s is not None:
+        record["run"]["window_late_s"] = max(0.0, window_s - requested_s)
+        longest_s = 0.0 if bench.generator is None else (totals["max_us"] or 0.0) / 1e6
+        check_window(window_s, requested_s, longest_s)
+    expected = window_s * 1000 / bench.interval_ms
+    check_data(result.checks)
+    limit, first_failure = bench.workload.max_failed_share, result.first_failure
+    check_result(totals, record["intervals"], expected, bench.series, limit, first_failure)
+
+
+def _operation_row(name: str, counted: Mapping[str, Any], window_s: float) -> OperationRow:
+    return {
+        "operation": name,
+        "ok": counted["ok"],
+        "failed": counted["failed"],
+        "retried": counted.get("retried"),
+        "per_minute": 60 * counted["ok"] / window_s,
+        "latency_mean_us": counted["mean_us"],
+        "latency_p50_us": counted["p50_us"],
+        "latency_p95_us": counted["p95_us"],
+        "latency_p99_us": counted["p99_us"],
+    }
+
+
+def _record_profile(profile: Profile, record: RunRecord) -> None:
+    """Take over the tables of the profile that need no names of files; those of probes are missing when not asked."""
+    record["io_profile"], record["io_sizes"] = profile["io_profile"], profile["io_sizes"]
+    record["queue_depth"], record["io_latency"] = profile["queue_depth"], profile["io_latency"]
+    record["submitters"], record["io_series"] = profile["submitters"], profile["series"]
+    record["syscalls"], record["io_modes"] = profile.get("syscalls", []), profile.get("io_modes", [])

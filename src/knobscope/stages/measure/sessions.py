@@ -1,0 +1,38 @@
+"""What a call measures of a block of which earlier calls have measured something.
+
+Runs are compared within a session only: between two sessions the machine may have changed. So a session that measures
+anything measures the default configuration, too. Where runs of it are still planned, the next one comes first; where
+none is left (a finished study was given another value), one is added at the begin and one at the end. A block that
+was interrupted a moment ago is no new session: it goes on as planned.
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from knobscope.stages.measure.machine import describe_machine
+from knobscope.tables import RunRow
+
+__all__ = ["find_session"]
+
+#: A longer break begins a new session. About as long as drift is followed within a block of ordinary length.
+_LONGEST_BREAK_S = 600
+
+
+def find_session(done: Sequence[RunRow], *, is_interrupted: bool) -> str | None:
+    """Return the session that goes on, None when a new one begins.
+
+    It goes on when its block was interrupted less than ten minutes ago, and neither machine nor kernel are others.
+    A block is interrupted while a run of the default configuration is still planned, since its last run is one.
+    """
+    if not done or not is_interrupted:
+        return None
+    last = max(done, key=lambda run: run["started_at"])
+    begin = datetime.fromisoformat(last["started_at"]).replace(tzinfo=UTC).timestamp()
+    same_machine = last["machine"] == describe_machine() and begin > time.time() - _uptime_s()
+    return last["session"] if same_machine and 0 <= time.time() - begin < _LONGEST_BREAK_S else None
+
+
+def _uptime_s() -> float:
+    return float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])

@@ -1,0 +1,55 @@
+"""Plan: specs become blocks of runs."""
+
+from knobscope.stages.plan.aims import aim_of, describe_aim, describe_ratio
+from knobscope.stages.plan.blocks import sentinel_positions
+from knobscope.stages.plan.earlier import read_earlier
+from knobscope.stages.plan.effort import Effort, effort_of, screening_effort, sweep_effort
+from knobscope.stages.plan.narrowing import CostlySetting, find_costly, narrow
+from knobscope.stages.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
+from knobscope.stages.plan.refused import RefusedValue, list_refused
+from knobscope.stages.plan.rounds import (
+    case_space,
+    list_dependents,
+    list_left_out,
+    plan_repeats,
+    plan_screening,
+    plan_sweep,
+    sampling_method,
+    screening_blocks,
+    sweep_references,
+    value_configurations,
+)
+from knobscope.stages.plan.sampling import Space, draw_configurations
+
+__all__ = [
+    "RESPONSIVE",
+    "SAMPLERS",
+    "CostlySetting",
+    "Draw",
+    "Effort",
+    "RefusedValue",
+    "Space",
+    "aim_of",
+    "case_space",
+    "count_random",
+    "describe_aim",
+    "describe_ratio",
+    "draw_configurations",
+    "effort_of",
+    "find_costly",
+    "list_dependents",
+    "list_left_out",
+    "list_refused",
+    "narrow",
+    "plan_repeats",
+    "plan_screening",
+    "plan_sweep",
+    "read_earlier",
+    "sampling_method",
+    "screening_blocks",
+    "screening_effort",
+    "sentinel_positions",
+    "sweep_effort",
+    "sweep_references",
+    "value_configurations",
+]

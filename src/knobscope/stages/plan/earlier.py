@@ -1,0 +1,30 @@
+"""What earlier rounds of a case have measured: some sampling methods choose the next runs by it."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from knobscope.stages.plan.sampling import Key, Space
+from knobscope.tables import read_table
+
+__all__ = ["read_earlier"]
+
+
+def read_earlier(space: Space, plans: Sequence[Path], runs: Sequence[Path]) -> dict[Key, float]:
+    """Return the mean log throughput of every configuration planned so far; NaN where no run of it succeeded.
+
+    `plans` are tables `plan`, `runs` block directories.
+    """
+    if not plans:
+        return {}
+    planned = read_table(plans).drop_duplicates("config_id").set_index("config_id")["configuration"]
+    keys = {config_id: space.key(json.loads(text)) for config_id, text in planned.items()}
+    found: dict[Key, list[float]] = {key: [] for key in keys.values()}
+    if runs:
+        measured = read_table([directory / "runs.parquet" for directory in runs])
+        for row in measured[measured["status"] == "ok"].itertuples():
+            found[keys[row.config_id]].append(math.log(row.throughput_ops))
+    return {key: float(np.mean(values)) if values else math.nan for key, values in found.items()}

@@ -1,0 +1,72 @@
+"""Pairs of knobs that screening shows to interact, swept together.
+
+One knob at a time tells what a knob does beside the defaults of all others. Where the model of screening holds a term
+of two knobs, that is not what it does beside other values. So the sweep also measures values of the one beside values
+of the other; with the values alone, and the default, in the same block, the difference is the interaction
+(`knobscope.stages.detect.pairs`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from knobscope.specs import KnobChoice, Value
+from knobscope.stages.plan.levels import sweep_levels
+from knobscope.stages.plan.sampling import Configuration, Space
+
+__all__ = ["count_combinations", "interacting_pairs", "pair_configurations"]
+
+#: A term that explains less of the variance of the response than this is not worth runs of its own.
+_LEAST_SHARE = 0.01
+#: Of a pair with more combinations than these only the outermost values are swept.
+_MOST_COMBINATIONS = 9
+
+
+def interacting_pairs(fits: Iterable[Mapping[str, Any]], most: int) -> list[tuple[str, str]]:
+    """Return up to `most` pairs of knobs, the strongest first, from documents of `knobscope select`.
+
+    A pair is as strong as its term in the fit that has most of it.
+    """
+    if not most:
+        return []
+    shares: dict[tuple[str, str], float] = {}
+    for fit in fits:
+        for term in fit["terms"]:
+            if len(term["factors"]) == 2 and term["explained_share"] >= _LEAST_SHARE:
+                one, other = sorted(term["factors"])
+                shares[one, other] = max(term["explained_share"], shares.get((one, other), 0.0))
+    return sorted(shares, key=lambda pair: (-shares[pair], pair))[:most]
+
+
+def pair_configurations(
+    space: Space, choices: Mapping[str, KnobChoice | None], pairs: Iterable[tuple[str, str]]
+) -> list[Configuration]:
+    """Return the configurations that change both knobs of a pair, each once.
+
+    Values that count, or are allowed, only beside other changes are left out: alone there is nothing to compare with.
+    """
+    found: dict[tuple[Value, ...], Configuration] = {}
+    for one, other in pairs:
+        for values in product(*_choose(_values(space, choices, one), _values(space, choices, other))):
+            configuration = {**space.default, one: values[0], other: values[1]}
+            if space.allows(configuration) and all(space.counts(name, configuration) for name in (one, other)):
+                found[tuple(configuration.values())] = configuration
+    return list(found.values())
+
+
+def _values(space: Space, choices: Mapping[str, KnobChoice | None], knob: str) -> list[Value]:
+    """Return the values that are swept of a knob beside the default configuration alone, in its order."""
+    levels = sweep_levels(space.dbms.knobs[knob], choices[knob], space.default[knob])
+    alone = {value: {**space.default, knob: value} for value in levels if value != space.default[knob]}
+    return [value for value, one in alone.items() if space.allows(one) and space.counts(knob, one)]
+
+
+def _choose(one: Sequence[Value], other: Sequence[Value]) -> tuple[Sequence[Value], Sequence[Value]]:
+    if len(one) * len(other) <= _MOST_COMBINATIONS:
+        return one, other
+    return tuple(dict.fromkeys((one[0], one[-1]))), tuple(dict.fromkeys((other[0], other[-1])))
+
+
+def count_combinations(one: int, other: int) -> int:
+    """Return how many configurations a pair of knobs with so many values each comes to, at most."""
+    return len(list(product(*_choose(range(one), range(other))))) if one and other else 0

@@ -1,0 +1,228 @@
+"""Draws screening configurations over levels, under constraints, never one twice."""
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from knobscope.specs import Clash, Dbms, Expression, Value, factor_knob
+from knobscope.stages.plan.picking import SAMPLERS, Draw
+
+__all__ = ["Configuration", "Key", "Space", "draw_configurations"]
+
+Configuration = dict[str, Value]
+#: A configuration as a tuple: the values of the varied knobs, in the order of `Space.levels`.
+Key = tuple[Value, ...]
+
+#: Fresh draws before the rest is picked from what is left: the space is nearly used up.
+_ATTEMPTS = 20
+#: Repairs of one knob may break another; more passes than this mean that the levels hardly allow anything.
+_PASSES = 4
+#: Methods that choose among possible configurations see all of a space up to this size, else as many random ones.
+_POOL = 4096
+
+
+@dataclass(frozen=True)
+class Space:
+    """The configurations a study may draw: levels per knob, and what must hold between them."""
+
+    dbms: Dbms
+    levels: Mapping[str, list[Value]]
+    default: Mapping[str, Value]
+    facts: Mapping[str, Value]  # threads and records of the workload, for `requires` and `when`
+
+    def key(self, configuration: Mapping[str, Value]) -> Key:
+        """Return the values of the varied knobs; equal settings have equal keys."""
+        return tuple(configuration[name] for name in self.levels)
+
+    def allows(self, configuration: Mapping[str, Value]) -> bool:
+        """Whether every `requires` of the knobs in the configuration holds, and none of their values clash."""
+        return all(self._holds(name, configuration) for name in configuration)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there are configurations that are not allowed."""
+        return bool(self._clashes) or any(self.dbms.knobs[name].requirement is not None for name in self.levels)
+
+    @cached_property
+    def _clashes(self) -> dict[str, list[Clash]]:
+        """Clashes by the first of their knobs that is varied: `repair` moves that one, whose default is in no clash."""
+        found: dict[str, list[Clash]] = {}
+        for clash in self.dbms.clashes:
+            if (blamed := next((name for name in self.levels if name in clash.values), None)) is not None:
+                found.setdefault(blamed, []).append(clash)
+        return found
+
+    def counts(self, name: str, configuration: Mapping[str, Value]) -> bool:
+        """Whether the `when` of a knob holds in a configuration."""
+        return self._is_true(self.dbms.knobs[name].condition, configuration)
+
+    def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
+        """Say which `requires` of the knobs in a configuration do not hold, and with which values."""
+        knobs = {name: self.dbms.knobs[name].requirement for name in configuration}
+        broken = {name: one for name, one in knobs.items() if not self._is_true(one, configuration)}
+        return " and ".join(
+            f"{name} requires {self._describe_broken(one, configuration)}" for name, one in broken.items() if one
+        )
+
+    def explain_idleness(self, name: str, configuration: Mapping[str, Value]) -> str:
+        """Say of a knob whose `when` does not hold in a configuration that it does not count, and with which values."""
+        condition = self.dbms.knobs[name].condition
+        return f"{name} counts when {self._describe_broken(condition, configuration)}" if condition else ""
+
+    def _describe_broken(self, expression: Expression, configuration: Mapping[str, Value]) -> str:
+        values = self._values_for(expression, configuration)
+        shown = ", ".join(f"{word}={values[word]!r}" for word in sorted(expression.names))
+        return f"`{expression.text}`, which does not hold for {shown}"
+
+    def _holds(self, name: str, configuration: Mapping[str, Value]) -> bool:
+        if name in self._clashes and any(clash.is_in(configuration) for clash in self._clashes[name]):
+            return False
+        return self._is_true(self.dbms.knobs[name].requirement, configuration)
+
+    def _is_true(self, expression: Expression | None, configuration: Mapping[str, Value]) -> bool:
+        return expression is None or expression.holds(self._values_for(expression, configuration))
+
+    def _values_for(self, expression: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
+        defaults = {other: self.dbms.knobs[other].default for other in expression.names & set(self.dbms.knobs)}
+        varied = {name: configuration.get(factor_knob(name), value) for name, value in self.facts.items()}
+        return {**defaults, **varied, **configuration}
+
+    def repair(self, configuration: Configuration) -> Configuration | None:
+        """Move knobs whose `requires` fails to the nearest levels that satisfy it; None when there are none.
+
+        Rejecting instead would unbalance the levels. A knob may be required by several others: hence a few passes.
+        """
+        repaired = configuration
+        for _ in range(_PASSES):
+            failing = [name for name in self.levels if not self._holds(name, repaired)]
+            if not failing:
+                return repaired
+            for name in failing:
+                nearest = self._nearest(name, repaired)
+                if nearest is None:
+                    return None
+                repaired = {**repaired, **nearest}
+        return None
+
+    def _nearest(self, name: str, configuration: Configuration) -> Configuration | None:
+        """Return the levels of the knob, and of those its `requires` mentions, that hold with the fewest steps."""
+        requirement = self.dbms.knobs[name].requirement
+        movable = [name, *sorted((requirement.names if requirement else set()) & set(self.levels) - {name})]
+        at = [self.levels[knob].index(configuration[knob]) for knob in movable]
+        moves = product(*(range(len(self.levels[knob])) for knob in movable))
+        for target in sorted(moves, key=lambda target: sum(abs(a - b) for a, b in zip(target, at, strict=True))):
+            change = {knob: self.levels[knob][index] for knob, index in zip(movable, target, strict=True)}
+            if self._holds(name, {**configuration, **change}):
+                return change
+        return None
+
+
+def draw_configurations(
+    space: Space,
+    method: str,
+    count: int,
+    rng: np.random.RandomState,
+    seen: set[Key],
+    responses: Mapping[Key, float] | None = None,
+) -> list[Configuration]:
+    """Return up to `count` configurations that are allowed and not in `seen`, which grows by them.
+
+    `lhs` takes a Latin hypercube of pyDOE2 and cuts each axis into the knob's levels, so that every level comes equally
+    often; `random` draws levels independently. The other methods (see `picking`) choose among all allowed
+    configurations, or among some thousand random ones of a large space; those that look at the response use
+    `responses`, what is known of configurations in `seen`. Fewer than `count` come back only when the space is used up.
+    """
+    if method not in ("lhs", "random"):
+        return _pick_from_pool(space, method, count, rng, seen, responses or {})
+    found: list[Configuration] = []
+    for _ in range(_ATTEMPTS):
+        points = _unit_points(method, len(space.levels), count - len(found), rng)
+        found += _new_ones(space, (_at_point(space, point) for point in points), seen)
+        if len(found) == count:
+            return found
+    return found + _pick_from_pool(space, "random", count - len(found), rng, seen, {})
+
+
+def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
+    """Return the drawn configurations, repaired, that are not in `seen`, which grows by them."""
+    found = []
+    for configuration in drawn:
+        repaired = space.repair(configuration)
+        if repaired is not None and (key := space.key(repaired)) not in seen:
+            seen.add(key)
+            found.append(repaired)
+    return found
+
+
+def _pick_from_pool(
+    space: Space,
+    method: str,
+    count: int,
+    rng: np.random.RandomState,
+    seen: set[Key],
+    responses: Mapping[Key, float],
+) -> list[Configuration]:
+    """Let a method of `picking` choose among configurations that are possible."""
+    taken = [key for key in sorted(seen, key=repr) if all(map(_is_level, space.levels.values(), key))]
+    pool = [*taken, *(space.key(one) for one in _pool(space, rng, set(seen)))]
+    draw = Draw(
+        codes=np.array([_codes(space, key) for key in pool]).reshape(len(pool), len(space.levels)),
+        levels=tuple(len(levels) for levels in space.levels.values()),
+        taken=np.arange(len(taken)),
+        response=np.array([responses.get(key, math.nan) for key in taken]),
+        count=count,
+        rng=np.random.default_rng(rng.randint(2**31)),
+    )
+    chosen = [pool[row] for row in SAMPLERS[method](draw)]
+    seen.update(chosen)
+    return [{**space.default, **dict(zip(space.levels, key, strict=True))} for key in chosen]
+
+
+def _pool(space: Space, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
+    """Return allowed configurations that are not in `seen`: all of a small space, random ones of a large one."""
+    if math.prod(len(levels) for levels in space.levels.values()) > _POOL:
+        points = rng.random_sample((_POOL, len(space.levels)))
+        return _new_ones(space, (_at_point(space, point) for point in points), seen)
+    everything = (dict(zip(space.levels, values, strict=True)) for values in product(*space.levels.values()))
+    return [
+        configuration
+        for values in everything
+        if (configuration := {**space.default, **values})
+        and space.key(configuration) not in seen
+        and space.allows(configuration)
+    ]
+
+
+def _is_level(levels: list[Value], value: Value) -> bool:
+    return value in levels
+
+
+def _codes(space: Space, key: Key) -> list[int]:
+    return [levels.index(value) for levels, value in zip(space.levels.values(), key, strict=True)]
+
+
+def _at_point(space: Space, point: np.ndarray) -> Configuration:
+    drawn = {
+        name: levels[min(int(share * len(levels)), len(levels) - 1)]
+        for (name, levels), share in zip(space.levels.items(), point, strict=True)
+    }
+    return {**space.default, **drawn}
+
+
+def _unit_points(method: str, dimensions: int, count: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return points of the unit cube, shape (count, dimensions)."""
+    if method == "random" or count == 1:
+        return rng.random_sample((count, dimensions))
+    try:
+        from pyDOE2 import lhs  # imports on Python 3.11 only
+    except ImportError:
+        from pydoe import lhs  # its maintained successor
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*random_state.*")  # its other argument gives other numbers
+        points: np.ndarray = lhs(dimensions, samples=count, random_state=rng)
+    return points

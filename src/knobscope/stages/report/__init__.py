@@ -1,0 +1,5 @@
+"""Report: one page for people, pictures first."""
+
+from knobscope.stages.report.page import render_report
+
+__all__ = ["render_report"]

@@ -1,0 +1,52 @@
+"""`knobscope report`: renders the page of a study."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knobscope.specs import load_study
+from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.stages.report.page import render_report
+from knobscope.study_data.study import MOST_CASES
+
+__all__ = ["add_parser"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    specs = load_study(args.study, args.root, runnable=False)
+    page = render_report(args.database, specs, args.out, figures=args.figures, traces=args.traces, cases=args.cases)
+    print(f"wrote {args.out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
+    return 0
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "report",
+        help="render the page of a study",
+        description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. It is "
+        "one file, loads nothing from elsewhere, and can be sent around.",
+    )
+    add_study_arguments(parser)
+    parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="DIR",
+        help="traces of single runs to draw (default: `traces` beside the database)",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="HTML file to write")
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        metavar="DIR",
+        help="write each figure as SVG too, its data as CSV and the query behind it as SQL beside it",
+    )
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        metavar="CASE",
+        help=f"cases to show with pictures, as DBMS/DEVICE/WORKLOAD (default: all; of more than {MOST_CASES}, those "
+        "with the costliest mismatches)",
+    )
+    parser.set_defaults(run=_run)

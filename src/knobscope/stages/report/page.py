@@ -1,0 +1,202 @@
+"""Renders a study as one HTML page that loads nothing from elsewhere."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knobscope import __version__
+from knobscope.figures import Figure, figure_style, write_figures
+from knobscope.specs import StudySpecs
+from knobscope.stages.report.sections import (
+    DevicesSection,
+    EffectsSection,
+    FilesSection,
+    FindingsSection,
+    RankingSection,
+    RunsSection,
+    build_devices,
+    build_effects,
+    build_files,
+    build_findings,
+    build_head,
+    build_io_related,
+    build_ranking,
+    build_recoveries,
+    build_runs,
+    build_tuning,
+    build_waiting,
+    effects_by_case,
+    order_figures,
+    time_figures,
+)
+from knobscope.storage import write_text
+from knobscope.study_data.study import StudyData
+from knobscope.tables import TABLES
+from knobscope.text.formats import plural
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["Rendered", "make_environment", "page_style", "render_report"]
+
+#: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
+_MOST_CSV = 32_000
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What was written."""
+
+    size_bytes: int
+    figures: int
+
+
+def render_report(
+    database: Path,
+    specs: StudySpecs,
+    out: Path,
+    *,
+    figures: Path | None = None,
+    traces: Path | None = None,
+    cases: Sequence[str] | None = None,
+) -> Rendered:
+    """Write the report of a study's DuckDB file, which is only read.
+
+    With `figures` every figure is also written to that folder, as SVG with a CSV of its data. `traces` has a folder
+    for each run that left one; beside the database if not named. `cases` are those to show with pictures, as
+    DBMS/DEVICE/WORKLOAD: if not named all, or of many the worst. UserError: the database is missing or no study's
+    database, or has no such case.
+    """
+    with StudyData.open(database, specs, cases) as data:
+        found = build_findings(data)
+        effects, ranking = build_effects(data), build_ranking(data)
+        devices, runs = build_devices(data), build_runs(data)
+        files = build_files(data, traces or database.parent / "traces")
+        tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *time_figures(data), *order_figures(data)]
+        html = (
+            make_environment("knobscope.stages.report")
+            .get_template("template.html.j2")
+            .render(
+                head=build_head(data, found),
+                findings=found,
+                effects=effects,
+                side_by_side=side_by_side,
+                recoveries=build_recoveries(data),
+                waiting=build_waiting(data),
+                ranking=ranking,
+                io_related=build_io_related(data),
+                tuning=tuning,
+                devices=devices,
+                files=files,
+                runs=runs,
+                left_out=_describe_left_out(data),
+                database=database.name,
+                tables=_count_rows(data),
+                query=_example_query(data),
+                style=page_style(),
+                version=__version__,
+            )
+        )
+    write_text(out, html)
+    shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
+    shown += list(_all_figures(found, effects, ranking, files, devices, runs))
+    if figures is not None:
+        write_figures(shown, figures)
+    return Rendered(len(html.encode()), len(shown))
+
+
+@cache  # it keeps templates that were compiled, which takes a tenth of a second
+def make_environment(package: str) -> "jinja2.Environment":
+    """Return what renders the templates of a package; filter `figure_svg` draws a figure,
+    `csv_link` gives the address of its data.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure_svg"] = _figure_svg
+    environment.filters["csv_link"] = _csv_link
+    return environment
+
+
+def _figure_svg(figure: Figure) -> Any:
+    """Return the pictures of a figure as markup: they escape what they contain themselves."""
+    from markupsafe import Markup
+
+    return Markup("\n".join(figure.svgs()))  # noqa: S704
+
+
+def _csv_link(figure: Figure) -> str:
+    """Return the data of a figure as an address that holds it; empty where it is too large for the page."""
+    content = figure.csv().encode()
+    return "" if len(content) > _MOST_CSV else f"data:text/csv;base64,{base64.b64encode(content).decode()}"
+
+
+def page_style() -> Any:
+    """Return the style sheet of a page, that of its figures included, as markup."""
+    from markupsafe import Markup
+
+    page = files("knobscope.stages.report").joinpath("style.css").read_text(encoding="utf-8")
+    return Markup(figure_style() + page)  # noqa: S704
+
+
+def _describe_left_out(data: StudyData) -> str:
+    """Say how many cases have no pictures, and which have; nothing where all have some."""
+    left_out = len(data.measured_cases) - len(data.shown_cases)
+    if not left_out:
+        return ""
+    shown = "that were asked for" if data.asked is not None else "with the costliest mismatches"
+    are = "is" if left_out == 1 else "are"
+    return f"{plural(left_out, 'more case')} {are} not shown here, to keep this page small: it has those {shown}."
+
+
+def _count_rows(data: StudyData) -> list[tuple[str, int]]:
+    """Return the tables of the database that have rows."""
+    one = "SELECT '{0}' AS name, count(*) AS count FROM \"{0}\""
+    # One statement takes a third of the time of one per table.
+    counts = {row["name"]: row["count"] for row in data.rows(" UNION ALL ".join(map(one.format, TABLES)))}
+    return [(table, counts[table]) for table in TABLES if counts[table]]
+
+
+def _example_query(data: StudyData) -> str:
+    """Return a query that a reader can change: the runs of one setting, with what they wrote."""
+    knob = data.value("SELECT knob FROM effects WHERE metric = 'throughput_ops' ORDER BY abs(estimate) DESC NULLS LAST")
+    return (
+        "SELECT device, value, count(*) AS runs, round(avg(throughput_ops)) AS ops,\n"
+        "       round(avg(p.requests / r.operations), 2) AS writes_per_op\n"
+        "FROM runs r JOIN knob_values USING (config_id, dbms)\n"
+        "LEFT JOIN io_profile p ON p.run_id = r.run_id AND p.op = 'write'\n"
+        f"WHERE status = 'ok' AND phase = 'sweep' AND knob = '{(knob or 'NAME').replace(chr(39), chr(39) * 2)}'\n"
+        "GROUP BY ALL ORDER BY ALL;"
+    )
+
+
+def _all_figures(
+    findings: FindingsSection,
+    effects: EffectsSection,
+    ranking: RankingSection,
+    files: FilesSection,
+    devices: DevicesSection,
+    runs: RunsSection,
+) -> Iterator[Figure]:
+    yield from findings.figures
+    for case in effects.cases:
+        yield case.span
+        yield case.figure
+    for ranked in ranking.cases:
+        yield from ranked.pictures
+    yield from files.figures
+    for device in devices.devices:
+        yield from device.pictures
+    for measured in runs.cases:
+        yield measured.timeline
+        yield from measured.default_io.pictures

@@ -1,0 +1,170 @@
+"""What differs from case to case: effects of the same values side by side, and ranks that drift."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from knobscope.figures import Figure, RankLine, Tile, TileRow, draw_ranks, draw_tiles, slug
+from knobscope.stages.report.sections.effects import name_reference, read_effect
+from knobscope.study_data.study import Row, Rows, StudyData
+from knobscope.text.formats import describe_change, format_fold, format_value, join_words
+
+__all__ = ["effects_by_case", "ranks_by_case"]
+
+#: More columns than this would not fit a screen.
+_MOST_CASES = 8
+
+
+def effects_by_case(data: StudyData) -> list[Figure]:
+    """Return a figure per DBMS and workload on several devices, and per DBMS and device with several workloads.
+
+    A row is a value of a knob, a column a device or workload, a tile the effect on throughput.
+    """
+    return [
+        figure
+        for changed, same in (("device", "workload"), ("workload", "device"))
+        for figure in _effect_figures(data, changed, same)
+    ]
+
+
+def _groups(data: StudyData, changed: str, same: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield (DBMS, what is the same, what differs) of measured cases of which one is shown."""
+    shown = {(case.dbms, getattr(case, same)) for case in data.shown_cases}
+    cases = sorted(data.measured_cases, key=lambda case: (case.dbms, getattr(case, same)))
+    for (dbms, fixed), members in groupby(cases, key=lambda case: (case.dbms, getattr(case, same))):
+        if (dbms, fixed) in shown:
+            yield dbms, fixed, [getattr(case, changed) for case in members]
+
+
+def _effect_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure]:
+    for dbms, fixed, _ in _groups(data, changed, same):
+        rows = data.rows(
+            f"""
+            SELECT dbms, device, workload, tier_rank, metric, knob, value, baseline, beside, estimate, low, high,
+                q_value, durability
+            FROM effects
+            WHERE metric = 'throughput_ops' AND estimate IS NOT NULL AND dbms = ? AND {same} = ?
+            ORDER BY knob, step NULLS FIRST, try_cast(value AS DOUBLE), value, tier_rank, {changed}
+            """,  # noqa: S608 - names of ours
+            dbms, fixed,
+        )  # fmt: skip
+        columns = _columns(rows, changed)
+        if len(columns) > 1:
+            yield _effect_figure(data, dbms, fixed, changed, columns, rows)
+
+
+def _columns(rows: list[Row], changed: str) -> list[str]:
+    """Return devices from slow to fast, or workloads by name; those with an effect."""
+    order = {row[changed]: (row["tier_rank"] or 0 if changed == "device" else 0, row[changed]) for row in rows}
+    return sorted(order, key=lambda name: order[name])[:_MOST_CASES]
+
+
+def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns: list[str], rows: Rows) -> Figure:
+    spec = data.specs.dbms.get(dbms)
+    cells: dict[tuple[str, str, str], dict[str, Row]] = {}
+    strength: dict[str, float] = {}
+    for row in rows:
+        cells.setdefault((row["knob"], row["beside"] or "", row["value"]), {})[row[changed]] = row
+        strength[row["knob"]] = max(strength.get(row["knob"], 0.0), abs(row["estimate"]))
+    ordered = sorted(cells.items(), key=lambda item: (-strength[item[0][0]], *item[0][:2]))
+    lines = [
+        TileRow(
+            knob,
+            name_reference(data, next(iter(found.values()))),
+            format_value(spec, knob, value) + (" ◆" if any(row["durability"] for row in found.values()) else ""),
+            [_effect_tile(data, found[name], name) if name in found else None for name in columns],
+        )
+        for (knob, _, value), found in ordered
+    ]
+    turned = [
+        f"{knob} = {format_value(spec, knob, value)}" for (knob, _, value), found in ordered if _turns(data, found)
+    ]
+    words = (
+        f"helps on one and harms on another: {join_words(turned)}" if turned else "no value helps here and harms there"
+    )
+    return Figure(
+        name=slug("effects by", changed, dbms, fixed),
+        title=f"{dbms} · {fixed}: effects {changed} by {changed}",
+        description=f"Change of throughput by value of a knob and {changed}, against the default configuration on the "
+        f"same {changed}: {', '.join(columns)}. Among clear effects, {words}.",
+        draw=lambda width: draw_tiles(width, columns, lines),
+        data=rows,
+        caption="Throughput against the default; tiles without colour do not stand out of the noise. "
+        f"{words[:1].upper()}{words[1:]}.",
+    )
+
+
+def _effect_tile(data: StudyData, row: Row, name: str) -> Tile:
+    effect = read_effect(data, row)
+    return Tile(
+        effect.estimate,
+        format_fold(effect.estimate),
+        f"{name}: {describe_change(effect.estimate)} ({effect.describe_interval()})",
+        effect.clear,
+    )
+
+
+def _turns(data: StudyData, found: dict[str, Row]) -> bool:
+    """Whether a value clearly helps in one case and clearly harms in another."""
+    clear = [effect.estimate for row in found.values() if (effect := read_effect(data, row)).clear]
+    return bool(clear) and min(clear) < 0 < max(clear)
+
+
+def ranks_by_case(data: StudyData) -> list[Figure]:
+    """Return a figure per DBMS and workload (device) with rankings on several devices (for several workloads)."""
+    return [
+        figure
+        for changed, same in (("device", "workload"), ("workload", "device"))
+        for figure in _rank_figures(data, changed, same)
+    ]
+
+
+def _rank_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure]:
+    for dbms, fixed, names in _groups(data, changed, same):
+        rows = data.rows(
+            f"""
+            WITH ranked AS (
+                SELECT {changed}, knob, rank, above_noise FROM importance
+                WHERE dbms = ? AND {same} = ?
+                QUALIFY round IS NOT DISTINCT FROM max(round) OVER (PARTITION BY {changed})
+            ), drifting AS (
+                SELECT DISTINCT knob FROM rank_drift WHERE dbms = ? AND changed = ? AND same = ? AND drifts
+            )
+            SELECT *, knob IN (FROM drifting) AS drifts FROM ranked ORDER BY knob, {changed}
+            """,  # noqa: S608 - names of ours
+            dbms, fixed, dbms, changed, fixed,
+        )  # fmt: skip
+        ranked = [name for name in names if any(row[changed] == name for row in rows)][:_MOST_CASES]
+        if len(ranked) > 1:
+            yield _rank_figure(dbms, fixed, changed, ranked, rows)
+
+
+def _rank_figure(dbms: str, fixed: str, changed: str, columns: list[str], rows: Rows) -> Figure:
+    by_knob: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_knob.setdefault(row["knob"], {})[row[changed]] = row
+    lines = [
+        RankLine(
+            knob,
+            [found[name]["rank"] if name in found else None for name in columns],
+            [bool(name in found and found[name]["above_noise"]) for name in columns],
+            any(row["drifts"] for row in found.values()),
+        )
+        for knob, found in by_knob.items()
+    ]
+    first = "; ".join(
+        f"{name}: {', '.join(row['knob'] for row in _in_order(rows, changed, name)[:5])}" for name in columns
+    )
+    drifting = [line.knob for line in lines if line.drifts]
+    words = f"{join_words(drifting)} drift{'s' if len(drifting) == 1 else ''}" if drifting else "no rank drifts"
+    return Figure(
+        name=slug("ranks by", changed, dbms, fixed),
+        title=f"{dbms} · {fixed}: ranks {changed} by {changed}",
+        description=f"Rank of each knob by {changed}; 1 matters most. First knobs: {first}. Beyond chance, {words}.",
+        draw=lambda width: draw_ranks(width, columns, lines),
+        data=rows,
+        caption=f"1 matters most. Beyond chance, {words}.",
+    )
+
+
+def _in_order(rows: list[Row], changed: str, name: str) -> list[Row]:
+    return sorted((row for row in rows if row[changed] == name), key=lambda row: row["rank"])

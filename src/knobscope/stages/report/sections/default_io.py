@@ -1,0 +1,168 @@
+"""What the device sees of the default configuration: sizes, depth over time, latency."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from knobscope.figures import Curve, Figure, draw_latencies, draw_series, slug
+from knobscope.specs import Case
+from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.formats import format_number, format_rate, format_share, format_size, share_of
+
+__all__ = ["DefaultIo", "IoLine", "describe_default_io"]
+
+_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
+
+
+@dataclass(frozen=True)
+class IoLine:
+    """One kind of request: numbers per operation of the workload, and whose they are."""
+
+    op: str
+    per_operation: str
+    mean_size: str
+    aligned: str
+    sequential: str
+    origins: list[str]  # shares of own, written back, journal, flush and foreign requests
+
+
+@dataclass(frozen=True)
+class DefaultIo:
+    """The block-level facts of the default configuration; `empty` says why there are none."""
+
+    lines: list[IoLine]
+    pictures: list[Figure]
+    empty: str = ""
+
+
+def describe_default_io(data: StudyData, case: Case) -> DefaultIo:
+    """Return what the successful sentinels of a case asked of the device."""
+    compared = default_only(data, case, slug("default", *str(case).split("/")))
+    sentinels = compared.settings[0]
+    if not sentinels.watched:
+        return DefaultIo([], [], _why_unwatched(data, sentinels.runs))
+    pictures = [
+        picture_sizes(data, compared, "write"),
+        picture_sizes(data, compared, "read"),
+        picture_depth(data, compared),
+        _series_figure(data, compared),
+        _latency_figure(data, compared),
+    ]
+    lines = _io_lines(data, compared)
+    empty = "" if lines else "The default configuration did no I/O on the device while it was measured."
+    return DefaultIo(lines, [picture for picture in pictures if picture is not None], empty)
+
+
+def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
+    if not runs:
+        return "No block-level facts: no run of the default configuration succeeded."
+    if data.specs.study.monitor == "procfs":
+        return (
+            "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
+        )
+    reasons = sorted({run["monitor_reason"] for run in runs if run.get("monitor_reason")})
+    return (
+        "No block-level facts: the monitor fell back to procfs, which knows totals only; BPF could not be used: "
+        f"{'; '.join(reasons) or 'the reason was not recorded'}. Rules that need the block layer answer `insufficient`."
+    )
+
+
+def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
+    setting = compared.settings[0]
+    operations = sum(run["operations"] or 0 for run in setting.runs if run["monitor"] == "bpf")
+    rows = data.rows(
+        """
+        SELECT op, sum(requests)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes,
+            sum(aligned_requests) AS aligned, sum(sequential_requests) AS sequential,
+            sum(own_requests) AS own, sum(inode_requests) AS inode, sum(journal_requests) AS journal,
+            sum(flush_requests) AS flush, sum(foreign_requests) AS foreign_
+        FROM io_profile WHERE requests > 0 AND list_contains(?, run_id)
+        GROUP BY op ORDER BY list_position(['read', 'write', 'flush', 'discard'], op)
+        """,
+        setting.watched,
+    )
+    return [_io_line(row, operations) for row in rows]
+
+
+def _io_line(row: Row, operations: int) -> IoLine:
+    has_size = row["op"] in ("read", "write")
+    # A monitor that follows processes counts foreign requests beside the others, not among them.
+    parts = [row[name] or 0 for name in ("own", "inode", "journal", "flush", "foreign_")]
+    shares = [format_share(share_of(part, sum(parts))) for part in parts]
+    return IoLine(
+        op=row["op"],
+        per_operation=format_number(row["requests"] / operations if operations else None),
+        mean_size=format_size(row["bytes"] / row["requests"]) if has_size else "",
+        aligned=format_share(share_of(row["aligned"], row["requests"])) if row["op"] == "write" else "",
+        sequential=format_share(share_of(row["sequential"], row["requests"])) if has_size else "",
+        origins=shares,
+    )
+
+
+def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
+    """Show the run in the middle of all sentinels by throughput, second by second."""
+    watched = [run for run in compared.settings[0].runs if run["monitor"] == "bpf"]
+    typical = sorted(watched, key=lambda run: run["throughput_ops"] or 0)[len(watched) // 2]
+    rows = data.rows("SELECT * FROM io_series WHERE run_id = ? ORDER BY op, t_s", typical["run_id"])
+    times: list[float] = sorted({row["t_s"] for row in rows})
+    if len(times) < 2:
+        return None
+    step = median(after - before for before, after in pairwise(times))
+    # The last interval ends with the run, and is shorter.
+    length = {time: max(min(step, time - before), 1e-3) for before, time in pairwise([times[0] - step, *times])}
+
+    def curves(take: Callable[[Row], float]) -> list[Curve]:
+        by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
+        return [Curve(op, _LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
+
+    depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
+    panels = [
+        ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / length[row["t_s"]] / 1e6)),
+        ("requests in flight", [Curve("depth", "line-d", _with_pauses(depths, step))]),
+        ("latency, ms", curves(lambda row: (row["latency_mean_us"] or 0.0) / 1000)),
+    ]
+    return Figure(
+        name=slug(compared.name, "series"),
+        title="One run over time",
+        description=f"Traffic, depth and latency over one run with {format_rate(typical['throughput_ops'])}.",
+        draw=lambda width: draw_series(width, [panel for panel in panels if panel[1]]),
+        data=rows,
+        caption=f"The run whose throughput is in the middle: {format_rate(typical['throughput_ops'])}.",
+    )
+
+
+def _with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:
+    """Add the zeros that a series leaves out where there was no traffic."""
+    filled = list(points[:1])
+    for (before, _), (time, value) in pairwise(points):
+        if time - before > 1.5 * step:
+            filled += [(before + step, 0.0), (time - step, 0.0)]
+        filled.append((time, value))
+    return filled
+
+
+def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
+    rows = data.rows(
+        """
+        SELECT op, low_us, high_us, sum(requests)::BIGINT AS requests FROM io_latency
+        WHERE requests > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY op, high_us
+        """,
+        compared.settings[0].watched,
+    )
+    curves = []
+    for op, look in _LOOKS.items():
+        found = [row for row in rows if row["op"] == op]
+        total = sum(row["requests"] for row in found)
+        if total:
+            curves.append(Curve(op, look, [(row["high_us"], row["requests"] / total) for row in found]))
+    if not curves:
+        return None
+    return Figure(
+        name=slug(compared.name, "latency"),
+        title="Latency at the device",
+        description=f"Histogram of request latency, {name_case(compared.case)}: {', '.join(c.name for c in curves)}.",
+        draw=lambda width: draw_latencies(width, curves, "from issue to completion"),
+        data=rows,
+    )

@@ -1,0 +1,204 @@
+"""Section "Devices": what each device likes, measured without a DBMS."""
+
+from dataclasses import dataclass
+
+from knobscope.figures import Curve, Figure, Mark, draw_loglog, slug
+from knobscope.specs import Device
+from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.study_data.study import Row, Rows, StudyData
+from knobscope.text.formats import (
+    UNKNOWN,
+    format_count,
+    format_micros,
+    format_number,
+    format_rate,
+    format_size,
+    format_time,
+)
+
+__all__ = ["DeviceView", "DevicesSection", "build_devices"]
+
+_PATTERN_LOOKS = {
+    "read": ("sequential read", "line-a"),
+    "randread": ("random read", "line-a dashed"),
+    "write": ("sequential write", "line-b"),
+    "randwrite": ("random write", "line-b dashed"),
+}
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    """A device: its measured figures and curves."""
+
+    name: str
+    description: str
+    facts: list[tuple[str, str, str]]  # name, value, what it means
+    properties: list["PropertyView"]
+    pictures: list[Figure]
+
+
+@dataclass(frozen=True)
+class PropertyView:
+    """A property: what was measured, how sure that is, what the kernel says."""
+
+    name: str
+    measured: str
+    confidence: str
+    because: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class DevicesSection:
+    """All devices of the study; `empty` says why there are none."""
+
+    devices: list[DeviceView]
+    empty: str = ""
+
+
+def build_devices(data: StudyData) -> DevicesSection:
+    """Return the section from tables `device_profile` and `device_curve`."""
+    profiles = data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device")
+    if not profiles:
+        return DevicesSection(
+            [], "The database holds no device profile; `knobscope characterise` measures them with fio."
+        )
+    return DevicesSection([_view(data, profile) for profile in profiles])
+
+
+def _view(data: StudyData, profile: Row) -> DeviceView:
+    spec = data.specs.devices.get(profile["device"])
+    curves = data.rows(
+        "SELECT * FROM device_curve WHERE device = ? ORDER BY curve, pattern, block_bytes, queue_depth",
+        profile["device"],
+    )
+    pictures = [_write_sizes(profile, curves), _write_units(profile, curves), _queue_depths(profile, curves)]
+    properties = data.rows("SELECT * FROM device_property WHERE device = ?", profile["device"])
+    return DeviceView(
+        name=profile["device"],
+        description=spec.description if spec else "",
+        facts=[*_facts(profile), *(_limits(spec) if spec else [])],
+        properties=[_property(row) for row in properties],
+        pictures=[picture for picture in pictures if picture is not None],
+    )
+
+
+def _facts(profile: Row) -> list[tuple[str, str, str]]:
+    one, best = profile["random_read_iops_qd1"], profile["random_read_iops_best"]
+    gain = f", {format_number(best / one)}x as many" if one and best else ""
+    gap = profile["random_sequential_ratio"]
+    return [
+        ("Tier", profile["tier"] or UNKNOWN, ""),
+        ("Block device", profile["block_device"] or UNKNOWN, f"file system {profile['filesystem'] or 'unknown'}"),
+        (
+            "Preferred write size",
+            format_size(profile["preferred_write_bytes"]),
+            "the write unit, or the smallest within 10 % of the best MB/s",
+        ),
+        ("Commits", format_rate(profile["fsync_rate"], "/s"), "4 KiB writes, each with fsync, one at a time"),
+        ("One fsync", format_micros(profile["fsync_p50_us"]), "median"),
+        ("Random reads, one at a time", format_rate(one, "IOPS"), "4 KiB"),
+        (
+            "Random reads, at best",
+            format_rate(best, "IOPS"),
+            f"from depth {format_count(profile['best_queue_depth'])} on{gain}",
+        ),
+        (
+            "Random against sequential",
+            f"{format_number(gap)}x" if gap else UNKNOWN,
+            "4 KiB reads at depth 1; 1x: no gap",
+        ),
+        ("Measured", format_time(profile["measured_at"]), ""),
+    ]
+
+
+def _property(row: Row) -> PropertyView:
+    value, shown = row["value"], UNKNOWN
+    if value is not None:
+        formats = {"bytes": format_size, "us": format_micros}
+        shown = formats.get(row["unit"], format_number)(value)
+        shown += {"ratio": "x"}.get(row["unit"], "")
+    elif row["confidence"] != "not measured":
+        shown = "none found"
+    name = row["property"].replace("_", " ").capitalize()
+    return PropertyView(name, shown, row["confidence"], row["because"], row["kernel"] or "")
+
+
+def _limits(device: Device) -> list[tuple[str, str, str]]:
+    """Say what of a modelled device could not be emulated: it was slower there than it should have been."""
+    return [("Not as modelled", text, "on the machine of this report") for text in describe_limits(device)]
+
+
+def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
+    curves, table = [], []
+    for curve, name, look in (("write_size", "sustained", "line-a"), ("write_size_durable", "durable", "line-b")):
+        found = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
+        table += found
+        if found:
+            curves.append(Curve(name, look, [(row["block_bytes"], row["bytes_per_s"] / 1e6) for row in found]))
+    if not curves:
+        return None
+    preferred = profile["preferred_write_bytes"]
+    mark = Mark(float(preferred), f"preferred: {format_size(preferred)}") if preferred else None
+    return Figure(
+        name=slug("device", profile["device"], "write-size"),
+        title="Write size",
+        description="Throughput of random writes by size: four at a time, and one at a time, each durable before "
+        "the next; " + (f"preferred size {format_size(preferred)}." if preferred else "no size is preferred."),
+        draw=lambda width: draw_loglog(width, curves, "size of a write", "MB/s", sizes=True, mark=mark),
+        data=table,
+        query=rows.query,
+    )
+
+
+def _write_units(profile: Row, rows: Rows) -> Figure | None:
+    curves, table = [], []
+    for curve, shifted, name, look in (
+        ("write_size_durable", False, "durable", "line-a"),
+        ("write_size_durable", True, "shifted", "line-a dashed"),
+        ("write_size_alone", False, "not durable", "line-b"),
+        ("write_size_alone", True, "shifted", "line-b dashed"),
+    ):
+        found = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
+        table += found
+        if found:
+            curves.append(Curve(name, look, [(row["block_bytes"], row["latency_p50_us"] / 1000) for row in found]))
+    if not curves:
+        return None
+    unit = profile["write_unit_bytes"]
+    return Figure(
+        name=slug("device", profile["device"], "write-unit"),
+        title="Write unit",
+        description="Median time of one write by size, at multiples of its size and shifted by 4 KiB; "
+        + (f"write unit {format_size(unit)}." if unit else "no write unit was found."),
+        draw=lambda width: draw_loglog(
+            width,
+            curves,
+            "size of a write",
+            "ms",
+            sizes=True,
+            mark=Mark(float(unit), f"unit: {format_size(unit)}") if unit else None,
+        ),
+        data=table,
+        query=rows.query,
+    )
+
+
+def _queue_depths(profile: Row, rows: Rows) -> Figure | None:
+    curves, table = [], []
+    for pattern, (name, look) in _PATTERN_LOOKS.items():
+        found = [row for row in rows if row["curve"] == "queue_depth" and row["pattern"] == pattern and row["iops"]]
+        table += found
+        if found:
+            curves.append(Curve(name, look, [(row["queue_depth"], row["iops"]) for row in found]))
+    if not curves:
+        return None
+    return Figure(
+        name=slug("device", profile["device"], "queue-depth"),
+        title="Queue depth and order",
+        description=f"4 KiB requests per second by queue depth. Best random reads from depth "
+        f"{format_count(profile['best_queue_depth'])} on.",
+        draw=lambda width: draw_loglog(width, curves, "requests in flight", "IOPS, 4 KiB"),
+        data=table,
+        query=rows.query,
+    )

@@ -1,0 +1,341 @@
+"""Section "Findings": mismatches as cards with evidence, then what is sound, then what could not be judged.
+
+A card is a mismatch with all its findings, whatever rule, device, workload and value they are of.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from knobscope.figures import Figure, slug
+from knobscope.specs import Case, RuleEffect, RuleSpec
+from knobscope.stages.detect import Mismatch, merge_findings
+from knobscope.stages.report.sections.effects import forest_figure
+from knobscope.stages.report.sections.evidence import (
+    Comparison,
+    compare_runs,
+    picture_depth,
+    picture_shares,
+    picture_sizes,
+    picture_throughput,
+)
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
+
+__all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
+
+#: More findings than this are counted, and not shown: of a card, and of each table.
+_MOST_VALUES, _MOST_JUDGED = 40, 500
+#: More cards than this get no pictures: the page stays small enough to be sent around.
+_MOST_PICTURED = 24
+_CONFIRMED = {"yes": "confirmed", "found": "found on what-if devices", "not_tested": "not known"}
+
+
+@dataclass(frozen=True)
+class CardValue:
+    """One finding of a card: what it costs, how sure that is, and why."""
+
+    rule: str  # its title; empty where the card has one rule
+    where: str  # device and workload; empty where the card has one of each
+    value: str
+    effect_label: str
+    effect: str
+    interval: str
+    penalty: str
+    sentence: str
+    confirmed: str  # yes | found | not_tested; a finding whose cause was refuted is on no card
+    confirmed_words: str
+    confirmation: str
+    evidence: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A mismatch: one knob of one DBMS, and one cause; the costliest finding comes first."""
+
+    number: int
+    anchor: str
+    rules: str
+    title: str
+    question: str
+    case: str
+    devices: list[str]
+    knob: str
+    subject: str  # what it is about, where it has no knob
+    durability: bool
+    values: list[CardValue]
+    omitted: int  # findings that are not among the values
+    pictures: list[Figure]
+    more: list[Figure]
+    no_pictures: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding that is no mismatch, as a line of a table."""
+
+    rule: str
+    case: str
+    knob: str
+    value: str
+    effect: str
+    order: str  # the effect as a number, to sort by; empty where there is none
+    sentence: str
+
+
+@dataclass(frozen=True)
+class JudgedTable:
+    """Findings of one kind; of many those with the largest effects. `count` is how many there are."""
+
+    rows: list[Judged]
+    count: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often each verdict was given to a case, by rule: rule -> verdict (or `withdrawn`) -> count."""
+
+    case: str
+    counts: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class FindingsSection:
+    """All findings; `empty` says why there are none."""
+
+    cards: list[Card]
+    withdrawn: JudgedTable  # an experiment refuted their effect, or the cause that they name
+    sound: JudgedTable
+    unjudged: JudgedTable
+    rules: list[str]
+    tallies: list[Tally]
+    empty: str = ""
+
+    @property
+    def mismatches(self) -> int:
+        """Number of mismatches; each may have several findings."""
+        return len(self.cards)
+
+    @property
+    def symptoms(self) -> int:
+        """Number of findings that these mismatches consist of."""
+        return sum(len(card.values) + card.omitted for card in self.cards)
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        """All pictures, in order."""
+        for card in self.cards:
+            yield from card.pictures
+            yield from card.more
+
+
+def build_findings(data: StudyData) -> FindingsSection:
+    """Return the section from table `findings`."""
+    rows = data.rows(
+        "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
+    )
+    order = list(data.specs.rules)
+    return FindingsSection(
+        cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
+        withdrawn=_judged_table(data, [row for row in rows if _is_withdrawn(row)]),
+        sound=_judged_table(data, [row for row in rows if row["verdict"] == "none"]),
+        unjudged=_judged_table(data, [row for row in rows if row["verdict"] not in ("mismatch", "none")]),
+        rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
+        tallies=list(_tallies(rows)),
+        empty="" if rows else _why_empty(data),
+    )
+
+
+def _why_empty(data: StudyData) -> str:
+    if not data.specs.rules:
+        return "No rule was asked for (`rules` of the study is empty)."
+    if not data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'"):
+        return "No run of the one-at-a-time round succeeded, so there was nothing to judge."
+    return "The rules returned nothing; `knobscope detect` writes the findings."
+
+
+def _is_withdrawn(row: Row) -> bool:
+    return bool(row["verdict"] == "mismatch" and row["confirmed"] == "no")
+
+
+def _about(data: StudyData, rule: str) -> RuleSpec:
+    """Return what a rule says of itself; of one that the study no longer asks for, its name."""
+    known = data.specs.rules.get(rule)
+    return known.about if known else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
+
+
+def _tallies(rows: list[Row]) -> Iterator[Tally]:
+    def key(row: Row) -> tuple[str, str, str]:
+        return tuple(row[name] or UNKNOWN for name in ("dbms", "device", "workload"))  # type: ignore[return-value]
+
+    for case, members in groupby(sorted(rows, key=key), key=key):
+        counts: dict[str, dict[str, int]] = {}
+        for row in members:
+            verdict = "withdrawn" if _is_withdrawn(row) else row["verdict"]
+            of_rule = counts.setdefault(row["rule"], {})
+            of_rule[verdict] = of_rule.get(verdict, 0) + 1
+        yield Tally(" · ".join(case), counts)
+
+
+def _case_of(row: Row) -> Case:
+    return Case(row["dbms"], row["device"], row["workload"])
+
+
+def _judged_table(data: StudyData, rows: list[Row]) -> JudgedTable:
+    shown = rows
+    if len(rows) > _MOST_JUDGED:
+        largest = sorted(range(len(rows)), key=lambda index: -abs(_log_ratio(rows[index]["effect"]) or 0.0))
+        shown = [rows[index] for index in sorted(largest[:_MOST_JUDGED])]
+    return JudgedTable([_judged(data, row) for row in shown], len(rows))
+
+
+def _judged(data: StudyData, row: Row) -> Judged:
+    case, effect = _case_of(row), _Effect.of(row, _about(data, row["rule"]).effect)
+    return Judged(
+        rule=row["rule"],
+        case=name_case(case),
+        knob=row["knob"] or "",
+        value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]) if row["value"] else "",
+        effect=effect.words,
+        order=effect.order,
+        sentence=keep_units(" ".join(text for text in (row["sentence"], row["confirmation"]) if text)),
+    )
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """The effect of a finding in words, the ends of its interval, and a number to sort it by."""
+
+    words: str
+    interval: str
+    order: str
+
+    @classmethod
+    def of(cls, row: Row, about: RuleEffect) -> "_Effect":
+        ratio, low, high = (_log_ratio(row[name]) for name in ("effect", "effect_low", "effect_high"))
+        if ratio is None:
+            return cls(UNKNOWN, "", "")
+        if low is None or high is None:
+            return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
+        unclear = low <= 0 <= high
+        words = "no clear effect" if unclear else describe_change(ratio, about.more, about.less)
+        return cls(words, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}")
+
+
+def _log_ratio(change: float | None) -> float | None:
+    """Return a relative change (-0.5: half) as a natural-log ratio."""
+    return None if change is None or change <= -1 else math.log1p(change)
+
+
+def _card(data: StudyData, mismatch: Mismatch) -> Card:
+    worst = mismatch.worst
+    about = _about(data, worst["rule"])
+    anchor = slug("finding", mismatch.number, worst["rule"], mismatch.knob or "")
+    is_pictured = mismatch.number <= _MOST_PICTURED
+    pictures = list(draw_pictures(data, worst, anchor)) if is_pictured else []
+    knob = data.knob(worst["dbms"], mismatch.knob)
+    return Card(
+        number=mismatch.number,
+        anchor=anchor,
+        rules=", ".join(mismatch.names("rule")),
+        title=about.title,
+        question=about.question if len(mismatch.names("rule")) == 1 else "",
+        case=" · ".join(", ".join(mismatch.names(column)) for column in ("dbms", "device", "workload")),
+        devices=mismatch.names("device"),
+        knob=mismatch.knob or "",
+        subject="" if mismatch.knob else about.subject,
+        durability=knob is not None and any(knob.risks(row["value"]) for row in mismatch.findings if row["value"]),
+        values=[_card_value(data, mismatch, row) for row in mismatch.findings[:_MOST_VALUES]],
+        omitted=max(len(mismatch.findings) - _MOST_VALUES, 0),
+        pictures=pictures[:2],
+        more=pictures[2:],
+        no_pictures="" if is_pictured else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
+    )
+
+
+def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
+    about = _about(data, row["rule"])
+    effect = _Effect.of(row, about.effect)
+    confirmed = row["confirmed"] or "not_tested"
+    has_one_case = all(len(mismatch.names(column)) == 1 for column in ("device", "workload"))
+    return CardValue(
+        rule=about.title if len(mismatch.names("rule")) > 1 else "",
+        where="" if has_one_case else f"{row['device']} · {row['workload']}",
+        effect_label=about.effect.label,
+        value=format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"]) if row["value"] else "",
+        effect=effect.words,
+        interval=effect.interval,
+        penalty="" if row["penalty"] is None else f"{format_number(row['penalty'])}x",
+        sentence=keep_units(row["sentence"] or ""),
+        confirmed=confirmed,
+        confirmed_words=_CONFIRMED.get(confirmed, confirmed),
+        confirmation=keep_units(row["confirmation"] or ""),
+        evidence=list(_flatten(_read_json(row["evidence"]))),
+    )
+
+
+def _read_json(text: str | None) -> Any:
+    """Return the content of the evidence; what is no JSON is shown as it is."""
+    try:
+        return json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {"evidence": text}
+
+
+def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _flatten(value, f"{name}, {key}" if name else str(key))
+    elif isinstance(content, list):
+        yield name.replace("_", " "), ", ".join(" ".join(text for _, text in _flatten(one, "")) for one in content)
+    elif isinstance(content, bool):
+        yield name.replace("_", " "), "yes" if content else "no"
+    elif content is not None:
+        yield name.replace("_", " "), format_number(content, 4) if isinstance(content, int | float) else str(content)
+
+
+def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
+    """Yield the pictures of the runs behind a finding, the most telling ones first; names begin with `anchor`."""
+    compared = compare_runs(data, row, anchor)
+    if not all(setting.runs for setting in compared.settings):
+        return
+    for kind in _about(data, row["rule"]).figures:
+        figure = _picture(data, kind, row, compared)
+        if figure is not None:
+            yield figure
+
+
+def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
+    if kind == "throughput":
+        return picture_throughput(compared)
+    if kind == "shares":
+        return picture_shares(data, compared)
+    if kind in ("devices", "values"):
+        return _effect_picture(data, kind, row, compared.name)
+    if not compared.is_watched:
+        return None
+    return picture_sizes(data, compared) if kind == "sizes" else picture_depth(data, compared)
+
+
+def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure | None:
+    """Show the effect of the same change on all devices, or of all values of the knob on this device."""
+    where = "value = ?" if kind == "devices" else "device = ?"
+    found = data.rows(
+        "SELECT * FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL "  # noqa: S608
+        f"AND dbms = ? AND workload = ? AND knob = ? AND {where} "
+        "ORDER BY tier_rank NULLS FIRST, device, step NULLS FIRST, try_cast(value AS DOUBLE), value",
+        row["dbms"], row["workload"], row["knob"], row["value" if kind == "devices" else "device"],
+    )  # fmt: skip
+    if not found:
+        return None
+    if kind == "devices":
+        value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
+        title = f"{row['knob']} = {value}, device by device"
+    else:
+        title = f"All values of {row['knob']} on {row['device']}"
+    return forest_figure(
+        data, _case_of(row), found, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
+    )

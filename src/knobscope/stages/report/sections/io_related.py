@@ -1,0 +1,98 @@
+"""Part of section "Knob ranking": which knobs change the I/O, told from runs alone, beside what the specs say."""
+
+from dataclasses import dataclass
+
+from knobscope.stages.detect import IO_RESPONSES, io_marks_comparison
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.formats import format_number, format_share, join_words, plural
+
+__all__ = ["PAPER", "IoCase", "IoKnob", "IoRelated", "build_io_related"]
+
+#: Precision and recall of the taint analysis of source code in "When Database Meets New Storage Devices", PVLDB 2023.
+PAPER = (0.700, 0.898)
+
+
+@dataclass(frozen=True)
+class IoKnob:
+    """A knob that changes the I/O profile, and in which response most clearly."""
+
+    knob: str
+    mechanism: str
+    response: str
+    explained: str
+    q_value: str
+    others: int  # more responses that it changes
+
+
+@dataclass(frozen=True)
+class IoCase:
+    """What was found in one case; `rest` says which knobs changed nothing."""
+
+    name: str
+    knobs: list[IoKnob]
+    rest: str
+
+
+@dataclass(frozen=True)
+class IoRelated:
+    """All cases, and how they compare with the specs."""
+
+    cases: list[IoCase]
+    comparisons: list[str]
+
+
+def build_io_related(data: StudyData) -> IoRelated:
+    """Return the part from table `io_related`; no cases where nothing was tested."""
+    cases = [
+        _case(data.rows(_QUERY, case.dbms, case.device, case.workload), name_case(case)) for case in data.shown_cases
+    ]
+    return IoRelated([case for case in cases if case is not None], _comparisons(data))
+
+
+_QUERY = """
+    SELECT knob, any_value(mechanism) AS mechanism, arg_min(response, (q_value, p_value, -explained_share)) AS response,
+        min(q_value) AS q_value, arg_min(explained_share, (q_value, p_value, -explained_share)) AS explained,
+        count(*) FILTER (verdict = 'related') AS responses, bool_and(verdict = 'insufficient') AS untested
+    FROM io_related LEFT JOIN knobs USING (dbms, knob)
+    WHERE dbms = ? AND device = ? AND workload = ?
+    GROUP BY knob
+    ORDER BY q_value, explained DESC, knob
+"""
+
+
+def _case(rows: list[Row], name: str) -> IoCase | None:
+    if not rows:
+        return None
+    related = [row for row in rows if row["responses"]]
+    rest = [row["knob"] for row in rows if not row["responses"] and not row["untested"]]
+    untested = [row["knob"] for row in rows if row["untested"]]
+    words = [f"No significant change by {join_words(rest)}."] if rest else []
+    words += [f"Too few configurations to test {join_words(untested)}."] if untested else []
+    return IoCase(name, [_knob(row) for row in related], " ".join(words))
+
+
+def _knob(row: Row) -> IoKnob:
+    return IoKnob(
+        row["knob"],
+        row["mechanism"] or "",
+        IO_RESPONSES.get(str(row["response"]), str(row["response"])),
+        format_share(row["explained"]),
+        "< 0.0001" if row["q_value"] < 1e-4 else format_number(row["q_value"]),
+        row["responses"] - 1,
+    )
+
+
+def _comparisons(data: StudyData) -> list[str]:
+    sentences = []
+    for dbms, found in io_marks_comparison(data.connection).items():
+        if found.precision is None or found.recall is None:
+            continue
+        words = (
+            f"Against the mechanisms that the spec of {dbms} marks ({plural(found.knobs, 'knob')} tested): "
+            f"precision {found.precision:.2f}, recall {found.recall:.2f}. Taint analysis of the source code reached "
+            f"{PAPER[0]:.3f} and {PAPER[1]:.3f} in the literature; it also sees code that no workload here runs."
+        )
+        missed = f" Marked, but without effect here: {join_words(found.missed)}." if found.missed else ""
+        odd = f" Not marked, but with effect: {join_words(found.unexpected)}." if found.unexpected else ""
+        sentences.append(words + missed + odd)
+    return sentences

@@ -1,0 +1,235 @@
+"""Section "Knob ranking": which knobs screening found to matter, and how far its model can be trusted."""
+
+import json
+import math
+from dataclasses import dataclass
+
+from knobscope.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
+from knobscope.specs import Case, value_text
+from knobscope.stages.report.sections.across_cases import ranks_by_case
+from knobscope.stages.report.sections.bends import bend_figures
+from knobscope.stages.report.sections.grids import grid_figure
+from knobscope.stages.report.sections.pairs import PairEffect, pair_effects
+from knobscope.stages.report.sections.tunability import TunabilityPart, tell_tunability
+from knobscope.stages.report.sections.worst_predicted import WorstPredicted, worst_predicted
+from knobscope.study_data.study import Row, Rows, StudyData, name_case
+from knobscope.text.formats import format_number, format_share, format_value, join_words, plural
+
+__all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
+
+#: Points that depend on the value of another knob: so many of them are listed, the table has all.
+_MOST_BESIDE = 5
+#: Knobs that mattered in priors: so many are named.
+_MOST_EXPECTED = 8
+#: Settings that later rounds left out: so many are named.
+_MOST_COSTLY = 6
+_POINT_WORDS = {
+    "knee": "beyond it, more gains little",
+    "turning": "the effect changes its direction here",
+    "cliff": "performance breaks here",
+}
+_MODELS = {
+    "auto": "the simplest of several models that suffices",
+    "anova": "analysis of variance",
+    "lightgbm": "boosted trees (LightGBM)",
+    "random_forest": "random forest",
+    "extra_trees": "extremely randomised trees",
+    "gaussian_process": "Gaussian process",
+    "mlp": "neural network",
+}
+
+
+@dataclass(frozen=True)
+class ImportantPoint:
+    """A value of a knob where its effect bends; `beside` is the value of another knob, on which that depends."""
+
+    knob: str
+    beside: str
+    kind: str
+    meaning: str
+    value: str
+    turn_ratio: str
+
+
+@dataclass(frozen=True)
+class CaseRanking:
+    """The ranking of one case, in words and pictures."""
+
+    name: str
+    summary: str
+    trust: str
+    is_trusted: bool
+    pictures: list[Figure]
+    points: list[ImportantPoint]
+    pairs: list[PairEffect]
+    tunability: TunabilityPart | None
+    worst: list[WorstPredicted]
+
+
+@dataclass(frozen=True)
+class RankingSection:
+    """Rankings by case, and from case to case; `empty` says why there are none."""
+
+    cases: list[CaseRanking]
+    across: list[Figure]
+    empty: str = ""
+
+
+def build_ranking(data: StudyData) -> RankingSection:
+    """Return the section from tables `fits`, `importance` and `important_points`."""
+    cases = [ranking for case in data.shown_cases if (ranking := _rank_case(data, case)) is not None]
+    if cases:
+        return RankingSection(cases, ranks_by_case(data))
+    if not data.value("SELECT count(*) FROM runs WHERE phase = 'screen'"):
+        return RankingSection([], [], "The study has no screening runs: its knobs were given, not searched for.")
+    return RankingSection([], [], "There are screening runs, but no fit of them; `knobscope select` makes it.")
+
+
+def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
+    names = (case.dbms, case.device, case.workload)
+    fits = data.rows("SELECT * FROM fits WHERE dbms = ? AND device = ? AND workload = ? ORDER BY round", *names)
+    knobs = data.rows(
+        "SELECT * FROM importance WHERE dbms = ? AND device = ? AND workload = ? ORDER BY rank, knob", *names
+    )
+    points = data.rows(
+        "SELECT * FROM important_points WHERE dbms = ? AND device = ? AND workload = ? ORDER BY knob, value", *names
+    )
+    alone = [row for row in points if not row["beside"]]
+    beside = sorted((row for row in points if row["beside"]), key=lambda row: -(row["score"] or math.inf))
+    if not fits and not knobs:
+        return None
+    pictures = [_ranking_figure(case, knobs)] if knobs else []
+    screened = [fit for fit in fits if not fit["prior"]]
+    pictures += [_rounds_figure(data, case, screened)] if screened else []
+    grid = grid_figure(data, case, knobs)
+    pictures += [*([grid] if grid else []), *bend_figures(data, case, alone)]
+    last = fits[-1] if fits else None
+    return CaseRanking(
+        name=name_case(case),
+        summary=" ".join(filter(None, [_summarise(knobs, fits), _tell_costly(data, case, len(screened) - 1)])),
+        trust=_trust(last),
+        is_trusted=bool(last and last["trustworthy"]),
+        pictures=pictures,
+        points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
+        pairs=pair_effects(data, case),
+        tunability=tell_tunability(data, case, last) if last else None,
+        worst=worst_predicted(data, case, [row["knob"] for row in knobs]),
+    )
+
+
+def _summarise(knobs: list[Row], fits: list[Row]) -> str:
+    words = []
+    if fits and fits[-1]["prior"]:
+        reason = fits[-1]["reason"]
+        words.append(f"{reason[:1].upper()}{reason[1:]}.")
+    elif fits:
+        last = fits[-1]
+        model = _MODELS.get(last["model"], last["model"])
+        verb = "stopped" if last["stopped"] else "ended without reaching its goal"
+        words.append(
+            f"Screening {verb} after {plural(len(fits), 'round')} and {plural(last['runs'] or 0, 'run')} "
+            f"({model}): {last['reason'] or 'no reason was recorded'}."
+        )
+        if last["warm_start"]:
+            words.append(_tell_warm_start(last["warm_start"], last["expected"].split(", ")))
+    above = [row["knob"] for row in knobs if row["above_noise"]]
+    if knobs:
+        explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
+        words.append(
+            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out of the noise and "
+            f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the differences."
+            if above
+            else f"None of {plural(len(knobs), 'knob')} stands out of the noise."
+        )
+    return " ".join(words)
+
+
+def _tell_warm_start(priors: str, knobs: list[str]) -> str:
+    more = [f"{len(knobs) - _MOST_EXPECTED} more"] if len(knobs) > _MOST_EXPECTED else []
+    return (
+        f"It started from what stood out in {'priors' if ', ' in priors else 'prior'} {priors}: "
+        f"{join_words([*knobs[:_MOST_EXPECTED], *more])} had to show less here than other knobs."
+    )
+
+
+def _tell_costly(data: StudyData, case: Case, last: int) -> str:
+    """Say which settings the rounds up to `last` left out, after an earlier one had shown that they cost most."""
+    rows = data.rows(
+        """
+        SELECT setting, last(times_slower ORDER BY round) AS times_slower
+        FROM costly_settings WHERE dbms = ? AND device = ? AND workload = ? AND round < ?
+        GROUP BY setting ORDER BY times_slower DESC, setting
+        """,
+        *(case.dbms, case.device, case.workload, last),
+    )
+    if not rows:
+        return ""
+    dbms = data.specs.dbms.get(case.dbms)
+    told = []
+    for row in rows[:_MOST_COSTLY]:
+        values = json.loads(row["setting"]).items()
+        words = [f"{knob} = {format_value(dbms, knob, value_text(value))}" for knob, value in values]
+        told.append(f"{' with '.join(words)} ({format_number(row['times_slower'])}x slower)")
+    more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
+    return (
+        f"Rounds left out what earlier ones had shown to be several times slower: {join_words([*told, *more])}. "
+        "Beside such a bottleneck little can be seen of other knobs."
+    )
+
+
+def _trust(fit: Row | None) -> str:
+    if fit is None:
+        return ""
+    reason = f": {fit['reason_trust']}" if fit["reason_trust"] else ""
+    if not fit["trustworthy"]:
+        return f"Do not trust this ranking{reason}"
+    if fit["stopped"] or fit["prior"]:
+        return f"The ranking can be trusted{reason}"
+    return (
+        f"Which knobs stand out can be trusted{reason}; what a single configuration reaches cannot be predicted by it"
+    )
+
+
+def _ranking_figure(case: Case, rows: Rows) -> Figure:
+    knobs = [
+        RankedKnob(
+            row["knob"], row["permutation"] or 0.0, row["importance"], bool(row["above_noise"]), bool(row["selected"])
+        )
+        for row in rows
+    ]
+    words = [f"{knob.knob} {format_number(knob.permutation)}" for knob in knobs if knob.above_noise]
+    return Figure(
+        name=slug("ranking", *str(case).split("/")),
+        title="How much each knob matters",
+        description=f"Permutation importance of {len(knobs)} knobs. Above noise: {', '.join(words) or 'none'}.",
+        draw=lambda width: draw_ranking(width, knobs),
+        data=rows,
+    )
+
+
+def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
+    threshold = data.specs.study.screening.threshold
+    rounds = [RoundFit(fit["round"], fit["runs"] or 0, fit["r2_min"], fit["r2_median"]) for fit in fits]
+    words = [f"round {fit.round + 1}: smallest {format_number(fit.r2_min, 3)}" for fit in rounds]
+    return Figure(
+        name=slug("rounds", *str(case).split("/")),
+        title="How well the model predicts runs it has not seen",
+        description=f"R² on held-out runs, by screening round, against {threshold}. {'; '.join(words)}.",
+        draw=lambda width: draw_rounds(width, rounds, threshold),
+        data=fits,
+    )
+
+
+def _point(data: StudyData, case: Case, row: Row) -> ImportantPoint:
+    dbms = data.specs.dbms.get(case.dbms)
+    return ImportantPoint(
+        row["knob"],
+        ", ".join(
+            f"{knob} = {format_value(dbms, knob, value_text(value))}"
+            for knob, value in json.loads(row["beside"] or "{}").items()
+        ),
+        row["type"],
+        _POINT_WORDS.get(row["type"], ""),
+        format_value(dbms, row["knob"], row["value"]),
+        format_number(row["turn_ratio"]),
+    )

@@ -1,0 +1,289 @@
+"""Section "Runs": whether the machine stayed the same, what was counted, and how much the watching can be trusted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+
+from knobscope.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
+from knobscope.specs import Case
+from knobscope.stages.report.sections.default_io import DefaultIo, describe_default_io
+from knobscope.stages.report.sections.failures import Failure, list_failures
+from knobscope.stages.report.sections.guards import describe_level, name_set_aside
+from knobscope.stages.report.sections.layout import LayoutLine, describe_layout
+from knobscope.statistics.steadiness import UNEVEN
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.formats import (
+    UNKNOWN,
+    format_count,
+    format_number,
+    format_seconds,
+    format_share,
+    format_time,
+    join_words,
+    plural,
+)
+
+__all__ = ["CaseRuns", "RunsSection", "build_runs", "run_noise"]
+
+STATUS_WORDS = {
+    "ok": "measured",
+    "failed_start": "did not start",
+    "failed_run": "failed while running",
+    "rejected_value": "value refused",
+    "timeout": "timed out",
+    "invalid": "invalid",
+}
+
+
+@dataclass(frozen=True)
+class CaseRuns:
+    """The runs of one case: order and drift, counts, overhead, monitor, I/O of the default configuration."""
+
+    name: str
+    timeline: Figure
+    drift_notes: list[str]
+    facts: list[tuple[str, str]]
+    default_io: DefaultIo
+    layout: list[LayoutLine]
+
+
+@dataclass(frozen=True)
+class RunsSection:
+    """All runs; `statuses` are (status, words, count), `empty` says why there are none."""
+
+    cases: list[CaseRuns]
+    statuses: list[tuple[str, str, int]]
+    failures: list[Failure]
+    left_out: list[Row]
+    knobs_left_out: list[Row]
+    empty: str = ""
+
+
+def build_runs(data: StudyData) -> RunsSection:
+    """Return the section from tables `runs` and `blocks` and those of the block layer."""
+    counts = data.rows("SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status <> 'ok', n DESC, status")
+    statuses = [
+        (row["status"] or UNKNOWN, STATUS_WORDS.get(row["status"], "of unknown status"), row["n"]) for row in counts
+    ]
+    if not statuses:
+        return RunsSection([], [], [], [], [], "Nothing has been measured yet.")
+    cases = [_case_runs(data, case) for case in data.shown_cases]
+    return RunsSection(cases, statuses, list_failures(data), _left_out(data), _knobs_left_out(data))
+
+
+def _left_out(data: StudyData) -> list[Row]:
+    """Return the values that the sweep left out, each once for a DBMS and a reason."""
+    return data.rows(
+        "SELECT DISTINCT dbms, knob, value, reason FROM left_out_values WHERE value IS NOT NULL ORDER BY ALL"
+    )
+
+
+def _knobs_left_out(data: StudyData) -> list[Row]:
+    """Return the knobs that `all` left out, by DBMS and reason, the most frequent reason first."""
+    return data.rows(
+        "SELECT dbms, reason, list(DISTINCT knob ORDER BY knob) AS knobs, count(DISTINCT knob) AS count "
+        "FROM left_out_values WHERE value IS NULL GROUP BY dbms, reason ORDER BY dbms, count DESC, reason"
+    )
+
+
+def run_noise(data: StudyData, case: Case) -> float | None:
+    """Return the standard deviation of one run's throughput as a log ratio, None when nothing was repeated.
+
+    That of the effects where there are some, else pooled over sentinels of the same block and session.
+    """
+    names = (case.dbms, case.device, case.workload)
+    known = data.value(
+        "SELECT median(noise) FROM effects "
+        "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
+        *names,
+    )
+    if known is not None:
+        return float(known)
+    pooled = data.value(
+        """
+        WITH spread AS (
+            SELECT var_samp(ln(throughput_ops)) * (count(*) - 1) AS squares, count(*) - 1 AS degrees
+            FROM runs
+            WHERE is_sentinel AND status = 'ok' AND throughput_ops > 0 AND dbms = ? AND device = ? AND workload = ?
+            GROUP BY block_id, session
+            HAVING count(*) > 1
+        )
+        SELECT sqrt(sum(squares) / sum(degrees)) FROM spread
+        """,
+        *names,
+    )
+    return None if pooled is None else float(pooled)
+
+
+def _case_runs(data: StudyData, case: Case) -> CaseRuns:
+    runs = data.rows(
+        """
+        SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
+            window_change, window_steady, window_late_s, window_pause_s, window_halves,
+            monitor, lost_events, unattributed_share
+        FROM runs WHERE dbms = ? AND device = ? AND workload = ?
+        ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
+        """,
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    blocks = data.rows(
+        "SELECT * FROM blocks WHERE dbms = ? AND device = ? AND workload = ? ORDER BY block_id, session",
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    notes = [
+        f"{_short_name(case, row['block_id'])} {_TREATMENTS[row['treatment']]}: {row['reason']}."
+        for row in blocks
+        if row["treatment"] in _TREATMENTS
+    ]
+    notes += [
+        f"{_short_name(case, row['block_id'])} was {describe_level(row)} than the other sessions throughout."
+        for row in blocks
+        if row.get("other_level")
+    ]
+    return CaseRuns(
+        name=name_case(case),
+        timeline=_timeline(data, case, runs, blocks),
+        drift_notes=notes,
+        facts=[*_facts(runs), *_set_aside_facts(data, case)],
+        default_io=describe_default_io(data, case),
+        layout=describe_layout(data, case),
+    )
+
+
+_TREATMENTS = {"position": "drifted and was corrected for it", "dropped": "was left out of all comparisons"}
+
+
+def _short_name(case: Case, block_id: str) -> str:
+    return block_id.removeprefix(f"{case}/")
+
+
+def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -> Figure:
+    judged = {row["block_id"]: row for row in blocks if row["treatment"] != "none"}
+    found = []
+    for block_id, members in groupby(runs, key=lambda row: row["block_id"]):
+        rows = list(members)
+        verdict = judged.get(block_id)
+        found.append(
+            TimelineBlock(
+                name=_short_name(case, block_id),
+                started=format_time(rows[0]["started_at"])[5:],
+                runs=[
+                    TimelineRun(
+                        row["throughput_ops"], row["is_sentinel"], row["status"], format_time(row["started_at"])
+                    )
+                    for row in rows
+                ],
+                treatment=verdict["treatment"] if verdict else "none",
+                note=verdict["reason"] if verdict else f"{len(rows)} runs",
+            )
+        )
+    noise = run_noise(data, case)
+    drifting = sum(block.treatment != "none" for block in found)
+    return Figure(
+        name=slug("timeline", *str(case).split("/")),
+        title=name_case(case),
+        description=f"Throughput of the default configuration over {len(found)} blocks. {drifting} of them drifted.",
+        draw=lambda width: draw_timeline(width, found, noise),
+        data=[{key: row[key] for key in _TIMELINE_COLUMNS} for row in runs],
+        wide=True,
+    )
+
+
+_TIMELINE_COLUMNS = ("run_id", "block_id", "started_at", "is_sentinel", "status", "throughput_ops")
+
+
+def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
+    sentinels = sum(row["is_sentinel"] for row in runs)
+    blocks = len({row["block_id"] for row in runs})
+    yield "Runs", f"{format_count(len(runs))} in {blocks} blocks, {sentinels} of them the default configuration"
+    overheads = [row["overhead_s"] for row in runs if row["overhead_s"] is not None and row["status"] == "ok"]
+    windows = [row["window_s"] for row in runs if row["window_s"] is not None]
+    if overheads and windows:
+        yield (
+            "Overhead of a run",
+            (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"),
+        )
+    ok = [row for row in runs if row["status"] == "ok"]
+    monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
+    yield "Steady windows", _describe_windows(ok)
+    yield from _stall_facts(ok)
+    yield "Monitor", _describe_monitors(ok, monitors)
+    watched = [row for row in ok if row["monitor"] == "bpf"]
+    if watched:
+        lost = sum(row["lost_events"] or 0 for row in watched)
+        yield "Lost events", format_count(lost) if lost else "none"
+        shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
+        yield (
+            "Reads and writes of unknown origin",
+            (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
+        )
+
+
+#: A window that lasts this much longer is reported.
+_LATE_S = 0.1
+
+
+def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
+    """Report windows in which the load stood still or changed its speed; these runs are part of the effects."""
+    paused = [row["window_pause_s"] for row in ok if row["window_pause_s"]]
+    if paused:
+        yield (
+            "Pauses",
+            f"⚠ {plural(len(paused), 'window')} had an interval without any operation; the longest pause lasted "
+            f"{format_seconds(max(paused))}",
+        )
+    halves = [row["window_halves"] for row in ok if row["window_halves"]]
+    uneven = [max(one, 1 / one) for one in halves if not 1 / UNEVEN < one < UNEVEN]
+    if uneven:
+        yield (
+            "Uneven windows",
+            f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {UNEVEN:g}x or more "
+            f"faster than the other, {format_number(max(uneven))}x at most",
+        )
+    late = [row["window_late_s"] for row in ok if (row["window_late_s"] or 0) >= _LATE_S]
+    if late:
+        yield (
+            "Late windows",
+            f"{plural(len(late), 'window')} lasted longer than requested, by {format_seconds(max(late))} at most",
+        )
+
+
+def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
+    """Name the runs that were set aside, and operations that were tried again, where there were any."""
+    names = (case.dbms, case.device, case.workload)
+    if set_aside := name_set_aside(data, case):
+        yield "Set aside", f"{join_words(set_aside)}; table set_aside_runs names them"
+    tried = data.rows(
+        "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
+        "FROM operations JOIN runs USING (run_id) "
+        "WHERE retried IS NOT NULL AND status = 'ok' AND dbms = ? AND device = ? AND workload = ?",
+        *names,
+    )[0]
+    if tried["again"]:
+        yield (
+            "Attempts repeated",
+            f"{format_count(tried['again'])} in {plural(tried['operations'], 'operation')} after conflicts",
+        )
+
+
+def _describe_windows(ok: list[Row]) -> str:
+    """Warn of runs whose throughput still rose or fell; they count all the same."""
+    judged = [row for row in ok if row["window_steady"] is not None]
+    if not judged:
+        return "not known: too few intervals in a window"
+    unsteady = [row["window_change"] for row in judged if not row["window_steady"]]
+    if not unsteady:
+        return f"all of {format_count(len(judged))}"
+    worst = max(unsteady, key=abs)
+    return (
+        f"⚠ {format_count(len(unsteady))} of {format_count(len(judged))} are not: throughput still "
+        f"{'rose' if worst > 0 else 'fell'} by {format_share(abs(worst))} in one; consider a longer warm-up or window"
+    )
+
+
+def _describe_monitors(ok: list[Row], monitors: list[str]) -> str:
+    if not ok:
+        return "no run succeeded"
+    counts = [f"{name} ({sum(row['monitor'] == name for row in ok):,} runs)" for name in monitors]
+    return join_words(counts) or UNKNOWN

@@ -1,0 +1,108 @@
+"""Where the time goes: what the device does while an operation takes its time, by setting."""
+
+from knobscope.figures import Figure, TimeBar, draw_times, slug
+from knobscope.specs import Case
+from knobscope.stages.report.sections.effects import name_setting, read_effect
+from knobscope.study_data.study import Row, Rows, StudyData, name_case
+from knobscope.text.formats import format_micros, join_words
+
+__all__ = ["time_figures"]
+
+_MOST_BARS = 12
+_PARTS = ("flush_us", "transfer_us", "idle_us")
+#: What the device does meanwhile; below this share of the change it is not told.
+_WORDS = {"flush_us": "flushes for", "transfer_us": "reads or writes for", "idle_us": "has no request for"}
+_WORTH_TELLING = 0.02
+
+
+def time_figures(data: StudyData) -> list[Figure]:
+    """Return a figure for each case in which a swept value has a clear effect on throughput."""
+    return [figure for case in data.shown_cases if (figure := _time_figure(data, case)) is not None]
+
+
+def _read_times(data: StudyData, case: Case) -> Rows:
+    """Return medians of times per operation, microseconds: the default configuration first, then by effect.
+
+    Flushes may overlap with other requests and with each other; the time in which the device had any is not counted
+    twice for that.
+    """
+    return data.rows(
+        """
+        WITH asked AS (
+            SELECT ? AS dbms, ? AS device, ? AS workload
+        ), times AS (
+            SELECT r.knob, r.value, r.beside,
+                1e6 / throughput_ops AS total_us,
+                busy_share * total_us AS busy_us,
+                least(coalesce(f.flushes * f.mean_us / operations, 0), busy_us) AS flush_us,
+                1e6 * cpu_s / operations AS cpu_us
+            FROM sweep_runs r
+            JOIN asked USING (dbms, device, workload)
+            JOIN run_depths USING (run_id)
+            LEFT JOIN run_flushes f USING (run_id)
+            WHERE status = 'ok' AND throughput_ops > 0 AND (is_sentinel OR knob IS NOT NULL)
+        ), medians AS (
+            SELECT knob, value, beside, count(*) AS runs, median(total_us) AS total_us,
+                median(flush_us) AS flush_us, median(busy_us - flush_us) AS transfer_us, median(cpu_us) AS cpu_us
+            FROM times GROUP BY ALL
+        )
+        SELECT m.* EXCLUDE (cpu_us), greatest(total_us - flush_us - transfer_us, 0) AS idle_us, cpu_us,
+            t.dbms, t.device, t.workload, t.metric, t.estimate, t.low, t.high, t.q_value
+        FROM medians m
+        LEFT JOIN (FROM effects JOIN asked USING (dbms, device, workload)) t
+            ON t.metric = 'throughput_ops' AND (t.knob, t.value) = (m.knob, m.value)
+            AND t.beside IS NOT DISTINCT FROM m.beside
+        WHERE m.knob IS NULL OR t.estimate IS NOT NULL
+        ORDER BY m.knob IS NULL DESC, abs(t.estimate) DESC, m.knob, m.value
+        """,
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+
+
+def _time_figure(data: StudyData, case: Case) -> Figure | None:
+    found = _read_times(data, case)
+    if not found or found[0]["knob"] is not None:
+        return None
+    default, *others = found
+    clear = [row for row in others if read_effect(data, row).clear]
+    if not clear:
+        return None
+    shown = clear[: _MOST_BARS - 1]
+    bars = [_bar("default", default), *(_bar(name_setting(data, row), row) for row in shown)]
+    told = [_tell(data, row, default) for row in shown if row["beside"] is None]
+    omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
+    what = "Time per operation, over all clients, by what the device does meanwhile."
+    return Figure(
+        name=slug("times", *str(case).split("/")),
+        title=f"{name_case(case)}: where the time goes",
+        description=" ".join([what, *told[:4]]),
+        draw=lambda width: draw_times(width, bars),
+        data=[default, *shown],
+        query=found.query,
+        caption=" ".join([what, *told[:1]]) + omitted,
+    )
+
+
+def _bar(name: str, row: Row) -> TimeBar:
+    note = "" if row["cpu_us"] is None else f"CPU {format_micros(row['cpu_us'])}"
+    return TimeBar(name, note, [row[part] for part in _PARTS])
+
+
+def _tell(data: StudyData, row: Row, default: Row) -> str:
+    """Say what the time that a value saves or costs consists of."""
+    change = row["total_us"] - default["total_us"]
+    parts = {part: row[part] - default[part] for part in _PARTS}
+    told = [
+        f"{_WORDS[part]} {_more(amount)}"
+        for part, amount in parts.items()
+        if abs(amount) >= _WORTH_TELLING * abs(change)
+    ]
+    cpu = None if row["cpu_us"] is None or default["cpu_us"] is None else row["cpu_us"] - default["cpu_us"]
+    computing = "" if cpu is None or not cpu else f"; the DBMS takes {_more(cpu)} of CPU time"
+    return (
+        f"With {name_setting(data, row)} an operation takes {_more(change)}: the device {join_words(told)}{computing}."
+    )
+
+
+def _more(micros: float) -> str:
+    return f"{format_micros(abs(micros))} {'more' if micros > 0 else 'less'}"

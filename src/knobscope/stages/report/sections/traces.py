@@ -1,0 +1,179 @@
+"""Single requests of a run that left a trace: offsets over time by file and by thread, and depth by hardware queue."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from knobscope.figures import Figure, Point, PointGroup, draw_queues, draw_scatter, slug
+from knobscope.specs import Case
+from knobscope.study_data.study import Row, Rows, StudyData
+from knobscope.tables import open_files
+from knobscope.text.formats import format_count, format_number, plural
+
+__all__ = ["trace_figures"]
+
+_MOST_FILES = 4
+#: Points of one picture: cells of this many columns and rows, and no more of them than this.
+_COLUMNS, _ROWS, _MOST_POINTS = 160, 70, 3000
+#: Hardware queues of one picture, and its intervals.
+_MOST_QUEUES, _INTERVALS = 16, 80
+_OP_LOOKS = {"read": "line-a", "write": "line-b"}
+_THREAD_LOOKS = ("line-a", "line-b", "line-c")  # the busiest ones; all others are grey
+
+
+def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
+    """Return the pictures of one traced run, the default configuration's if there is one.
+
+    A picture per file of the busiest, by operation; a second one by thread where several threads asked for the file;
+    and the depth of the hardware queues. System calls leave no trace, only counts: their side is in `access_contrasts`.
+    """
+    runs = data.rows(
+        "SELECT run_id, is_sentinel FROM runs WHERE dbms = ? AND device = ? AND workload = ? "
+        "ORDER BY is_sentinel DESC, started_at",
+        case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    recorded = {file.parent.name: file for file in traces.glob("*/events.parquet") if file.is_file()}
+    traced = [row for row in runs if row["run_id"] in recorded]  # an id is no path: it is a stranger's text
+    if not traced:
+        return []
+    run, events = traced[0], recorded[traced[0]["run_id"]]
+    with open_files([events]) as connection:
+        return _figures(StudyData(connection, data.specs), case, run, events)
+
+
+def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure]:
+    """Return the pictures of a run; `data` reads its trace and nothing else."""
+    files = data.rows(
+        """
+        SELECT coalesce(file, '') AS file, count(*) AS requests, count("offset") > 0 AS has_offset
+        FROM read_parquet(?) WHERE op IN ('read', 'write') GROUP BY ALL ORDER BY requests DESC, file LIMIT ?
+        """,
+        str(events), _MOST_FILES,
+    )  # fmt: skip
+    # Traces of other recorders know neither threads nor queues.
+    columns = {row["column_name"] for row in data.rows("DESCRIBE FROM read_parquet(?)", str(events))}
+    figures = [_scatter(data, case, run, events, file, "op") for file in files]
+    if "comm" in columns:
+        by_thread = [_scatter(data, case, run, events, file, "thread") for file in files]
+        figures += [figure for figure in by_thread if len({row["thread"] for row in figure.data}) > 1]
+    if "queue" in columns:
+        figures += list(_queue_figures(data, case, run, events))
+    return figures
+
+
+def _describe_run(run: Row) -> str:
+    return f"one run with {'the default' if run['is_sentinel'] else 'a changed'} configuration"
+
+
+def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, group: str) -> Figure:
+    cells = _read_cells(data, events, file, group)
+    seconds = max((cell["seconds"] for cell in cells), default=1.0)
+    highest = max((cell["highest"] for cell in cells), default=1.0)
+    label = "offset in the file" if file["has_offset"] else "address on the device, above the lowest"
+    name = file["file"] or "requests without a known file"
+    groups = _point_groups(cells, group)
+    words = {"op": "", "thread": ", by thread"}[group]
+    return Figure(
+        name=slug("trace", *str(case).split("/"), name, words),
+        title=name + words,
+        description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{words}: "
+        f"{', '.join(one.name for one in groups)}.",
+        draw=lambda width: draw_scatter(width, groups, seconds, highest, label),
+        data=cells,
+        caption=f"{format_count(file['requests'])} requests of {_describe_run(run)}",
+    )
+
+
+def _point_groups(cells: Rows, group: str) -> list[PointGroup]:
+    """Return the points by operation, or by thread, the busiest three threads apart."""
+    points: dict[str, list[Point]] = {}
+    requests: dict[str, int] = {}
+    for cell in cells:
+        points.setdefault(cell[group], []).append((cell["second"], cell["byte_offset"]))
+        requests[cell[group]] = requests.get(cell[group], 0) + cell["requests"]
+    if group == "op":
+        return [PointGroup(f"{op}s", look, points[op]) for op, look in _OP_LOOKS.items() if op in points]
+    busiest = sorted(points, key=lambda name: (-requests[name], name))
+    named, others = busiest[: len(_THREAD_LOOKS)], busiest[len(_THREAD_LOOKS) :]
+    groups = [PointGroup(name, look, points[name]) for name, look in zip(named, _THREAD_LOOKS, strict=False)]
+    rest = [point for name in others for point in points[name]]
+    return [*groups, PointGroup(plural(len(others), "other"), "base-bar", rest)] if rest else groups
+
+
+def _read_cells(data: StudyData, events: Path, file: Row, group: str) -> Rows:
+    """Return where requests were, thinned out to what the eye can tell apart; offsets in bytes, time from the start.
+
+    `group` is what tells points apart: `op`, or `thread`, names that differ in digits only being one.
+    """
+    # Of addresses only the part that was used is shown: the file system begins anywhere on the disk.
+    byte_offset = '"offset"' if file["has_offset"] else "(lba - min(lba) OVER ()) * 512"
+    grouped = "op" if group == "op" else r"regexp_replace(coalesce(comm, 'nobody'), '\d+', 'N', 'g')"
+    return data.rows(
+        f"""
+        WITH all_events AS (
+            SELECT *, min(ts_ns) OVER () AS first_ns, max(ts_ns) OVER () AS last_ns FROM read_parquet(?)
+        ),
+        offsets AS (
+            SELECT {grouped} AS {group}, bytes, (ts_ns - first_ns) / 1e9 AS second,
+                ({byte_offset})::DOUBLE AS byte_offset, greatest((last_ns - first_ns) / 1e9, 1e-3) AS seconds
+            FROM all_events WHERE coalesce(file, '') = ? AND op IN ('read', 'write')
+        ),
+        found AS (
+            SELECT *, max(byte_offset + bytes) OVER () AS highest FROM offsets WHERE byte_offset IS NOT NULL
+        ),
+        cells AS (
+            SELECT {group}, avg(second) AS second, avg(byte_offset) AS byte_offset, any_value(seconds) AS seconds,
+                any_value(highest) AS highest, count(*) AS requests
+            FROM found
+            GROUP BY {group}, floor({_COLUMNS} * second / seconds), floor({_ROWS} * byte_offset / highest)
+        )
+        SELECT * FROM cells ORDER BY hash(second, byte_offset) LIMIT {_MOST_POINTS}
+        """,  # noqa: S608 - names and numbers of ours
+        str(events), file["file"],
+    )  # fmt: skip
+
+
+def _queue_figures(data: StudyData, case: Case, run: Row, events: Path) -> Iterator[Figure]:
+    cells = _read_queues(data, events)
+    if not cells:
+        return
+    seconds = cells[0]["seconds"]
+    totals: dict[int, float] = {}
+    for cell in cells:
+        totals[cell["queue"]] = totals.get(cell["queue"], 0.0) + cell["depth"]
+    busiest = sorted(sorted(totals, key=lambda queue: -totals[queue])[:_MOST_QUEUES])
+    at = {(cell["queue"], cell["interval"]): cell["depth"] for cell in cells}
+    rows = [(f"queue {queue}", [at.get((queue, index)) for index in range(_INTERVALS)]) for queue in busiest]
+    means = "; ".join(f"queue {queue}: {format_number(totals[queue] / _INTERVALS)} in the mean" for queue in busiest)
+    left_out = f"; the {_MOST_QUEUES} busiest of {len(totals)}" if len(totals) > _MOST_QUEUES else ""
+    yield Figure(
+        name=slug("queues", *str(case).split("/")),
+        title="Depth of each hardware queue",
+        description=f"Requests in flight by hardware queue over the seconds of a run. {means}.",
+        draw=lambda width: draw_queues(width, rows, seconds),
+        data=cells,
+        caption=f"{_describe_run(run)}{left_out}",
+    )
+
+
+def _read_queues(data: StudyData, events: Path) -> Rows:
+    """Return the mean depth by hardware queue and interval of the run: time in flight over the interval's length."""
+    return data.rows(
+        f"""
+        WITH flights AS (
+            SELECT queue, ts_ns - min(ts_ns) OVER () AS start_ns, ts_ns + lat_ns - min(ts_ns) OVER () AS end_ns
+            FROM read_parquet(?) WHERE lat_ns IS NOT NULL AND queue IS NOT NULL
+        ), length AS (
+            SELECT greatest(max(start_ns), 1_000_000) / {_INTERVALS} AS interval_ns FROM flights
+        ), parts AS (
+            SELECT queue, interval_ns, start_ns, end_ns, unnest(range(
+                floor(start_ns / interval_ns)::BIGINT, least(floor(end_ns / interval_ns)::BIGINT + 1, {_INTERVALS})
+            )) AS interval
+            FROM flights, length
+        )
+        SELECT queue, interval, any_value(interval_ns) * {_INTERVALS} / 1e9 AS seconds, count(*) AS requests,
+            sum(least(end_ns, (interval + 1) * interval_ns) - greatest(start_ns, interval * interval_ns))
+                / any_value(interval_ns) AS depth
+        FROM parts GROUP BY queue, interval HAVING depth > 0 ORDER BY queue, interval
+        """,  # noqa: S608 - numbers of ours
+        str(events),
+    )

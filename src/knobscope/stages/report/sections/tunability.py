@@ -1,0 +1,101 @@
+"""What setting one knob alone would gain, by the model of screening, beside what the sweep measured of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knobscope.specs import Case
+from knobscope.study_data.study import Row, StudyData
+from knobscope.text.formats import (
+    describe_change,
+    describe_effect,
+    describe_interval,
+    format_number,
+    format_value,
+    plural,
+)
+
+__all__ = ["KnobGain", "TunabilityPart", "tell_tunability"]
+
+#: So many knobs are listed; table `tunability` has all.
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class KnobGain:
+    """A knob with its rank by importance, its best value, and what that gains, in words."""
+
+    knob: str
+    rank: int | None
+    value: str
+    by_model: str
+    by_sweep: str
+
+
+@dataclass(frozen=True)
+class TunabilityPart:
+    """Knobs whose gain is beyond noise, and sentences about the others and about how far the halves agree."""
+
+    gains: list[KnobGain]
+    rest: str
+    agreement: str
+
+
+def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | None:
+    """Return what table `tunability` holds of a case; None where it holds nothing, or its model cannot be trusted."""
+    names = (case.dbms, case.device, case.workload)
+    rows = data.rows(
+        """
+        SELECT t.*, i.rank, e.estimate, e.low, e.high
+        FROM tunability t
+        LEFT JOIN importance i USING (dbms, device, workload, knob)
+        LEFT JOIN effects e
+            ON e.metric = 'throughput_ops' AND e.beside IS NULL
+            AND (e.dbms, e.device, e.workload, e.knob, e.value) = (t.dbms, t.device, t.workload, t.knob, t.value)
+        WHERE t.dbms = ? AND t.device = ? AND t.workload = ?
+        ORDER BY t.gain DESC, t.knob
+        """,
+        *names,
+    )
+    if not rows or not fit["trustworthy"]:
+        return None
+    clear = [row for row in rows if row["gain_low"] > math.log1p(data.specs.study.thresholds.min_effect)]
+    return TunabilityPart([_tell(data, case, row) for row in clear[:_MOST]], _rest(clear, len(rows)), _agreement(fit))
+
+
+def _tell(data: StudyData, case: Case, row: Row) -> KnobGain:
+    interval = describe_interval(row["gain"], row["gain_low"], row["gain_high"])
+    return KnobGain(
+        knob=row["knob"],
+        rank=row["rank"],
+        value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
+        by_model=f"{describe_change(row['gain'])} ({interval})",
+        by_sweep=_tell_swept(row),
+    )
+
+
+def _tell_swept(row: Row) -> str:
+    if row["estimate"] is None:
+        return "not measured alone"
+    has_interval = row["low"] is not None and not math.isnan(row["low"])
+    return describe_effect(row["estimate"], *((row["low"], row["high"]) if has_interval else (None, None)))
+
+
+def _rest(clear: Sequence[Row], knobs: int) -> str:
+    others = knobs - min(len(clear), _MOST)
+    if not clear:
+        return (
+            f"By the model none of {knobs} knobs, set alone and without a risk to committed data, gains a clear part."
+        )
+    if len(clear) > _MOST:
+        return f"{len(clear) - _MOST} more gain a clear part, too: table tunability has them."
+    return f"Of {plural(others, 'other knob')} the model sees no clear gain." if others else ""
+
+
+def _agreement(fit: Row) -> str:
+    if fit["common_by_importance"] is None:
+        return ""
+    common = (
+        f"{format_number(fit['common_by_importance'])} by importance and {format_number(fit['common_by_gain'])} by gain"
+    )
+    return f"Of the first {fit['leaders']} knobs, two halves of the runs have {common} in common."

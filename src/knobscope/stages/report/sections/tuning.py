@@ -1,0 +1,181 @@
+"""Section "Tuning": how fast tuners get how far with the first knobs of the ranking, and with all."""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from knobscope.figures import Figure, TuningCurve, draw_tuning, slug
+from knobscope.specs import Case
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
+
+__all__ = ["CaseTuning", "TunedRow", "TuningSection", "build_tuning", "first_reaching"]
+
+#: Share of the best performance, knobs and steps of the claim that is tested: Kanellis, Alagappan and Venkataraman,
+#: "Too Many Knobs to Tune?", HotStorage 2020.
+CLAIM_SHARE, CLAIM_SPEEDUP = 0.99, 5
+
+
+@dataclass(frozen=True)
+class TunedRow:
+    """The best configuration of one tuner, and how it did when it was measured again."""
+
+    space: str
+    seed: int
+    trial: str
+    observed: str
+    confirmed: str
+    configuration: str
+
+
+@dataclass(frozen=True)
+class CaseTuning:
+    """Tuning of one case, in words, picture and numbers."""
+
+    name: str
+    sentences: list[str]
+    figure: Figure
+    rows: list[TunedRow]
+
+
+@dataclass(frozen=True)
+class TuningSection:
+    """Tuning by case; empty where the study asked for none."""
+
+    cases: list[CaseTuning]
+
+
+def build_tuning(data: StudyData) -> TuningSection:
+    """Return the section from view `tuning` and table `tuned`."""
+    if not data.value("SELECT count(*) FROM trials"):
+        return TuningSection([])
+    cases = [_tuned_case(data, case) for case in data.measured_cases]
+    return TuningSection([case for case in cases if case is not None])
+
+
+def first_reaching(curve: list[float], goal: float) -> int | None:
+    """Return the number of runs after which a curve (from trial 0 on) reaches the goal; None: it does not."""
+    return next((trial for trial, value in enumerate(curve) if value >= goal), None)
+
+
+def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
+    names = (case.dbms, case.device, case.workload)
+    trials = data.rows(
+        "SELECT * FROM tuning WHERE dbms = ? AND device = ? AND workload = ? ORDER BY space, seed, trial", *names
+    )
+    if not trials:
+        return None
+    tuned = data.rows("SELECT * FROM tuned WHERE dbms = ? AND device = ? AND workload = ? ORDER BY space, seed", *names)
+    planned = data.specs.study.tune.spaces if data.specs.study.tune else []
+    spaces = sorted({row["space"] for row in trials}, key=lambda space: (space not in planned, space))
+    order = [*(space for space in planned if space in spaces), *(space for space in spaces if space not in planned)]
+    curves = [_curve(space, [row for row in trials if row["space"] == space]) for space in order]
+    goal = CLAIM_SHARE * curves[-1].median[-1] if len(curves) > 1 else None
+    words = [f"{curve.name}: {format_number(curve.median[-1], 3)}x" for curve in curves]
+    return CaseTuning(
+        name=name_case(case),
+        sentences=[*_compare(curves), *_confirmed(tuned), *_doubt(data, case)],
+        figure=Figure(
+            name=slug("tuning", *names),
+            title="Best throughput by number of runs",
+            description=f"Median over the seeds after the last run, against the default: {', '.join(words)}.",
+            draw=lambda width: draw_tuning(width, curves, goal),
+            data=trials,
+            caption="Thick: median of the seeds; thin: each seed.",
+            wide=True,
+        ),
+        rows=[_row(data, row, trials) for row in tuned],
+    )
+
+
+def _curve(space: str, rows: list[Row]) -> TuningCurve:
+    seeds = [
+        [1.0, *(row["best_ratio"] for row in rows if row["seed"] == seed)] for seed in sorted({r["seed"] for r in rows})
+    ]
+    knobs = rows[0]["knobs"]
+    return TuningCurve(
+        f"{space} ({plural(knobs, 'knob')})", [median(values) for values in zip(*seeds, strict=True)], seeds
+    )
+
+
+def _compare(curves: list[TuningCurve]) -> list[str]:
+    """Say how the first space does against the last one, beside what the literature claims."""
+    if len(curves) < 2:
+        return []
+    few, many = curves[0], curves[-1]
+    best = many.median[-1]
+    goal = CLAIM_SHARE * best
+    steps, all_steps = first_reaching(list(few.median), goal), first_reaching(list(many.median), goal)
+    words = f"{few.name} ends at {format_share(few.median[-1] / best)} of the best of {many.name}"
+    if steps is None:
+        words += f" and does not reach {format_share(CLAIM_SHARE)} of it."
+    elif not steps or not all_steps:
+        words += "; the default is as good already."
+    else:
+        words += (
+            f" and reaches {format_share(CLAIM_SHARE)} of it after {plural(steps, 'run')}, {many.name} after "
+            f"{all_steps}: {format_number(all_steps / steps)}x fewer runs."
+        )
+    claim = (
+        f"The claim in the literature (HotStorage 2020): {format_share(CLAIM_SHARE)} with five of thirty knobs, in "
+        f"{CLAIM_SPEEDUP}x fewer steps."
+    )
+    return [words, claim]
+
+
+def _doubt(data: StudyData, case: Case) -> list[str]:
+    """Say when the ranking that chose the first knobs cannot be trusted."""
+    trusted = data.value(
+        "SELECT arg_max(trustworthy, coalesce(round, 0)) FROM fits WHERE dbms = ? AND device = ? AND workload = ?",
+        case.dbms,
+        case.device,
+        case.workload,
+    )
+    return ["The ranking that chose the first knobs cannot be trusted here; see above."] if trusted is False else []
+
+
+def _confirmed(tuned: list[Row]) -> list[str]:
+    """Say how good the winners were when they were measured again."""
+    spaces = dict.fromkeys(row["space"] for row in tuned)
+    known = {
+        space: [row["estimate"] for row in tuned if row["space"] == space and row["estimate"] is not None]
+        for space in spaces
+    }
+    words = [f"{space} {format_fold(median(found))}" for space, found in known.items() if found]
+    return (
+        [f"Measured again, beside the default, the winners are (median of the seeds): {', '.join(words)}."]
+        if words
+        else []
+    )
+
+
+def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
+    own = [one for one in trials if (one["space"], one["seed"]) == (row["space"], row["seed"])]
+    observed = max((one["ratio"] for one in own if one["ratio"] is not None), default=None)
+    interval = ""
+    if row["low"] is not None and row["trial"] is not None:
+        interval = f" ({format_fold(row['low'])} to {format_fold(row['high'])})"
+    return TunedRow(
+        row["space"],
+        row["seed"],
+        UNKNOWN if row["trial"] is None else str(row["trial"]),
+        UNKNOWN if observed is None else format_fold(math.log(observed)),
+        format_fold(row["estimate"]) + interval,
+        _changes(data, row["config_id"]),
+    )
+
+
+def _changes(data: StudyData, config_id: str | None) -> str:
+    """Return what a configuration changes against the default one."""
+    if config_id is None:
+        return "the default"
+    rows = data.rows(
+        """
+        SELECT v.knob, v.value FROM knob_values v
+        LEFT JOIN knob_values d ON d.knob = v.knob AND d.config_id = (
+            SELECT any_value(config_id) FROM runs WHERE phase = 'tune' AND is_sentinel AND dbms = v.dbms)
+        WHERE v.config_id = ? AND v.value IS DISTINCT FROM d.value ORDER BY v.knob
+        """,
+        config_id,
+    )
+    return ", ".join(f"{row['knob']}={row['value']}" for row in rows)

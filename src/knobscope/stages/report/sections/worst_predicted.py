@@ -1,0 +1,56 @@
+"""The configurations that the model of screening predicts worst: where something may count that it does not know."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knobscope.specs import Case, value_text
+from knobscope.study_data.study import StudyData
+from knobscope.text.formats import format_number, format_value, plural
+
+__all__ = ["WorstPredicted", "worst_predicted"]
+
+#: How many times too much or too little a prediction has to be to be told.
+_FAR_OFF = 1.1
+_MOST_KNOBS = 6
+
+
+@dataclass(frozen=True)
+class WorstPredicted:
+    """A configuration by its settings of the knobs that matter most, what it did, and what the model predicted."""
+
+    settings: str
+    others: str
+    measured: str
+    predicted: str
+    off: str
+
+
+def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[WorstPredicted]:
+    """Return those that are off by a tenth or more; `ranked` are the knobs, those that matter most first."""
+    rows = data.rows(
+        "SELECT * FROM worst_predicted WHERE dbms = ? AND device = ? AND workload = ? "
+        "ORDER BY abs(ln(measured / predicted)) DESC",
+        case.dbms,
+        case.device,
+        case.workload,
+    )
+    dbms, told = data.specs.dbms.get(case.dbms), []
+    for row in rows:
+        off = max(row["measured"], row["predicted"]) / min(row["measured"], row["predicted"])
+        if off < _FAR_OFF:
+            continue
+        configuration = json.loads(row["configuration"])
+        shown = [knob for knob in ranked if knob in configuration][:_MOST_KNOBS]
+        texts = {knob: value_text(configuration[knob]) for knob in shown}
+        rest = len(configuration) - len(shown)
+        told.append(
+            WorstPredicted(
+                ", ".join(f"{knob} = {format_value(dbms, knob, text)}" for knob, text in texts.items()),
+                f"and {plural(rest, 'other')}" if rest else "",
+                format_number(row["measured"]),
+                format_number(row["predicted"]),
+                f"{format_number(off)}x too {'low' if row['measured'] > row['predicted'] else 'high'}",
+            )
+        )
+    return told

@@ -1,0 +1,148 @@
+"""`knobscope select`: fits all screening runs so far, says whether to go on, and ranks the knobs."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from knobscope.errors import UserError
+from knobscope.specs import Dbms, Value, find_case, is_factor, load_study, value_text
+from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
+from knobscope.stages.plan import (
+    Space,
+    case_space,
+    draw_configurations,
+    find_costly,
+    narrow,
+    read_earlier,
+    sampling_method,
+)
+from knobscope.stages.select.noise import measure_noise
+from knobscope.stages.select.selection import mark_selected, select_knobs
+from knobscope.stages.select.warm_start import find_warm_start
+from knobscope.storage import write_sealed
+from knobscope.tables import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["add_parser", "screening_table", "tunable_values"]
+
+_CANDIDATES = 5000
+
+
+def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
+    """Return one row per ok run.
+
+    It has a column per knob, `throughput_ops`, `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
+
+    `runs` are block directories, `plans` the tables they were planned in.
+    """
+    import pandas as pd
+
+    measured = read_table([directory / "runs.parquet" for directory in runs])
+    measured = measured[measured["status"] == "ok"]
+    planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
+    configurations = [json.loads(text) for text in planned["configuration"]]
+    settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
+    columns = {"block": "block_id"} | {name: name for name in ("throughput_ops", "round", "started_at", "dbms_version")}
+    told = {name: list(measured[column]) for name, column in columns.items()}
+    return pd.DataFrame({**settings, **told, "is_chosen": planned["is_chosen"].to_numpy(bool)})
+
+
+def _run(args: argparse.Namespace) -> int:
+    specs = load_study(args.study, args.root, runnable=False)
+    case = find_case(specs, args.case)
+    space, screening = case_space(specs, case), specs.study.screening
+    knobs = list(space.levels)
+    table = screening_table(args.runs, args.plans, knobs)
+    if table.empty:
+        raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+    is_narrowing = sampling_method(specs, case) == "narrowing"
+    costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
+    models, first = args.study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
+    start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
+    selection = select_knobs(
+        table,
+        knobs,
+        "throughput_ops",
+        screening.model,
+        screening.threshold,
+        screening.splits,
+        specs.study.seed,
+        levels=space.levels,
+        candidates=_candidates(narrow(space, costly)) if costly or space.is_restricted else None,
+        axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
+        stop=screening.stop,
+        stable_rounds=screening.stable_rounds,
+        default={knob: space.default[knob] for knob in knobs},
+        tunable=tunable_values(space),
+        expected=start.knobs,
+    )
+    fit = {
+        **selection.to_json(),
+        "importance": mark_selected(selection, screening.top),
+        "warm_start": start.priors if selection.expected else [],
+        "noise": measure_noise(args.runs),
+        "costly_settings": [asdict(setting) for setting in costly],
+    }
+    write_sealed(args.out, fit)
+    verdict = "stop" if selection.stopped else "go on"
+    print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
+    return 0
+
+
+def _candidates(space: Space) -> "pd.DataFrame":
+    """Return configurations that the plan may still use.
+
+    A large random draw stands for all of them: what it never shows holds too small a part of the space to matter.
+    """
+    import pandas as pd
+
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]
+
+
+def tunable_values(space: Space) -> dict[str, list[Value]]:
+    """Return the values that somebody might set each knob to, all others at their defaults.
+
+    Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden beside
+    the defaults, and the load and the system below, which are given.
+    """
+    found = {}
+    for name, levels in space.levels.items():
+        knob = space.dbms.knobs[name]
+        changed = {level: {**space.default, name: level} for level in levels if level != space.default[name]}
+        values = [
+            level
+            for level, configuration in changed.items()
+            if not knob.risks(value_text(level)) and space.counts(name, configuration) and space.allows(configuration)
+        ]
+        if values and not is_factor(name):
+            found[name] = values
+    return found
+
+
+def _is_log(dbms: Dbms, knob: str) -> bool:
+    return dbms.knobs[knob].scale == "log"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "select",
+        help="fit the screening runs, decide whether to stop, rank the knobs",
+        description="Fit all screening runs of a case so far, decide whether to stop (R2 on all splits), and rank the "
+        "knobs. The runs of all rounds come together.",
+    )
+    add_study_arguments(parser)
+    add_case_argument(parser)
+    parser.add_argument("--round", type=int, required=True, help="screening round, from 0")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="block directories of all rounds so far")
+    parser.add_argument("--plans", type=Path, nargs="+", required=True, help="plans of all rounds so far (parquet)")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.set_defaults(run=_run)

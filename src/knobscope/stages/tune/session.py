@@ -1,0 +1,104 @@
+"""A tuning session of one case: tuners and measured runs, side by side, and at the end the winners once more.
+
+The best of many noisy runs looks better than it is. So the best configuration of each tuner is measured again, in
+complete blocks with the default configuration, and only those runs say how good it is.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+
+from knobscope.specs import Case, StudySpecs
+from knobscope.specs.models.study import Tune
+from knobscope.stages.plan.blocks import build_block, config_id_of, load_id_of
+from knobscope.stages.plan.search_space import Configuration
+from knobscope.stages.tune.schedule import Step, tuning_blocks
+from knobscope.stages.tune.tuner import Tuner
+from knobscope.tables import PlanRow, RunRecord, TrialRow
+
+__all__ = ["count_runs", "tune_case"]
+
+Measure = Callable[[PlanRow], RunRecord]
+
+
+def tune_case(
+    specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner], measure: Measure
+) -> tuple[list[RunRecord], list[PlanRow], list[TrialRow]]:
+    """Run all tuners; returns records of runs, rows of table `plan`, and rows of table `trials`.
+
+    `measure` returns the record of a planned run, as `Measurer.measure` does.
+    """
+    records: list[RunRecord] = []
+    plan: list[PlanRow] = []
+    trials: list[TrialRow] = []
+    for index, steps in enumerate(tuning_blocks(case, specs.study.seed, len(tuners), tune.trials)):
+        for position, step in enumerate(steps):
+            tuner = tuners[step.tuner] if step.tuner is not None else None
+            configuration = tuner.ask() if tuner is not None else tuners[0].space.default
+            row = _plan_row(tuners, case, index, position, step, configuration)
+            record = measure(row)
+            plan.append(row)
+            records.append(record)
+            throughput = record["run"]["throughput_ops"] if record["run"]["status"] == "ok" else None
+            if tuner is not None:
+                tuner.tell(configuration, throughput)
+                trials.append(_trial_row(case, tuner, step.trial, record, row))
+            elif len(records) == 1:  # the first of all runs, without which there is no session
+                for one in tuners:
+                    one.begin(record["run"]["throughput_ops"])
+    best = {(tuner.name, tuner.seed): tuner.best_trial for tuner in tuners}
+    for trial in trials:
+        trial["is_winner"] = trial["trial"] == best[trial["space"], trial["seed"]]
+    winners = _confirmation(specs, case, tune, tuners)
+    return [*records, *(measure(row) for row in winners)], [*plan, *winners], trials
+
+
+def _plan_row(
+    tuners: Sequence[Tuner], case: Case, block: int, position: int, step: Step, configuration: Configuration
+) -> PlanRow:
+    dbms = tuners[0].space.dbms
+    return {
+        "block_id": f"{case}/tune-0-{block}",
+        "phase": "tune",
+        "round": 0,
+        "position": position,
+        "config_id": config_id_of(case.dbms, configuration),
+        "is_sentinel": step.tuner is None,
+        # A number of its own: two tuners may ask for the same configuration, and each gets a run of its own.
+        "repeat": 0 if step.tuner is None else (step.trial - 1) * len(tuners) + step.tuner,
+        "load_id": load_id_of(dbms, configuration),
+        "configuration": json.dumps(configuration, sort_keys=True),
+        "is_chosen": step.tuner is not None,
+    }
+
+
+def _trial_row(case: Case, tuner: Tuner, trial: int, record: RunRecord, row: PlanRow) -> TrialRow:
+    return {
+        "dbms": case.dbms,
+        "device": case.device,
+        "workload": case.workload,
+        "space": tuner.name,
+        "knobs": len(tuner.space.parameters),
+        "seed": tuner.seed,
+        "trial": trial,
+        "run_id": record["run"]["run_id"],
+        "config_id": row["config_id"],
+    }
+
+
+def _confirmation(specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner]) -> list[PlanRow]:
+    """Return the plan of the last blocks: every winner once in each, in random order."""
+    dbms, default = tuners[0].space.dbms, tuners[0].space.default
+    winners = {config_id_of(case.dbms, tuner.best): tuner.best for tuner in tuners if tuner.best != default}
+    rows: list[PlanRow] = []
+    for repeat in range(tune.repeats if winners else 0):
+        rows += build_block(
+            case, dbms, "tune", 1, repeat, list(winners.values()), default, specs.study.seed, repeat=repeat
+        )
+    return rows
+
+
+def count_runs(case: Case, tune: Tune) -> int:
+    """Return how many runs a session takes, at most."""
+    tuners = tune.seeds * len(tune.spaces)
+    searching = sum(len(steps) for steps in tuning_blocks(case, 0, tuners, tune.trials))
+    return searching + tune.repeats * (tuners + max(3, 2 + tuners // 12))

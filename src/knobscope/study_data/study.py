@@ -1,0 +1,125 @@
+"""The tables of a study as a report reads them: the database is never written to."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knobscope.errors import UserError
+from knobscope.specs import Case, Knob, StudySpecs
+from knobscope.storage import blame_content
+from knobscope.study_data.opening import open_study
+from knobscope.study_data.rows import Row, Rows, write_query
+from knobscope.tables import fetch_limited
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case"]
+
+#: Of more cases than this some are shown: a case takes a quarter of a megabyte, and the page has to open and be sent.
+MOST_CASES = 12
+
+
+class StudyData:
+    """Asks the tables of one study; all columns and units as in `knobscope.tables`."""
+
+    def __init__(
+        self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, asked: Sequence[str] | None = None
+    ) -> None:
+        self._connection = connection
+        self.specs = specs
+        self.asked = asked
+
+    @classmethod
+    @contextmanager
+    def open(cls, database: Path, specs: StudySpecs, cases: Sequence[str] | None = None) -> Iterator["StudyData"]:
+        """Open a study's DuckDB file; `cases` are those to be shown, as DBMS/DEVICE/WORKLOAD (default: the worst).
+
+        UserError: the file is missing, or not a study's database; the study has no such case.
+        """
+        with open_study(database) as connection, blame_content(database):
+            data = cls(connection, specs, cases)
+            names = [str(case) for case in data.measured_cases]
+            if unknown := [name for name in cases or () if name not in names]:
+                raise UserError(f"{database} has no case {unknown[0]!r}; expected some of {', '.join(names)}")
+            yield data
+
+    def rows(self, query: str, *parameters: object) -> Rows:
+        """Return the rows of a query, each as column -> value, with that query."""
+        cursor = self._connection.execute(query, list(parameters))
+        names = [column[0] for column in cursor.description or []]
+        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
+        return Rows(rows, write_query(query, parameters))
+
+    def value(self, query: str, *parameters: object) -> Any:
+        """Return the first column of the first row, or None when there is none."""
+        found = self._connection.execute(query, list(parameters)).fetchone()
+        return _without_nan(found[0]) if found else None
+
+    @property
+    def connection(self) -> "duckdb.DuckDBPyConnection":
+        """The database itself, for questions that other stages ask of it."""
+        return self._connection
+
+    @cached_property
+    def measured_cases(self) -> list[Case]:
+        """The cases that have a run: in the order of the study, then those that only the runs know."""
+        rows = self.rows("SELECT DISTINCT dbms, device, workload FROM runs")
+        measured = {Case(row["dbms"], row["device"], row["workload"]) for row in rows}
+        planned = self.specs.cases
+        return [*(case for case in planned if case in measured), *sorted(measured - set(planned), key=str)]
+
+    @cached_property
+    def shown_cases(self) -> list[Case]:
+        """The cases that are shown with pictures: those asked for, else all, or some of many.
+
+        Of many, those with the costliest mismatches.
+        """
+        if self.asked is not None:
+            return [case for case in self.measured_cases if str(case) in self.asked]
+        if len(self.measured_cases) <= MOST_CASES:
+            return self.measured_cases
+        costs = self.rows(
+            "SELECT dbms, device, workload, max(coalesce(penalty, 1)) AS cost FROM findings "
+            "WHERE verdict = 'mismatch' AND confirmed <> 'no' GROUP BY ALL"
+        )
+        cost = {Case(row["dbms"], row["device"], row["workload"]): row["cost"] for row in costs}
+        worst = sorted(self.measured_cases, key=lambda case: -cost.get(case, 0))[:MOST_CASES]
+        return [case for case in self.measured_cases if case in worst]
+
+    @cached_property
+    def gone_effects(self) -> frozenset[tuple[str, ...]]:
+        """Effects on throughput that did not show again in new runs: DBMS, device, workload, knob and value of each."""
+        rows = self.rows(
+            "SELECT dbms, device, workload, knob, value FROM what_ifs WHERE is_gone AND other_device IS NULL"
+        )
+        return frozenset(tuple(row.values()) for row in rows)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether others measured the runs: what a table of theirs does not tell, the specs do not know either."""
+        return bool(self.value("SELECT count(*) > 0 AND bool_and(session = 'imported') FROM runs"))
+
+    @property
+    def missing_cases(self) -> list[Case]:
+        """The cases of the study that have no run."""
+        measured = self.measured_cases
+        return [case for case in self.specs.cases if case not in measured]
+
+    def knob(self, dbms: str, name: str | None) -> Knob | None:
+        """Return what the specs know of a knob."""
+        spec = self.specs.dbms.get(dbms)
+        return spec.knobs.get(name or "") if spec else None
+
+
+def _without_nan(value: Any) -> Any:
+    """Return NULL for NaN: both mean that there is no number."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def name_case(case: Case) -> str:
+    """Return a case as people say it."""
+    return f"{case.dbms} · {case.device} · {case.workload}"

@@ -1,6 +1,0 @@
-"""Traces of single block requests, our own or others': read, and described in the numbers of the live monitor."""
-
-from knobscope.trace.profile import describe_trace
-from knobscope.trace.reading import Trace, open_trace
-
-__all__ = ["Trace", "describe_trace", "open_trace"]

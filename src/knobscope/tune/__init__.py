@@ -1,7 +1,0 @@
-"""Stage tune: Optuna on the knobs that matter and on all knobs, through the same measured runs."""
-
-from knobscope.tune.schedule import Step, tuning_blocks
-from knobscope.tune.session import count_runs, tune_case
-from knobscope.tune.tuner import Tuner, make_tuners
-
-__all__ = ["Step", "Tuner", "count_runs", "make_tuners", "tune_case", "tuning_blocks"]

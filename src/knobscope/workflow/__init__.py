@@ -1,0 +1,1 @@
+"""What the Snakefile needs: the pipeline's jobs and inputs, forecasts, recovery, retries."""

@@ -1,0 +1,58 @@
+"""What the machine can run is tried; what it lacks is said with the way to get it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from knobscope.cli import main
+
+pytestmark = pytest.mark.real
+
+ROOT = Path(__file__).parents[3]
+SPEC = """\
+name: nowhere
+description: a DBMS that is not installed
+programs:
+  server: {find: [surely-not-here], install: setup/fleet.sh nowhere}
+version: [server, --version]
+readback: {file: "{data}/x", parser: ini}
+knobs:
+  a: {type: boolean, default: true, apply: restart, mechanism: other, source: https://example.org}
+writing:
+  restart: {argv: ["--{knob}={value}"]}
+"""
+
+
+def test_what_is_there_has_a_line_each_and_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--root", str(ROOT), "--json"]) == 0
+    findings = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {path.stem for path in (ROOT / "specs/dbms").glob("*.yaml")} <= set(findings)
+    assert {path.stem for path in (ROOT / "specs/generators").glob("*.yaml")} <= set(findings)
+    assert findings["tpcds"]["usable"] or findings["tpcds"]["text"] == "no tpcds/bin/python; setup/fleet.sh tpcds"
+    for name in ("ycsb", "java", "fio", "sqlite"):
+        assert findings[name]["usable"], findings[name]
+    assert int(findings["java"]["text"].split(".")[0]) >= 17
+
+
+def test_what_is_missing_says_how_to_get_it_and_decides_on_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "specs/dbms").mkdir(parents=True)
+    (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
+    (tmp_path / "specs/dbms/wrong.yaml").write_text("name: wrong\n")
+    assert main(["doctor", "--root", str(tmp_path), "--json"]) == 1
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out) if row["group"] == "DBMS"}
+    assert (rows["nowhere"]["usable"], rows["nowhere"]["required"]) == (False, False)
+    assert rows["nowhere"]["text"] == "no surely-not-here; setup/fleet.sh nowhere"
+    assert "knobscope validate" in rows["wrong"]["text"]
+
+
+@pytest.mark.long
+def test_a_missing_dbms_is_named_beside_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "specs/dbms").mkdir(parents=True)
+    (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
+    shutil.copy(ROOT / "specs/dbms/sqlite.yaml", tmp_path / "specs/dbms")
+    assert main(["doctor", "--root", str(tmp_path)]) == 0
+    assert "missing  DBMS      nowhere" in capsys.readouterr().out

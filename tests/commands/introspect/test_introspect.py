@@ -1,0 +1,173 @@
+"""`knobscope introspect` on real servers: complete, valid as a spec, in agreement with the curated part."""
+
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.commands.introspect import ask_catalogue
+from knobscope.errors import UserError
+from knobscope.specs import Dbms, Introspection, Trial, find_program, read_spec
+
+ROOT = Path(__file__).parents[3]
+
+#: Curated in another way, and why.
+ON_PURPOSE = {
+    "wal_buffers",  # the catalogue says -1, decided at start
+    "max_wal_size",  # with the default of wal_segment_size; the catalogue has that of a file without initdb
+    "innodb_io_capacity_max",  # 4294967295 stands for "decided at start"
+    "io_max_concurrency",  # the same, -1
+    *("key_cache_size", "memtable_heap_space", "memtable_offheap_space"),  # unset, they are shares of the heap
+    "cache_spill",  # unset, it depends on the size of the cache
+}
+
+
+def spec_of(name: str) -> Dbms:
+    return read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+
+
+def introspect(name: str, folder: Path) -> Dbms:
+    """Introspect, replace the knobs of a copy of the spec by the list, and read that back whole."""
+    out = folder / "knobs.yaml"
+    assert main(["introspect", name, "--out", str(out), "--root", str(ROOT)]) == 0
+    for base in ("postgresql", "redis"):
+        shutil.copy(ROOT / f"specs/dbms/{base}.yaml", folder)
+    text = (ROOT / f"specs/dbms/{name}.yaml").read_text()
+    whole = folder / f"{name}.yaml"
+    whole.write_text(text[: text.index("\nknobs:\n") + 1] + out.read_text())
+    return read_spec(whole, Dbms, None)[1]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("postgresql", 230),
+        pytest.param("mariadb", 400, marks=pytest.mark.long),
+        pytest.param("mysql", 370, marks=pytest.mark.fleet),
+        pytest.param("postgresql18", 260, marks=pytest.mark.fleet),
+    ],
+)
+def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    told = introspect(name, tmp_path)
+    assert len(told.knobs) >= least
+    if platform.machine() == "x86_64":
+        assert (tmp_path / "knobs.yaml").read_text().count("# read by ") >= 50  # of functions that lead to storage
+    shared = set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE
+    assert len(shared) >= 25
+    for knob in sorted(shared):
+        mine, its = by_hand.knobs[knob], told.knobs[knob]
+        assert _plain(mine.default) == _plain(its.default), knob
+        if mine.range is not None and its.range is not None:
+            assert its.range[0] <= mine.range[0] < mine.range[1] <= its.range[1], knob
+        if mine.values is not None and its.values is not None:
+            assert set(map(_plain, mine.values)) <= set(map(_plain, its.values)), knob
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "least", "shared"),
+    [
+        ("sqlite", 15, 2),
+        ("rocksdb", 60, 15),
+        ("redis", 60, 12),
+        ("duckdb", 60, 8),
+        pytest.param("valkey", 60, 12, marks=pytest.mark.fleet),
+        pytest.param("cassandra", 60, 8, marks=pytest.mark.fleet),
+    ],
+)
+def test_settings_without_a_catalogue_are_learnt(name: str, least: int, shared: int, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    told = introspect(name, tmp_path)
+    assert len(told.knobs) >= least
+    both = sorted(set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE)
+    assert len(both) >= shared
+    for knob in both:
+        assert _plain(by_hand.knobs[knob].default) == _plain(told.knobs[knob].default), knob
+
+
+def _plain(value: object) -> float | str:
+    """One spelling of a value, whatever type two people took for it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value).lower()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "knob", "category"),
+    [("postgresql", "wal_compression", "Write-Ahead Log / Settings"), ("redis", "appendfsync", "Append only mode")],
+)
+def test_categories_and_descriptions_are_the_dbms_own(name: str, knob: str, category: str, tmp_path: Path) -> None:
+    by_hand = spec_of(name)
+    if any(find_program(program) is None for program in by_hand.programs.values()):
+        pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
+    assert by_hand.introspect is not None
+    if by_hand.introspect.comments is not None and not os.access(by_hand.introspect.comments, os.R_OK):
+        pytest.skip(f"{by_hand.introspect.comments} cannot be read by this user")
+    told = introspect(name, tmp_path).knobs[knob]
+    assert told.category == category
+    assert told.description
+
+
+def test_a_dbms_without_a_question_is_refused_before_anything_starts(sqlite: Dbms) -> None:
+    with pytest.raises(UserError, match="no `introspect`"):
+        ask_catalogue(sqlite.model_copy(update={"introspect": None}))
+
+
+@pytest.mark.real
+def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
+    row = json.dumps({"type": "int", "default": 0, "unit": None})
+    asked = {
+        "query": f"select 'answer', '{row}'",
+        "types": {"int": "integer"},
+        "apply": {"any": "restart"},
+        "source": "https://www.sqlite.org/pragma.html",
+    }
+    answer = ask_catalogue(sqlite.model_copy(update={"introspect": Introspection.model_validate(asked)}))
+    assert answer.rows == {"answer": {"type": "int", "default": 0}}
+    assert answer.version.startswith("3.")
+    broken = Introspection.model_validate({**asked, "query": "select 'answer', 'no object'"})
+    with pytest.raises(UserError, match="'no object' for answer; expected a JSON object"):
+        ask_catalogue(sqlite.model_copy(update={"introspect": broken}))
+
+
+@pytest.mark.real
+def test_words_of_a_broken_connection_are_no_answers() -> None:
+    redis = spec_of("redis")
+    if any(find_program(program) is None for program in redis.programs.values()):
+        pytest.skip("redis is not installed; `knobscope doctor` says how to get it")
+    assert redis.introspect is not None
+    deadly = Trial(statements=["SHUTDOWN NOSAVE"], says={"": {"type": "integer"}})
+    asked = redis.introspect.model_copy(update={"trials": [deadly]})
+    with pytest.raises(UserError, match="redis did not answer"):
+        ask_catalogue(redis.model_copy(update={"introspect": asked}))
+
+
+def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
+    assert "mariadb, mongodb, mysql" in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_a_program_that_cannot_be_read_is_an_error_where_it_was_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "server"
+    script.write_text("#!/bin/sh\n")
+    out = tmp_path / "knobs.yaml"
+    assert main(["introspect", "redis", "--program", str(script), "--out", str(out), "--root", str(ROOT)]) == 2
+    assert "no program in ELF form" in capsys.readouterr().err
+    assert not out.exists()

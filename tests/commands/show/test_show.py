@@ -1,0 +1,121 @@
+"""`knobscope show` on results as the stages write them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.commands.show.page import draw_sparkline
+from knobscope.stages.measure import RunStore, write_block
+from knobscope.tables import PlanRow, RunRecord, RunRow, write_table
+
+BLOCK = "sqlite/here/ycsb-a/sweep-0-0"
+DEFAULT = {"synchronous": "full", "cache_size": -2000}
+
+
+def record_of(run_id: str, position: int, **more: Any) -> RunRecord:
+    run: RunRow = {
+        "run_id": run_id,
+        "study": "tiny",
+        "block_id": BLOCK,
+        "dbms": "sqlite",
+        "device": "here",
+        "workload": "ycsb-a",
+        "dbms_version": "3.46",
+        "tier": "nvme_ssd",
+        "position": position,
+        "is_sentinel": position == 0,
+        "config_id": f"c{position}",
+        "started_at": "2026-11-22T05:00:00.123",
+        "session": "s",
+        "machine": "Linux",
+        "status": "ok",
+        "window_s": 1.0,
+        "throughput_ops": 100.0 + position,
+        "operations": 100,
+        "failed_operations": 0,
+        "latency_p50_us": 5.0,
+        "monitor": "bpf",
+    }
+    run |= more  # type: ignore[typeddict-item]
+    return {
+        "run": run,
+        "effective_values": [{"knob": "synchronous", "requested": "off", "effective": "0"}],
+        "intervals": [{"t_s": t / 4, "ops": ops} for t, ops in enumerate((0, 50, 100))],
+        "io_profile": [{"op": "write", "requests": 12345, "bytes": 2**20, "aligned_share": 0.5}],
+    }
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results/tiny"
+    failed = {"status": "failed_start", "reason": "no <answer>", "log_tail": "FATAL: one\nFATAL: two"}
+    records = [record_of("aa11", 0), record_of("ab22", 1), record_of("cc33", 2, **failed)]
+    store = RunStore(results / "store")
+    for record in records:
+        store.save(record["run"]["run_id"], record)
+    write_block(records, results / "sqlite/here/ycsb-a/runs/sweep-0-0")
+    rows: list[PlanRow] = [
+        {"block_id": BLOCK, "config_id": f"c{n}", "is_sentinel": n == 0, "configuration": json.dumps(values)}
+        for n, values in enumerate([DEFAULT, {**DEFAULT, "synchronous": "off"}, {**DEFAULT, "cache_size": -500}])
+    ]
+    write_table(results / "sqlite/here/ycsb-a/plan/sweep-0.parquet", "plan", rows)
+    return results
+
+
+def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "ab22"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "run ab22 of study tiny"
+    assert [word for line in lines if "synchronous" in line for word in line.split()] == [
+        *("*", "synchronous", "off", "0", "full")
+    ]
+    assert any(line.split() == ["cache_size", "-2000", "not", "told", "-2000"] for line in lines)
+    assert "operations per interval  ▁▅█  0 to 100" in lines
+    assert any(line.split() == ["write", "12,345", "1.0", "50.0", "%", "-"] for line in lines)
+    block = [line.split() for line in lines[-3:]]
+    assert block == [
+        ["0", "default", "aa11", "100.0", "ok"],
+        [">", "1", "c1", "ab22", "101.0", "ok"],
+        ["2", "c2", "cc33", "-", "failed_start"],
+    ]
+
+
+def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "cc33", "--study", str(results)]) == 0
+    shown = capsys.readouterr().out
+    assert "status failed_start: no <answer>" in shown
+    assert "  FATAL: one\n  FATAL: two" in shown
+
+
+def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "cc", "--study", "tiny"]) == 0
+    assert "run cc33" in capsys.readouterr().out
+    for asked, answer in (
+        ("a", "several runs begin 'a' in results/tiny; did you mean aa11 or ab22?"),
+        ("ab23", "no run 'ab23' in results/tiny; did you mean ab22"),
+        ("zzzz", "no run 'zzzz' in results/tiny"),
+    ):
+        assert main(["show", asked]) == 2
+        assert answer in capsys.readouterr().err
+    assert main(["show", "ab22", "--study", "other"]) == 2
+    assert "expected a directory with `store` in it, or one of: tiny" in capsys.readouterr().err
+
+
+def test_a_page_is_safe_html(results: Path) -> None:
+    page = results / "run.html"
+    assert main(["show", "cc33", "--html", str(page)]) == 0
+    text = page.read_text()
+    assert "no &lt;answer&gt;" in text
+    assert "<answer>" not in text
+
+
+def test_a_sparkline_starts_at_zero() -> None:
+    assert draw_sparkline([0, 1, 2, 4]) == "▁▃▅█"
+    assert draw_sparkline([0, 0]) == "▁▁"
+    assert draw_sparkline([]) == ""

@@ -1,0 +1,43 @@
+"""`knobscope detect` from its files to findings."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from generated_studies import Study, Truth
+
+from knobscope.stages.detect.command import add_parser
+from knobscope.tables import TABLES
+from knobscope.tables.columns import COLUMNS
+
+
+@pytest.mark.slow
+def test_the_command_writes_database_and_findings(
+    make_study: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(devices=("hdd", "nvme"), truth={("nvme", "buffer", "32"): Truth(throughput=-0.4)})
+    root = study.database.parent
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    database = tmp_path / "out.duckdb"
+    files = study.files
+    args = parser.parse_args(
+        ["detect", "--study", str(root / "specs/studies/sim.yaml"), "--root", str(root), "--runs"]
+        + [str(path) for path in files.runs]
+        + ["--plans", *map(str, files.plans), "--devices", *map(str, files.devices), "--out", str(database)]
+    )
+    assert args.run(args) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out.duckdb"]
+    written = Study(study.specs, files, database)
+    findings = written.query("FROM findings")
+    assert findings.columns.tolist() == list(TABLES["findings"])
+    mismatches = findings[findings["verdict"] == "mismatch"]
+    assert set(mismatches["rule"]) == {"tier", "intuition"}
+    assert findings["confirmed"].unique().tolist() == ["not_tested"]
+    assert findings.loc[findings["verdict"] == "none", "penalty"].isna().all()
+    comments = written.query("SELECT comment FROM duckdb_columns() WHERE table_name = 'findings'")["comment"]
+    assert comments.tolist() == [column.meaning for column in COLUMNS["findings"].values()]
+    said = capsys.readouterr().err
+    assert "tier: simdb: Raising buffer from 8 to 32 on hdd with ycsb-a" in said
+    assert "io_parallelism: 0 mismatch, 2 none, 0 insufficient" in said

@@ -1,0 +1,325 @@
+"""Rules about files: interference of reads and writes, order that is lost on the way, and mechanisms across DBMSs."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+from generated_studies import USES, Study, Truth, Use
+
+from knobscope.stages.detect import run_rules
+
+Make = Callable[..., Study]
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
+LN2 = math.log(2)
+TWO = ("simdb", "otherdb")
+
+
+def the_row(findings: pd.DataFrame, **where: str) -> Any:
+    for name, value in where.items():
+        findings = findings[findings[name] == value]
+    assert len(findings) == 1
+    return next(findings.itertuples())
+
+
+def evidence_of(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(row.evidence)
+    return found
+
+
+# read_write_interference
+
+
+def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study: Make) -> None:
+    # 4000 reads in ten seconds of two threads, half of them 5 ms instead of 2.5 ms: a quarter of the time, all told.
+    study = make_study(interference=LN2, read_us=2500.0)
+    row = the_row(study.judge("read_write_interference"))
+    assert row.verdict == "mismatch"
+    found = evidence_of(row)
+    assert 1 + found["slowdown"] == pytest.approx(2, rel=0.06)
+    assert found["slowdown_low"] < 1 < found["slowdown_high"] * 1.03
+    assert row.penalty == pytest.approx(1 / (1 - 0.25), rel=0.04)
+    assert found["gain_low"] < row.penalty - 1 < found["gain_high"]
+    assert found["read_mostly"] == ["customers"]
+    assert found["written"] == ["log files", "orders", "journal"]
+    assert (
+        "customers is read and hardly written (0 % of the requests), beside writes to log files, orders and"
+        in row.sentence
+    )
+    assert "at best the workload is to be expected 3" in row.sentence
+
+
+def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
+    row = the_row(make_study(interference=LN2, read_us=50.0).judge("read_write_interference"))
+    assert row.verdict == "none"
+    assert evidence_of(row)["q_value"] < 1e-3
+    assert "Separating them would save no loss that matters" in row.sentence
+
+
+def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
+    row = the_row(make_study(interference=-LN2, read_us=5000.0).judge("read_write_interference"))
+    assert row.verdict == "none"
+
+
+APART: list[tuple[Any, ...]] = [
+    ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read and hardly written"),
+    ((Use("t", "data", "orders", reads=4000),), "the device was asked to write nothing"),
+    (
+        (Use("t", "data", "orders", reads=100), *USES[:1]),
+        "no table or file is read and hardly written",
+    ),  # hardly any reads
+]
+
+
+@pytest.mark.parametrize(("uses", "said"), APART)
+def test_what_is_not_shared_does_not_interfere(judge_one: Judge, uses: tuple[Use, ...], said: str) -> None:
+    cases = [{"uses": one} for one, _ in APART]
+    row = the_row(judge_one("read_write_interference", cases, {"uses": uses}, interference=LN2, read_us=5000.0))
+    assert row.verdict == "none"
+    assert said in row.sentence
+
+
+def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(make_study: Make) -> None:
+    uses = (Use("metadata", "metadata", reads=4000), Use("t", "data", "orders", writes=3000))
+    assert the_row(make_study(interference=LN2, uses=uses).judge("read_write_interference")).verdict == "none"
+
+
+UNTOLD: list[tuple[Any, ...]] = [
+    ({"pauses": False}, "fewer than three runs have moments both with and without writes"),
+    ({"uses": ()}, "no run of the default configuration tells which files"),
+    ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to no file that is known"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), UNTOLD)
+def test_interference_without_evidence_is_insufficient(judge_one: Judge, fields: dict[str, Any], said: str) -> None:
+    cases = [one for one, _ in UNTOLD]
+    row = the_row(judge_one("read_write_interference", cases, fields, interference=LN2, read_us=5000.0))
+    assert row.verdict == "insufficient"
+    assert said in row.sentence
+
+
+def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_study: Make) -> None:
+    """The profile reads in 22 us. What takes 27 times as long waits for writes; what takes as long proves nothing."""
+    row = the_row(make_study(pauses=False, interference=LN2, read_us=300.0).judge("read_write_interference"))
+    assert row.verdict == "mismatch"
+    found = evidence_of(row)
+    assert found["compared_with"] == "alone" and found["q_value"] is None
+    assert found["read_us_without_writes"] == pytest.approx(1e6 / 45000)
+    assert 1 + found["slowdown"] == pytest.approx(600 / (1e6 / 45000), rel=0.1)
+    assert "it writes all the time, and a read takes" in row.sentence
+    assert "(by the device's profile)" in row.sentence
+    row = the_row(make_study(pauses=False, interference=LN2, read_us=11.0).judge("read_write_interference"))
+    assert row.verdict == "insufficient"
+
+
+# access_pattern
+
+
+def with_orders(table: str, **changed: float) -> tuple[Use, ...]:
+    return tuple(replace(use, **changed) if use.table == table else use for use in USES)  # type: ignore[arg-type]
+
+
+def files_of(findings: pd.DataFrame) -> pd.DataFrame:
+    found = [json.loads(text) for text in findings["evidence"]]
+    return findings.assign(file=[one["file"] for one in found], op=[one["op"] for one in found])
+
+
+def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05))
+    findings = files_of(study.judge("access_pattern"))
+    bad = the_row(findings, verdict="mismatch")
+    assert (bad.file, bad.op) == ("customers", "read")
+    assert evidence_of(bad)["difference"] == pytest.approx(-0.92, abs=0.02)
+    assert "Reads of customers with ycsb-a on nvme are sequential in system calls (97 % in order)" in bad.sentence
+    assert bad.sentence.endswith("in order): the order is lost on the way.")
+    others = findings[findings["verdict"] == "none"][["file", "op"]]
+    assert set(others.itertuples(index=False, name=None)) == {
+        ("orders", "read"), ("orders", "write"), ("log files", "write"), ("journal", "write"),
+    }  # fmt: skip
+
+
+def test_calls_that_are_merged_have_kept_their_order(make_study: Make) -> None:
+    """As those of a journal that is begun anew with every commit: one request, and the next one starts elsewhere."""
+    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05, call_bytes=1024))
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.verdict == "none"
+    assert row.sentence.endswith("1 KiB a call become 4 KiB a request, and their order is kept inside.")
+
+
+def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
+    study = make_study(uses=with_orders("orders", logical=0.05, device=0.95))
+    bad = files_of(study.judge("access_pattern"))
+    bad = bad[bad["verdict"] == "mismatch"]
+    assert sorted(bad["op"]) == ["read", "write"]
+    assert bad["penalty"].isna().all()
+    assert bad["sentence"].str.contains("put in order on the way").all()
+
+
+def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.85, device=0.6))
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.verdict == "none"
+    assert evidence_of(row)["q_value"] < 0.001
+
+
+DECLARED: list[tuple[Any, ...]] = [
+    ("sequential", 0.05, 0.05, "mismatch", "calls"),  # what IOscope saw: a scan whose calls are random
+    (None, 0.05, 0.05, "none", None),
+    ("random", 0.05, 0.05, "none", None),
+    ("sequential", 0.05, 0.6, "mismatch", "calls"),
+    ("sequential", 0.05, 0.95, "none", None),  # on the way it is put in the order that was asked for
+    (None, 0.05, 0.95, "mismatch", "device"),
+    ("sequential", 0.95, 0.05, "mismatch", "device"),
+    ("random", 0.95, 0.05, "none", None),
+    ("random", 0.95, 0.95, "mismatch", "calls"),
+    (None, 0.95, 0.95, "none", None),
+    ("random", 0.05, 0.95, "mismatch", "device"),
+    ("sequential", 0.6, 0.05, "mismatch", "device"),
+    ("sequential", 0.6, 0.6, "none", None),
+    ("sequential", 0.4, 0.6, "mismatch", "calls"),  # most are out of order, though not all
+]
+
+
+@pytest.mark.parametrize(("declared", "calls", "device", "verdict", "changed_at"), DECLARED)
+def test_a_declared_order_replaces_that_of_the_calls(
+    judge_one: Judge, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
+) -> None:
+    cases = [
+        {"uses": with_orders("customers", logical=one[1], device=one[2])} for one in DECLARED if one[0] == declared
+    ]
+    case = {"uses": with_orders("customers", logical=calls, device=device)}
+    findings = files_of(judge_one("access_pattern", cases, case, read_order=declared))
+    row = the_row(findings, file="customers")
+    assert (row.verdict, evidence_of(row)["changed_at"]) == (verdict, changed_at)
+    assert evidence_of(row)["declared_order"] == declared
+    assert (findings["verdict"] == "mismatch").sum() == (verdict == "mismatch"), "orders are in between, logs no data"
+
+
+def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None:
+    study = make_study(uses=with_orders("customers", logical=0.05, device=0.05), read_order="sequential")
+    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    assert row.sentence.startswith(
+        "Reads of customers with ycsb-a on nvme are asked for in order, random in system calls ("
+    )
+    assert row.sentence.endswith(
+        "in order): the DBMS itself loses the order, as where an index is read and the table lies in another order."
+    )
+
+
+def test_order_cannot_be_judged_without_system_calls(make_study: Make) -> None:
+    row = the_row(make_study(calls=False).judge("access_pattern"))
+    assert row.verdict == "insufficient"
+    assert "the system calls were not watched" in row.sentence
+
+
+def test_few_requests_tell_nothing_of_their_order(make_study: Make) -> None:
+    uses = (Use("t", "data", "orders", reads=8, logical=1.0, device=0.0),)
+    row = the_row(make_study(uses=uses).judge("access_pattern"))
+    assert row.verdict == "insufficient"
+    assert "no file has enough system calls and requests" in row.sentence
+
+
+@pytest.mark.long
+def test_rules_about_files_are_wrong_in_few_studies_without_truth(make_study: Make) -> None:
+    """Noise only: what a rule says in five studies is none, but for what chance may bring once."""
+    wrong = {"read_write_interference": 0, "access_pattern": 0}
+    for seed in range(1, 6):
+        study = make_study(seed=seed, read_us=5000.0, knobs=("page",))
+        for rule in wrong:
+            wrong[rule] += int((study.judge(rule)["verdict"] == "mismatch").sum())
+    assert max(wrong.values()) <= 1
+
+
+# cross_check
+
+SLOW = Truth(throughput=-0.4)
+
+
+def test_a_guilty_mechanism_that_was_not_tested_elsewhere_is_named(make_study: Make) -> None:
+    study = make_study(dbms=TWO, unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
+    findings = study.judge("cross_check", "intuition")
+    row = the_row(findings, dbms="otherdb")
+    assert row.verdict == "insufficient"
+    assert evidence_of(row)["state"] == "not_tested"
+    assert row.sentence == (
+        "The mechanism cache was found guilty on nvme with ycsb-a (simdb's buffer, rule intuition); "
+        "otherdb has it too, and none of its knobs was tested here: try buffer."
+    )
+    assert the_row(findings, dbms="simdb").verdict == "none"
+
+
+def test_a_guilty_mechanism_that_screening_alone_varied_elsewhere_is_named(make_study: Make) -> None:
+    study = make_study(
+        dbms=TWO, unswept=("buffer",), screened=("buffer", "page"), truth={("simdb", "buffer", "32"): SLOW}
+    )
+    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
+    found = evidence_of(row)
+    assert (row.verdict, found["state"]) == ("insufficient", "screened")
+    assert (found["screened_here"], found["swept_here"], found["untested_here"]) == (["buffer"], None, None)
+    assert row.sentence.endswith(
+        "otherdb has it too, and screening varied buffer here, and did not select it for the sweep, which alone would "
+        "tell."
+    )
+
+
+def test_a_guilty_mechanism_that_is_innocent_elsewhere_is_none_there(make_study: Make) -> None:
+    row = the_row(
+        make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}).judge("cross_check", "intuition"), dbms="otherdb"
+    )
+    assert (row.verdict, evidence_of(row)["state"]) == ("none", "not_flagged")
+    assert row.sentence.endswith("otherdb has it too, and buffer was tested here, and not flagged.")
+
+
+def test_a_mechanism_that_is_guilty_everywhere_needs_no_check(make_study: Make) -> None:
+    findings = make_study(dbms=TWO, truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition")
+    assert findings["verdict"].unique().tolist() == ["none"]
+    assert findings["sentence"].str.contains("was flagged as well").all()
+
+
+def test_what_could_not_be_judged_elsewhere_stays_open(make_study: Make) -> None:
+    def fail(run: dict[str, Any]) -> None:
+        if run["dbms"] == "otherdb" and not run["is_sentinel"] and run["repeat"] == 1:
+            run["status"] = "timeout"
+
+    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}, tweak=fail)
+    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
+    assert (row.verdict, evidence_of(row)["state"]) == ("insufficient", "not_judged")
+
+
+def test_one_dbms_cannot_be_checked_against_another(make_study: Make) -> None:
+    row = the_row(make_study(truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition"))
+    assert row.verdict == "insufficient"
+    assert "one DBMS only" in row.sentence
+
+
+def test_only_the_same_device_is_compared(make_study: Make) -> None:
+    study = make_study(dbms=TWO, devices=("hdd", "nvme"), unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
+    found = study.judge("cross_check", "intuition")
+    assert set(found.loc[found["verdict"] == "insufficient", "device"]) == {"hdd", "nvme"}
+
+
+def test_what_an_experiment_withdrew_is_guilty_nowhere(make_study: Make) -> None:
+    study = make_study(dbms=TWO, unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
+    specs = replace(study.specs, rules={name: study.specs.rules[name] for name in ("cross_check", "intuition")})
+    with duckdb.connect(str(study.database), read_only=True) as connection:
+        before = run_rules(connection, specs)
+        tested = [{**row, "confirmed": "no"} if row["verdict"] == "mismatch" else row for row in before]
+        after = run_rules(connection, specs, tested)
+    rules = [row["rule"] for row in before]
+    assert [row["rule"] for row in after] == rules
+    of_others = [index for index, rule in enumerate(rules) if rule != "cross_check"]
+    assert [after[index] for index in of_others] == [tested[index] for index in of_others]
+    assert "insufficient" in {row["verdict"] for row in before if row["rule"] == "cross_check"}
+    assert {row["verdict"] for row in after if row["rule"] == "cross_check"} == {"none"}
+
+
+def test_cross_check_comes_last_whatever_its_position(make_study: Make) -> None:
+    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW})
+    assert study.judge("intuition", "cross_check")["rule"].unique().tolist() == ["intuition"]
+    found = study.judge("cross_check", "intuition")
+    assert "otherdb has it too" in the_row(found, dbms="otherdb").sentence

@@ -1,0 +1,113 @@
+"""A rule of a user's own: named by its folder in a study, found in findings, report and reference."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import yaml
+from generated_studies import StudyMaker, Truth
+
+from knobscope.cli import main
+from knobscope.specs import SpecErrors, load_study, render_rules, shipped_rules
+from knobscope.specs.models.rule import SHIPPED_RULES, read_rule
+
+ROOT = Path(__file__).parents[3]
+GUIDE = (ROOT / "docs/adding-a-rule.md").read_text()
+FILES = {"sql": "rule.sql", "yaml": "rule.yaml", "jinja": "sentence.j2"}
+
+
+def write_rule_of_the_guide(folder: Path) -> None:
+    """Write the last block of each kind in the guide: the rule that it builds."""
+    folder.mkdir(parents=True)
+    for language, name in FILES.items():
+        blocks = re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
+        (folder / name).write_text(blocks[-1])
+
+
+def change_study(root: Path, **changes: Any) -> Path:
+    path = root / "specs/studies/sim.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes, sort_keys=False))
+    return path
+
+
+def judge(maker: StudyMaker, study: Path) -> list[tuple[Any, ...]]:
+    """Take a study through the commands of its last stages; returns its findings."""
+    files = maker.files(load_study(study, maker.root, runnable=False))
+    database, report = maker.root / "study.duckdb", maker.root / "report.html"
+    common = ["--study", str(study), "--root", str(maker.root)]
+    named = {"runs": files.runs, "plans": files.plans, "devices": files.devices}
+    options = [word for name, paths in named.items() for word in (f"--{name}", *map(str, paths))]
+    assert main(["detect", *common, *options, "--out", str(database)]) == 0
+    assert main(["report", *common, "--database", str(database), "--out", str(report)]) == 0
+    with duckdb.connect(str(database), read_only=True) as connection:
+        return connection.execute("SELECT rule, knob, value, verdict, sentence FROM findings").fetchall()
+
+
+@pytest.mark.slow
+def test_a_folder_of_ones_own_is_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = {("ahead", "true"): Truth(cpu=0.6), ("page", "16"): Truth(cpu=0.6, throughput=0.5)}
+    maker = StudyMaker(tmp_path, repeats=3, noise=0.01, truth=truth)
+    maker.specs()
+    write_rule_of_the_guide(tmp_path / "my-rules/wasted_cpu")
+    study = change_study(tmp_path, rules=["intuition", "my-rules/wasted_cpu"], thresholds={"cpu_gap": 0.3})
+    findings = judge(maker, study)
+    assert {row[0] for row in findings} == {"intuition", "wasted_cpu"}
+    ((_, knob, value, _, sentence),) = [row for row in findings if row[0] == "wasted_cpu" and row[3] == "mismatch"]
+    assert (knob, value) == ("ahead", "true")
+    assert re.match(
+        r"Changing ahead from off to on takes [78]\d % more \(95 % interval \d\d % to \d\d %\) CPU per", sentence
+    )
+    page = " ".join((tmp_path / "report.html").read_text().replace("\u00a0", " ").split())
+    assert sentence in page
+    card = page[page.index('id="finding-1-wasted-cpu-ahead"') :].split("</article>")[0]
+    assert "CPU for nothing" in card
+    assert re.search(r"<dt>CPU per operation</dt><dd>[78]", card)
+    assert "Sequential share and CPU" in card
+    assert "<svg" in card
+    capsys.readouterr()
+    assert main(["rules", str(study), "--root", str(tmp_path)]) == 0
+    reference = capsys.readouterr().out
+    assert "## wasted_cpu" in reference
+    assert "| `cpu_gap` | 0.2 | ratio - 1 | Growth of CPU per operation" in reference
+
+
+def test_a_study_without_rules_has_a_report(tmp_path: Path) -> None:
+    maker = StudyMaker(tmp_path)
+    maker.specs()
+    assert judge(maker, change_study(tmp_path, rules=[])) == []
+    assert "No rule was asked for" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"rules": ["teer"]},
+            r"sim.yaml:\d+: rules.0: found no rule 'teer'; expected one of access_pattern, .*, tier, or",
+        ),
+        ({"rules": ["mine/teer"]}, r"rules.0: found no rule 'mine/teer'; expected a folder .*mine/teer"),
+        ({"rules": ["tier", "tier"]}, r"rules.1: found 'tier' a second time"),
+        ({"rules": ["tier", "own/tier"]}, r"rules.1: found a second rule named 'tier'"),
+        ({"rules": ["own/broken"]}, r"own/broken/rule.yaml:1: file: found no such file"),
+        ({"thresholds": {"tier_gab": 0.3}}, r"thresholds.tier_gab: found a threshold .*expected tier_gap"),
+        (
+            {"thresholds": {"busy_share": 1.5}},
+            r"thresholds.busy_share: found 1.5; expected a number from 0 to 1 \(share",
+        ),
+        ({"thresholds": {"tier_gap": "much"}}, r"thresholds.tier_gap: found 'much'; expected a number"),
+        ({"rules": ["intuition"], "thresholds": {"tier_gap": 0.3}}, "a threshold that no rule of the study has"),
+    ],
+)
+def test_wrong_rules_are_told_with_their_location(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    StudyMaker(tmp_path).specs()
+    (tmp_path / "own/broken").mkdir(parents=True)
+    (tmp_path / "own/tier").symlink_to(SHIPPED_RULES / "tier")
+    with pytest.raises(SpecErrors, match=said):
+        load_study(change_study(tmp_path, **changes), tmp_path, runnable=False)
+
+
+def test_the_reference_is_current() -> None:
+    rules = [read_rule(SHIPPED_RULES / name) for name in shipped_rules()]
+    assert (ROOT / "docs/rules.md").read_text() == render_rules(rules), "run `make docs`"

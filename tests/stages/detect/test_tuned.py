@@ -1,0 +1,81 @@
+"""Winners of tuners are judged by the runs that confirm them, not by those that chose them."""
+
+import math
+
+import duckdb
+import numpy as np
+import pytest
+
+from knobscope.stages.detect.tuning import add_tuned
+from knobscope.tables import TABLES
+from knobscope.tables.views import VIEWS
+
+CASE = ("db", "disk", "load")
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    """A study's database in memory, in which two tuners found a configuration that is 1.5 times as fast."""
+    connection = duckdb.connect()
+    for table in ("runs", "trials", "tuned"):
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in TABLES[table].items())
+        connection.execute(f"CREATE TABLE {table} ({columns})")
+    for view in ("ok_runs", "tuning"):
+        connection.execute(f"CREATE VIEW {view} AS {VIEWS[view]}")
+    rng = np.random.default_rng(1)
+    number = 0
+
+    def add_run(block: str, round_: int, config: str, ops: float, status: str = "ok") -> str:
+        nonlocal number
+        number += 1
+        noisy = ops * math.exp(rng.normal(0, 0.01)) if status == "ok" else None
+        connection.execute(
+            "INSERT INTO runs (run_id, block_id, phase, round, dbms, device, workload, config_id, is_sentinel, status,"
+            " throughput_ops) VALUES (?, ?, 'tune', ?, ?, ?, ?, ?, ?, ?, ?)",
+            [f"r{number}", block, round_, *CASE, config, config == "default", status, noisy],
+        )
+        return f"r{number}"
+
+    for block, level in (("s0", 100.0), ("s1", 200.0)):  # the machine doubled its speed
+        add_run(block, 0, "default", level)
+        for space in ("top5", "all"):
+            lucky = 1.9 if (block, space) == ("s0", "all") else 1.2
+            run = add_run(block, 0, f"{space}-{block}", lucky * level)
+            trial = 1 if block == "s0" else 2
+            winner = (space, trial) in (("top5", 2), ("all", 1))
+            values = [*CASE, space, 5, 1, trial, run, f"{space}-{block}", winner]
+            connection.execute("INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        add_run(block, 0, "default", level)
+    failed = add_run("s1", 0, "broken", 0.0, "failed_start")
+    connection.execute(
+        "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [*CASE, "top5", 5, 1, 3, failed, "broken", False]
+    )
+    unlucky = add_run("s1", 0, "slow", 150.0)
+    connection.execute(
+        "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [*CASE, "all", 9, 2, 1, unlucky, "slow", False]
+    )
+    for block, level in (("c0", 100.0), ("c1", 300.0), ("c2", 50.0)):
+        for config, factor in (("default", 1.0), ("top5-s1", 1.2), ("all-s0", 1.5), ("default", 1.0)):
+            add_run(block, 1, config, level * factor)
+    return connection
+
+
+def test_curves_are_against_the_default_of_the_same_block(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = connection.execute(
+        "SELECT space, seed, list(best_ratio ORDER BY trial) FROM tuning GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    curves = {(space, seed): curve for space, seed, curve in rows}
+    assert curves["top5", 1] == pytest.approx([1.2, 1.2, 1.2], rel=0.05)  # the failure leaves the best as it was
+    assert curves["all", 1] == pytest.approx([1.9, 1.9], rel=0.05)
+    assert curves["all", 2] == [1.0]  # below the default: the default stays
+
+
+def test_the_confirmed_effect_is_that_of_the_last_blocks(connection: duckdb.DuckDBPyConnection) -> None:
+    add_tuned(connection)
+    rows = connection.execute("SELECT space, seed, trial, estimate, low, high, runs FROM tuned ORDER BY ALL").fetchall()
+    (all_one, all_two, top) = rows
+    assert (all_one[:3], all_one[6]) == (("all", 1, 1), 3)
+    assert all_one[3] == pytest.approx(math.log(1.5), abs=0.03)  # not 1.9, which was luck
+    assert all_one[4] < math.log(1.5) < all_one[5]
+    assert all_two == ("all", 2, None, 0.0, 0.0, 0.0, 0)
+    assert top[3] == pytest.approx(math.log(1.2), abs=0.03)

@@ -1,0 +1,85 @@
+"""Runs with generators that a spec describes, on real servers: the same records as those of YCSB."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.devices import find_block_device
+from knobscope.specs import Dbms, Generator, Workload, read_spec
+from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.stages.prepare import prepare_snapshot
+from knobscope.watch import open_watch
+
+pytestmark = pytest.mark.real
+SPECS = Path(__file__).parents[3] / "specs"
+
+
+def measure(
+    dbms: Dbms, workload: str, scratch: Path, configuration: dict[str, Any], **changes: object
+) -> dict[str, Any]:
+    changed = {"records": 2000, "threads": 2, "warmup_s": 1, "measure_s": 2, **changes}
+    spec = read_spec(SPECS / f"workloads/{workload}.yaml", Workload, None)[1].model_copy(update=changed)
+    generator = read_spec(SPECS / f"generators/{spec.generator}.yaml", Generator, None)[1]
+    for program in generator.programs.values():
+        if not any(shutil.which(name) for name in program.find):
+            pytest.skip(f"no {program.find[-1]}; {program.remedy}")
+    load = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
+    snapshot = prepare_snapshot(dbms, spec, load, scratch, generator)
+    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+        record = measure_run(Bench(dbms, spec, scratch, watch, generator), "run", configuration, snapshot)
+    assert list((scratch / "runs").iterdir()) == []
+    return record
+
+
+def read(name: str) -> Dbms:
+    return read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+
+
+def assert_whole(record: dict[str, Any], configuration: dict[str, Any]) -> None:
+    run = record["run"]
+    assert run["status"] == "ok", run
+    assert run["operations"] > 0
+    assert run["throughput_ops"] == pytest.approx(run["operations"] / run["window_s"])
+    assert sum(row["ops"] for row in record["intervals"]) == pytest.approx(run["operations"], rel=0.01, abs=5)
+    of_all_cores = run["cpu_s"] / run["window_s"] / (os.cpu_count() or 1)  # though starting and ending was watched, too
+    assert run["cpu_share"] >= 0.999 * of_all_cores
+    assert run["latency_p50_us"] <= run["latency_p95_us"] <= run["latency_p99_us"]
+    assert {row["knob"] for row in record["effective_values"]} == set(configuration)
+
+
+def test_pgbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
+    configuration = {"synchronous_commit": "off", "shared_buffers": 4096}
+    record = measure(postgresql, "pgbench-tpcb", open_directory, configuration)
+    assert_whole(record, configuration)
+    assert len(record["intervals"]) == 2
+
+
+@pytest.mark.long
+def test_sysbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
+    record = measure(postgresql, "sysbench-write", open_directory, {"fsync": False}, threads=1)
+    assert_whole(record, {"fsync": False})
+
+
+@pytest.mark.long
+def test_redis_benchmark_on_redis(open_directory: Path) -> None:
+    configuration = {"appendfsync": "no", "hz": 50}
+    record = measure(read("redis"), "redis-set", open_directory, configuration)
+    assert_whole(record, configuration)
+    assert [row["operation"] for row in record["operations"]] == ["SET"]
+
+
+def test_a_generator_that_fails_is_a_result_with_its_own_words(open_directory: Path) -> None:
+    parameters = {"test": "no-such-test"}
+    run = measure(read("redis"), "redis-set", open_directory, {}, parameters=parameters)["run"]
+    assert run["status"] == "invalid"
+    assert "the output of redis-benchmark cannot be used: no line with the requests" in run["reason"]
+
+
+def test_a_dbms_inside_its_generator_is_read_back_from_its_own_file(open_directory: Path) -> None:
+    configuration = {"block_size": 16384, "write_buffer_size": 4194304}
+    record = measure(read("rocksdb-bench"), "db-bench-mixed", open_directory, configuration)
+    assert_whole(record, configuration)
+    assert {row["operation"] for row in record["operations"]} == {"READ", "WRITE"}

@@ -1,0 +1,138 @@
+"""Runs on real servers: what counts, what does not, and that nothing is left."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.devices import find_block_device
+from knobscope.specs import Dbms, Workload
+from knobscope.specs.models.lifecycle import Readback
+from knobscope.stages.measure.complaints import find_complaint
+from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.stages.prepare import prepare_snapshot
+from knobscope.watch import open_watch
+
+pytestmark = pytest.mark.real
+
+
+def measure(
+    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], loaded_by: Dbms | None = None
+) -> Any:
+    snapshot = prepare_snapshot(loaded_by or dbms, workload, {}, scratch)
+    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+        record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
+    assert list((scratch / "runs").iterdir()) == []
+    return record
+
+
+def test_settings_of_the_load_are_in_force(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    factors = {"workload.threads": 3, "workload.read_share": 1.0, "workload.records": 1000}
+    record = measure(sqlite, short_workload, tmp_path, {"synchronous": "off", **factors})
+    assert record["run"]["status"] == "ok", record["run"]
+    assert [row["operation"] for row in record["operations"]] == ["READ"]
+    assert {row["knob"]: row["effective"] for row in record["effective_values"]} == {
+        "synchronous": "0",
+        "workload.threads": "3",
+        "workload.read_share": "1",
+        "workload.records": "1000",
+    }
+
+
+def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    record = measure(sqlite, short_workload, tmp_path, {"journal_mode": "wal", "synchronous": "off"})
+    run = record["run"]
+    assert run["status"] == "ok", run
+    assert run["window_s"] >= 0.5
+    assert run["operations"] == sum(row["ops"] for row in record["intervals"])
+    assert len(record["intervals"]) == 4
+    assert run["throughput_ops"] == pytest.approx(run["operations"] / run["window_s"])
+    assert run["latency_p50_us"] <= run["latency_p95_us"] <= run["latency_p99_us"]
+    whole_s = run["overhead_s"] + short_workload.warmup_s + run["window_s"]
+    assert 0 < run["cpu_s"] < whole_s * (os.cpu_count() or 1)
+    assert [(row["knob"], row["effective"]) for row in record["effective_values"]] == [
+        ("journal_mode", "wal"),
+        ("synchronous", "0"),
+    ]
+
+
+def test_a_value_that_is_not_in_force_makes_the_run_invalid(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    # The page size of a file that has data stays what it was: SQLite accepts the pragma and ignores it.
+    late = sqlite.knobs["page_size"].model_copy(update={"apply": "restart"})
+    dbms = sqlite.model_copy(update={"knobs": {**sqlite.knobs, "page_size": late}})
+    run = measure(dbms, short_workload, tmp_path, {"page_size": 8192})["run"]
+    assert run["status"] == "invalid"
+    assert "page_size=8192 reads back 4096" in run["reason"]
+
+
+def test_postgresql_run_is_whole_and_leaves_nothing(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path
+) -> None:
+    configuration = {"synchronous_commit": "off", "fsync": True, "shared_buffers": 4096}
+    record = measure(postgresql, short_workload, open_directory, configuration)
+    assert record["run"]["status"] == "ok", record["run"]
+    assert {row["knob"] for row in record["effective_values"]} == set(configuration)
+    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(open_directory) in read_command(path)]
+    assert running == []
+
+
+def read_command(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
+    postgresql: Dbms, short_workload: Workload, open_directory: Path
+) -> None:
+    run = measure(postgresql, short_workload, open_directory, {"wal_level": "minimal"})["run"]  # needs no senders
+    assert run["status"] == "failed_start"
+    assert "max_wal_senders" in run["log_tail"]
+    assert "first complaint of the server: " in run["reason"]
+    assert "max_wal_senders" in run["reason"]
+
+
+@pytest.mark.long
+def test_operations_that_fail_are_explained_by_the_first_of_them(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    assert sqlite.connection is not None
+    session = [*sqlite.connection.session, "pragma query_only = 1"]
+    broken = sqlite.model_copy(update={"connection": sqlite.connection.model_copy(update={"session": session})})
+    run = measure(broken, short_workload, tmp_path, {}, loaded_by=sqlite)["run"]
+    assert run["status"] == "failed_run"
+    assert "operations failed" in run["reason"]
+    assert "UPDATE: " in run["reason"]
+    assert "readonly database" in run["reason"]
+
+
+@pytest.mark.long
+def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    for name, is_knob in (("info.CHUNK_COUNT", False), ("cache_size", True)):
+        query = f"select 'synchronous', synchronous from pragma_synchronous union all select '{name}', random()"  # noqa: S608
+        asked = sqlite.model_copy(update={"readback": Readback(query=query)})
+        configuration = {"synchronous": "off", **({"cache_size": -2000} if is_knob else {})}
+        two = short_workload.model_copy(update={"threads": 2})
+        run = measure(asked, two, tmp_path, configuration, loaded_by=sqlite)["run"]
+        assert ("connections disagree: cache_size (" in run.get("reason", "")) == is_knob, run
+        assert "info.CHUNK_COUNT" not in run.get("reason", "")
+
+
+@pytest.mark.parametrize(
+    ("log", "complaint"),
+    [
+        ("ready\n2026 [ERROR] no such table\n2026 [ERROR] later\n", "2026 [ERROR] no such table"),
+        ("failed UPDATE: database is locked\n", "UPDATE: database is locked"),
+        ("java.lang.IllegalStateException: x\n", "java.lang.IllegalStateException: x"),
+        ("bind: Permission denied", "bind: Permission denied"),
+        ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
+        ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
+        ("all is well\nready\n", None),
+    ],
+)
+def test_the_first_complaint_of_a_log_is_found(log: str, complaint: str | None) -> None:
+    assert find_complaint(log) == complaint

@@ -1,0 +1,57 @@
+"""Which pairs of knobs a sweep measures together, and with which values."""
+
+from pathlib import Path
+
+import pytest
+
+from knobscope.specs import Dbms, KnobChoice
+from knobscope.specs.library import read_spec
+from knobscope.stages.plan.pairs import count_combinations, interacting_pairs, pair_configurations
+from knobscope.stages.plan.sampling import Space
+
+ROOT = Path(__file__).parents[3]
+
+
+def fit(**shares: float) -> dict[str, object]:
+    terms = [{"factors": name.split("_"), "explained_share": share} for name, share in shares.items()]
+    return {"terms": terms}
+
+
+@pytest.fixture
+def space() -> Space:
+    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    levels = {
+        "journal_mode": ["delete", "wal"],
+        "synchronous": ["off", "normal", "full"],
+        "wal_autocheckpoint": [1, 1000],
+    }
+    default = {"journal_mode": "delete", "synchronous": "full", "wal_autocheckpoint": 1000}
+    return Space(sqlite, levels, default, {"threads": 1, "records": 100})
+
+
+def test_the_strongest_terms_of_two_knobs_are_taken() -> None:
+    fits = [fit(a=0.5, a_b=0.1, b_c=0.02, c_d=0.004), fit(b_a=0.01, d_c=0.03, a_b_c=0.3)]
+    assert interacting_pairs(fits, 9) == [("a", "b"), ("c", "d"), ("b", "c")]
+    assert interacting_pairs(fits, 1) == [("a", "b")]
+    assert interacting_pairs(fits, 0) == interacting_pairs([], 9) == []
+
+
+def test_values_of_one_stand_beside_values_of_the_other(space: Space) -> None:
+    choices = {"journal_mode": None, "synchronous": KnobChoice(values=["off", "normal"]), "wal_autocheckpoint": None}
+    found = pair_configurations(space, choices, [("journal_mode", "synchronous")])
+    modes = {one["journal_mode"] for one in found}
+    assert {one["synchronous"] for one in found} == {"off", "normal"}
+    assert "delete" not in modes and len(found) == 2 * len(modes)
+    assert all(one["wal_autocheckpoint"] == 1000 for one in found)
+
+
+def test_what_counts_only_beside_a_change_is_in_no_pair(space: Space) -> None:
+    """Checkpoints of a log that the default configuration does not have: alone there is nothing to compare with."""
+    choices = dict.fromkeys(space.levels)
+    assert pair_configurations(space, choices, [("synchronous", "wal_autocheckpoint")]) == []
+
+
+def test_of_many_values_the_outermost_are_taken() -> None:
+    assert [count_combinations(one, other) for one, other in ((3, 3), (2, 4), (3, 4), (9, 1), (10, 1), (0, 5))] == [
+        *(9, 8, 4, 9, 2, 0)
+    ]

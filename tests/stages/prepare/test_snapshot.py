@@ -1,0 +1,64 @@
+"""Snapshots: made once per load-time setting, whole or not at all, refused with the DBMS's words."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from knobscope.errors import UserError
+from knobscope.specs import Dbms, Workload
+from knobscope.stages.prepare import SnapshotFailedError, copy_snapshot, prepare_snapshot
+
+pytestmark = pytest.mark.real
+
+
+def test_one_snapshot_per_load_time_setting(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    small = prepare_snapshot(sqlite, short_workload, {"page_size": 1024}, tmp_path)
+    large = prepare_snapshot(sqlite, short_workload, {"page_size": 16384}, tmp_path)
+    made = (small.directory / "snapshot.json").stat().st_mtime_ns
+    again = prepare_snapshot(sqlite, short_workload, {"page_size": 1024}, tmp_path)
+    assert again == small
+    assert (small.directory / "snapshot.json").stat().st_mtime_ns == made
+    for snapshot, page_size in ((small, 1024), (large, 16384)):
+        with sqlite3.connect(snapshot.data / "ycsb.db") as connection:
+            assert connection.execute("PRAGMA page_size").fetchone() == (page_size,)
+            assert connection.execute("SELECT count(*) FROM usertable").fetchone() == (short_workload.records,)
+    assert sorted(path.suffix for path in (tmp_path / "snapshots").iterdir()) == ["", ""]
+
+
+def test_other_mix_same_data_other_size_other_data(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    first = prepare_snapshot(sqlite, short_workload, {}, tmp_path)
+    mix = {**short_workload.parameters, "readproportion": 1.0, "updateproportion": 0.0}
+    assert prepare_snapshot(sqlite, short_workload.model_copy(update={"parameters": mix}), {}, tmp_path) == first
+    other = prepare_snapshot(sqlite, short_workload.model_copy(update={"records": 50}), {}, tmp_path)
+    assert other.directory != first.directory
+
+
+def test_a_load_that_fails_leaves_no_snapshot(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    broken = sqlite.model_copy(
+        update={"loading": sqlite.loading.model_copy(update={"tables": ["create table usertable (x int)"]})}
+    )
+    with pytest.raises(SnapshotFailedError) as caught:
+        prepare_snapshot(broken, short_workload, {}, tmp_path)
+    assert caught.value.log_tail
+    assert not list((tmp_path / "snapshots").glob("*/snapshot.json"))
+
+
+def test_a_setting_that_does_not_take_is_refused(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    with pytest.raises(SnapshotFailedError, match="page_size"):
+        prepare_snapshot(sqlite, short_workload, {"page_size": 1000}, tmp_path)  # no power of two: ignored
+
+
+def test_a_full_disk_is_said_before_loading(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"[GM]B are free; free some space"):
+        prepare_snapshot(sqlite, short_workload.model_copy(update={"records": 10**12}), {}, tmp_path)
+
+
+def test_a_copy_is_equal_and_apart(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    snapshot = prepare_snapshot(sqlite, short_workload, {}, tmp_path)
+    copy_snapshot(snapshot, tmp_path / "copy")
+    assert (tmp_path / "copy/ycsb.db").read_bytes() == (snapshot.data / "ycsb.db").read_bytes()
+    (tmp_path / "copy/ycsb.db").write_bytes(b"")
+    assert (snapshot.data / "ycsb.db").stat().st_size > 0
+    assert json.loads((snapshot.directory / "snapshot.json").read_text())["version"] == "3.46.1"

@@ -1,0 +1,48 @@
+"""Renders a page and reads it as strict XML, which finds every tag that is not closed and every sign not escaped."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from knobscope.specs import StudySpecs
+from knobscope.stages.report import render_report
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@dataclass
+class Page:
+    source: str
+    root: ElementTree.Element
+
+    @property
+    def text(self) -> str:
+        """All words, with single plain spaces."""
+        return " ".join("".join(self.root.itertext()).replace("\u00a0", " ").split())
+
+    def section(self, name: str) -> str:
+        (found,) = (element for element in self.root.iter() if element.get("id") == name)
+        return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
+
+    def all(self, tag: str) -> list[ElementTree.Element]:
+        return list(self.root.iter(XHTML + tag))
+
+
+def plain(text: str) -> str:
+    """Return a text with plain spaces."""
+    return re.sub(r"\s", " ", text)
+
+
+def read_xml(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text)  # noqa: S314 - we wrote it
+
+
+def render(database: Path, specs: StudySpecs, folder: Path, **options: Any) -> Page:
+    out = folder / "report.html"
+    render_report(database, specs, out, **options)
+    source = out.read_text(encoding="utf-8")
+    assert source.lstrip().startswith("<!DOCTYPE html>")
+    return Page(source, read_xml(source.split("<!DOCTYPE html>", 1)[1]))

@@ -1,0 +1,113 @@
+"""Section "Where the I/O goes": sentences, lines and pictures from table `files`, and points from traces."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import duckdb
+import pytest
+from pages import SVG, Page, render
+from simulated_study import write_trace
+
+from knobscope.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_scatter
+from knobscope.specs import StudySpecs
+
+
+@pytest.fixture(scope="module")
+def traced_page(study: Path, specs: StudySpecs, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    folder = tmp_path_factory.mktemp("traced")
+    with duckdb.connect(str(study), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok' ORDER BY started_at"
+        ).fetchone()
+    assert found
+    write_trace(folder / "traces", found[0])
+    return render(study, specs, folder, traces=folder / "traces")
+
+
+def test_the_journal_has_its_sentence(traced_page: Page) -> None:
+    text = traced_page.section("files")
+    assert "61 % of the writes came from the file system's journal (61 % of the bytes written)." in text
+    assert "Of the bytes written, 30 % went to ycsb.db." in text
+    assert "Of the bytes read, 100 % came from ycsb.db." in text
+
+
+def test_files_come_with_role_and_order(traced_page: Page) -> None:
+    text = traced_page.section("files")
+    assert re.search(r"log fileslogwrite[\d,]+ [KM]iB9 %sequential, 93 % in order", text)
+    assert re.search(r"ycsb\.dbdatawrite[\d,.]+ MiB30 %random, 4 % in order", text)
+    assert "ycsb.dbdataread9003.52 MiB100 %–" in text  # their addresses told no order
+
+
+def _pictures(page: Page, words: str) -> list[ElementTree.Element]:
+    """Return the pictures whose description has these words."""
+    return [svg for svg in page.root.iter(SVG + "svg") if words in (svg.get("aria-label") or "").replace("\u00a0", " ")]
+
+
+def test_a_trace_becomes_points_over_time(traced_page: Page) -> None:
+    (with_file,) = _pictures(
+        traced_page, "1,600 requests of ycsb.db over the seconds of a run, by offset in the file: "
+    )
+    (without,) = _pictures(traced_page, "over the seconds of a run, by address on the device, above the lowest: ")
+    for picture in (with_file, without):
+        paths = [path for path in picture.iter(SVG + "path") if "points" in str(path.get("class"))]
+        assert [path.get("class") for path in paths] == ["points line-a", "points line-b"]
+        assert all(0 < (path.get("d") or "").count("M") <= 3000 for path in paths)
+
+
+def test_threads_of_a_trace_are_told_apart(traced_page: Page) -> None:
+    (picture,) = _pictures(traced_page, "by offset in the file, by thread: kworker/uN:N, sqlite-N.")
+    # Every fourth request is the DBMS's: the busier thread comes first.
+    drawn = {path.get("class"): (path.get("d") or "").count("M") for path in picture.iter(SVG + "path")}
+    assert drawn["points line-a"] > drawn["points line-b"] > 0
+
+
+def test_depth_of_hardware_queues_is_time_in_flight(traced_page: Page) -> None:
+    # 2,000 requests in 5 s to two queues in turn: 200 a second of 90 us, and 200 a second of 12.5 ms.
+    (picture,) = _pictures(traced_page, "queue 0: 0.018 in the mean; queue 1: 2.5 in the mean")
+    cells = [mark for mark in picture.iter(SVG + "rect") if str(mark.get("class")).startswith("depth") and len(mark)]
+    assert len(cells) == 160
+    assert {mark.get("class") for mark in cells} == {"depth s1", "depth s4"}
+
+
+def test_submitters_are_named_without_their_numbers(traced_page: Page) -> None:
+    pictures = _pictures(traced_page, "by submitting thread: sqlite-N ")
+    assert len(pictures) == 2
+    assert "2 names" in "".join(pictures[0].itertext())
+
+
+def test_order_of_calls_stands_beside_that_of_the_device(traced_page: Page) -> None:
+    (picture, _) = _pictures(traced_page, "ycsb.db writes: system calls 95 %, device 4 %")
+    widths = [float(bar.get("width", "")) for bar in picture.iter(SVG + "rect") if len(bar)]
+    assert widths[0] / widths[1] == pytest.approx(0.95 / 0.04, rel=0.05)
+
+
+def test_without_a_trace_there_are_no_points(page: Page) -> None:
+    assert 'class="points' not in page.source
+
+
+def test_without_files_the_section_says_why(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
+) -> None:
+    page = render(changed_study("DELETE FROM files"), specs, tmp_path)
+    assert "that takes BPF" in page.section("files")
+
+
+def test_names_from_files_are_escaped(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:
+    page = render(changed_study("UPDATE files SET file = '<b>&\"', role = 'data'"), specs, tmp_path)
+    assert '<b>&"' in page.section("files")
+
+
+def test_bars_of_files_keep_inside_the_picture() -> None:
+    names = ["t", "base/5/16384_a_very_long_name_of_a_file_that_nobody_can_print_in_one_line"]
+    canvas = draw_file_sizes(400, [FileSizes(name, "data", {"read": 5e9, "write": 100.0}) for name in names])
+    root = ElementTree.fromstring(canvas.svg("Bytes by table, for a test."))  # noqa: S314 - we wrote it
+    for mark in root.iter(SVG + "rect"):
+        assert 0 <= float(mark.get("x", 0)) <= float(mark.get("x", 0)) + float(mark.get("width", 0)) <= 400
+
+
+def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:
+    assert "M" in draw_scatter(400, [PointGroup("reads", "line-a", [(0.0, 0.0)])], 0.0, 0.0, "offset").svg(
+        "One request, for a test."
+    )

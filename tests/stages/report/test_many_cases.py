@@ -1,0 +1,80 @@
+"""A page of many cases or findings shows some of them, says how many it leaves out, and where they are."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pages import Page, render
+
+from knobscope.errors import UserError
+from knobscope.specs import StudySpecs
+from knobscope.stages.report.sections import findings
+
+Change = Callable[..., Path]
+FAST, SLOW = "sqlite/fast-flash/ycsb-a", "sqlite/slow-disk/ycsb-a"
+
+
+@pytest.fixture
+def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cases, as those of the simulated study, are too many."""
+    monkeypatch.setattr("knobscope.study_data.study.MOST_CASES", 1)
+
+
+@pytest.mark.usefixtures("one_case")
+@pytest.mark.parametrize(("costly", "other"), [("fast-flash", "slow-disk"), ("slow-disk", "fast-flash")])
+def test_of_too_many_cases_those_with_the_costliest_mismatches_are_shown(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, costly: str, other: str
+) -> None:
+    database = changed_study(
+        "UPDATE findings SET penalty = CASE device WHEN ? THEN 9 ELSE 2 END WHERE verdict = 'mismatch'",
+        parameters=[costly],
+    )
+    page = render(database, specs, tmp_path)
+    for section in ("effects", "runs", "files"):
+        assert f"sqlite · {costly} · ycsb-a" in page.section(section)
+        assert f"sqlite · {other} · ycsb-a" not in page.section(section).split("Runs that failed or")[0]
+        assert "1 more case is not shown here" in page.section(section)
+        assert "those with the costliest mismatches" in page.section(section)
+    assert f"sqlite · {other} · ycsb-a" in page.section("findings")
+
+
+def test_a_page_shows_the_cases_that_are_asked_for(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    effects = render(study, specs, tmp_path, cases=[SLOW]).section("effects")
+    assert "sqlite · slow-disk · ycsb-a" in effects
+    assert "sqlite · fast-flash · ycsb-a" not in effects
+    assert "1 more case is not shown here, to keep this page small: it has those that were asked for." in effects
+    with pytest.raises(UserError, match=f"has no case 'sqlite/x/y'; expected some of {FAST}, {SLOW}"):
+        render(study, specs, tmp_path, cases=["sqlite/x/y"])
+
+
+def test_a_page_of_few_cases_leaves_nothing_out(page: Page) -> None:
+    assert "not shown here" not in page.text
+    assert "more findings of this mismatch" not in page.text
+
+
+def test_of_many_findings_those_with_the_largest_effects_are_shown(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "_MOST_JUDGED", 2)
+    monkeypatch.setattr(findings, "_MOST_VALUES", 1)
+    database = changed_study(
+        "UPDATE findings SET verdict = 'none', penalty = NULL, effect = 0.01, sentence = 'tiny'",
+        "UPDATE findings SET sentence = 'large', effect = 0.9 WHERE knob = 'page_size' AND value = '65536'",
+    )
+    text = " ".join(render(database, specs, tmp_path).section("findings").split())
+    assert text.count("large") == 2
+    assert "tiny" not in text
+    assert "more, with smaller effects or none, are in table findings" in text
+
+
+def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
+    page: Page, study: Path, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "_MOST_VALUES", 1)
+    fewer = render(study, specs, tmp_path)
+    assert "more findings of this mismatch, which cost less, are in table findings" in fewer.text
+    answers = [
+        "".join(one.itertext()) for each in (page, fewer) for one in each.all("div") if one.get("class") == "answer"
+    ]
+    assert "finding" in answers[0]
+    assert answers[0] == answers[1]  # what is not shown counts

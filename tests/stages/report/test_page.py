@@ -1,0 +1,407 @@
+import base64
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from pages import SVG, XHTML, Page, render
+
+from knobscope.errors import UserError
+from knobscope.specs import StudySpecs
+from knobscope.stages.report import render_report
+
+Change = Callable[..., Path]
+
+
+def test_page_answers_in_its_first_sentence(page: Page) -> None:
+    (answer,) = (element for element in page.all("div") if element.get("class") == "answer")
+    first = "".join(answer[0].itertext()).replace("\u00a0", " ")
+    # The simulation makes `off` 31 times faster on the disk.
+    match = re.fullmatch(
+        r"synchronous decides: off is (\d+)x faster than full \(sqlite on slow-disk, ycsb-a\)"
+        r", but risks committed data\.",
+        first,
+    )
+    assert match, first
+    assert abs(int(match[1]) - 31) <= 4
+
+
+def test_page_says_how_well_the_model_predicts(page: Page) -> None:
+    said = " ".join(page.text.split())
+    assert re.search(r"Model ?0\.95\d? ?R² of the screening model .* 0\.93 in the worst split, 0\.9 was asked", said)
+
+
+def test_page_tells_what_the_model_does_not_predict(page: Page) -> None:
+    told = page.text.replace("\u00a0", " ")
+    assert (
+        "synchronous = full, wal_autocheckpoint = 100 pages, page_size = 64 KiB, mmap_size = 0 B1203002.5x too high"
+        in told
+    )
+    assert "x too low" not in told  # what is off by less than a tenth is not told
+
+
+def test_page_tells_what_setting_a_knob_gains_beside_what_was_measured(page: Page) -> None:
+    told = " ".join(page.section("ranking").replace("\u00a0", " ").split())
+    assert re.search(r"page_size ?3 ?64 KiB ?25 % faster \(16 % to 35 %\) ?2\d % faster \(95 % interval", told)
+    assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
+    assert "Of 1 other knob the model sees no clear gain." in told
+    assert "Of the first 5 knobs, two halves of the runs have 3.8 by importance and 3.2 by gain in common." in told
+
+
+def test_page_names_the_strongest_safe_knob(page: Page) -> None:
+    safe = "Among knobs that leave committed data as safe as the default does, "
+    assert f"{safe}wal_autocheckpoint matters most: 10 pages is 4" in page.text
+
+
+def test_every_finding_appears(page: Page, study: Path) -> None:
+    with duckdb.connect(str(study), read_only=True) as connection:
+        findings = connection.execute("SELECT verdict, sentence FROM findings").fetchall()
+    assert {verdict for verdict, _ in findings} >= {"mismatch", "none"}
+    findings_text = page.section("findings")
+    assert [sentence for _, sentence in findings if " ".join(sentence.split()) not in findings_text] == []
+
+
+def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
+    text = page.section("findings")
+    assert "✓ confirmed" in text
+    assert "⊘ withdrawn 1 that an experiment did not bear out" in text
+    assert "the cause lies elsewhere" in text
+    assert text.count("⊘ 1") == 1  # in the table of all verdicts, where it is no mismatch
+    assert "1 finding withdrawn, since an experiment refuted the effect or its cause" in page.text
+    assert "does 1.9x as many bytes per second" in text
+
+
+def test_mismatches_have_pictures(page: Page) -> None:
+    cards = [element for element in page.all("article") if element.get("class") == "card"]
+    assert cards
+    assert all(list(card.iter(SVG + "svg")) for card in cards)
+
+
+def test_every_failure_appears_with_its_words(page: Page) -> None:
+    runs = page.section("runs")
+    for status in ("failed_start", "rejected_value", "timeout", "failed_run", "invalid"):
+        assert f"✗ {status}" in runs
+    assert "FATAL: cannot map 64 GiB" in runs
+    assert "not in force: cache_size=8000 reads back 2000" in runs
+    assert "The server left no log." in runs
+
+
+def test_failures_are_counted(page: Page) -> None:
+    items = ["".join(item.itertext()) for item in page.all("li") if str(item.get("class")).startswith("status-")]
+    counts = [int(text.split()[0]) for text in items]
+    assert counts == [80, 2, 2, 2, 2, 2]
+
+
+def test_drift_is_told(page: Page) -> None:
+    assert "sweep-0-1 drifted and was corrected for it" in page.section("runs")
+
+
+def test_page_loads_nothing_from_elsewhere(page: Page) -> None:
+    for element in page.root.iter():
+        for name in ("src", "srcset", "data", "action", "poster"):
+            assert element.get(name) is None, f"{element.tag} has {name}"
+        href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or "#"
+        holds_its_data = element.get("download") and href.startswith("data:text/csv;base64,")
+        assert href.startswith("#") or holds_its_data, href
+    assert not list(page.root.iter(XHTML + "link"))
+    style = "".join(element.text or "" for element in page.all("style"))
+    assert "url(" not in style
+    assert "@import" not in style
+    assert set(re.findall(r"https?://[^\s\"<]+", page.source)) == {
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/2000/svg",
+    }
+
+
+def test_pictures_come_with_their_data_and_the_query_that_gives_it_again(page: Page, study: Path) -> None:
+    checked = 0
+    for figure in page.root.iter(XHTML + "figure"):
+        (link,) = (element for element in figure.iter(XHTML + "a") if element.get("download"))
+        told = base64.b64decode(str(link.get("href")).partition(",")[2]).decode()
+        header, *rows = csv.reader(io.StringIO(told))
+        assert header and rows
+        queries = list(figure.iter(XHTML + "pre"))
+        if queries and str(link.get("download")).startswith(("effects-by", "ranks-by", "submitters", "order-")):
+            with duckdb.connect(str(study), read_only=True) as connection:
+                assert len(connection.execute(str(queries[0].text)).fetchall()) == len(rows)
+            checked += 1
+    assert checked == 8  # effects and ranks once; submitters, order, and what it costs on both devices
+
+
+def test_ids_are_unique_and_links_arrive(page: Page) -> None:
+    ids = [element.get("id") for element in page.root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {str(link.get("href"))[1:] for link in page.all("a") if not link.get("download")} <= set(ids)
+
+
+def test_every_picture_speaks(page: Page) -> None:
+    pictures = list(page.root.iter(SVG + "svg"))
+    assert len(pictures) > 30
+    assert all(picture.get("role") == "img" and len(picture.get("aria-label") or "") > 20 for picture in pictures)
+
+
+def test_no_number_of_a_picture_is_missing(page: Page) -> None:
+    for picture in page.root.iter(SVG + "svg"):
+        for mark in picture.iter():
+            wrong = [name for name, value in mark.items() if re.search(r"\b(nan|inf)\b", value)]
+            assert not wrong, (picture.get("aria-label"), mark.tag, wrong)
+
+
+def test_page_is_small(page: Page) -> None:
+    assert len(page.source.encode()) < 1_000_000
+
+
+def test_database_is_only_read(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    before = hashlib.sha256(study.read_bytes()).digest()
+    render(study, specs, tmp_path)
+    assert hashlib.sha256(study.read_bytes()).digest() == before
+
+
+def test_hostile_words_stay_words(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    hostile = "</pre></title></svg><script>alert(1)</script> & \"quoted\" 'words' <b>"
+    database = changed_study(
+        "SET VARIABLE hostile = ?",
+        "UPDATE runs SET log_tail = getvariable('hostile'), reason = getvariable('hostile') WHERE status <> 'ok'",
+        "UPDATE findings SET sentence = getvariable('hostile'), confirmation = getvariable('hostile')",
+        "UPDATE findings SET evidence = getvariable('hostile')",
+        "UPDATE knob_values SET value = getvariable('hostile') WHERE knob = 'temp_store' AND value = 'memory'",
+        "UPDATE effects SET baseline = getvariable('hostile'), value = value || getvariable('hostile')",
+        "UPDATE fits SET reason = getvariable('hostile')",
+        "UPDATE device_profile SET filesystem = getvariable('hostile')",
+        parameters=[hostile],
+    )
+    page = render(database, specs, tmp_path)
+    assert len(page.all("script")) == 1
+    assert not page.all("b")
+    assert " ".join(hostile.split()) in page.section("runs")
+    assert " ".join(hostile.split()) in page.section("findings")
+
+
+def test_empty_study_says_why_everything_is_empty(empty_study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    page = render(empty_study, specs, tmp_path)
+    for section, words in {
+        "findings": "No run of the one-at-a-time round succeeded",
+        "effects": "No run of the one-at-a-time round succeeded",
+        "ranking": "The study has no screening runs",
+        "devices": "`knobscope characterise` measures them",
+        "runs": "Nothing has been measured yet",
+    }.items():
+        assert words in page.section(section)
+    assert not list(page.root.iter(SVG + "svg"))
+
+
+def test_without_bpf_the_page_says_what_is_missing(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    tables = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series")
+    database = changed_study("UPDATE runs SET monitor = 'procfs'", *(f"DELETE FROM {name}" for name in tables))  # noqa: S608
+    page = render(database, specs, tmp_path)
+    assert "the monitor fell back to procfs" in page.section("runs")
+    assert "Sizes of writes" not in page.text
+    assert "Throughput" in page.section("findings")
+
+
+def test_a_study_that_asked_for_procfs_is_told_so(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    asked = specs.study.model_copy(update={"monitor": "procfs"})
+    database = changed_study("UPDATE runs SET monitor = 'procfs'")
+    page = render(database, type(specs)(asked, specs.dbms, specs.devices, specs.workloads), tmp_path)
+    assert "the study asks for the procfs monitor" in page.section("runs")
+
+
+def test_effects_without_interval_are_shown_as_such(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    database = changed_study("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
+    page = render(database, specs, tmp_path)
+    assert "no interval" in page.section("effects")
+    assert "No knob changes throughput beyond noise." in page.text
+
+
+def test_runs_that_all_failed_still_make_a_page(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    database = changed_study(
+        "UPDATE runs SET status = 'failed_start', reason = 'no disk left', throughput_ops = NULL, monitor = NULL",
+        "DELETE FROM effects",
+        "DELETE FROM findings",
+        "DELETE FROM blocks",
+    )
+    page = render(database, specs, tmp_path)
+    assert "90 of 90 runs gave no result" in page.text
+    assert "no run of the default configuration succeeded" in page.section("runs")
+    assert "no disk left" in page.section("runs")
+
+
+def test_insufficient_verdicts_appear_with_their_reason(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "DELETE FROM findings WHERE verdict = 'insufficient'",
+        "UPDATE findings SET verdict = 'insufficient', sentence = 'Cannot be judged: one block only.', penalty = NULL "
+        "WHERE rule = 'intuition'",
+    )
+    page = render(database, specs, tmp_path)
+    assert "10 questions could not be judged, for example: Cannot be judged: one block only." in page.text
+    assert page.section("findings").count("Cannot be judged: one block only.") == 10
+
+
+def test_the_example_of_what_could_not_be_judged_is_a_knob(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "UPDATE findings SET verdict = 'insufficient', penalty = NULL, sentence = CASE WHEN knob IS NULL "
+        "THEN 'One DBMS only.' ELSE 'The runs differ too much.' END"
+    )
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM findings WHERE knob IS NULL").fetchall() != [(0,)]
+    assert "for example: The runs differ too much." in render(database, specs, tmp_path).text
+
+
+def test_findings_are_sorted_by_their_effect_and_not_by_its_words(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    """As text, "19 % faster" comes before "4.7x slower", and what is not clear between them."""
+    database = changed_study(
+        "DELETE FROM findings WHERE rule <> 'intuition'",
+        "UPDATE findings SET verdict = 'none', penalty = NULL, effect = 0.19, effect_low = 0.1, effect_high = 0.3",
+        "UPDATE findings SET effect = -0.787, effect_low = -0.8, effect_high = -0.77 WHERE knob = 'page_size'",
+        "UPDATE findings SET effect = 0.5, effect_low = -0.1, effect_high = 1.5 WHERE value = 'normal'",
+    )
+    page = render(database, specs, tmp_path)
+    (table,) = (one for one in page.all("table") if "judged" in (one.get("class") or ""))
+    cells = [cell for cell in table.iter(f"{XHTML}td") if cell.get("data-order") is not None]
+    in_order = sorted((float(cell.attrib["data-order"]), (cell.text or "").replace("\u00a0", " ")) for cell in cells)
+    assert list(dict.fromkeys(words for _, words in in_order)) == ["4.7x slower", "no clear effect", "19 % faster"]
+    assert ".dataset.order ??" in page.source  # what a click on the heading sorts by
+
+
+def test_tables_and_columns_of_an_older_study_may_be_missing(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    older = ["DROP TABLE blocks", "DROP TABLE io_series", "ALTER TABLE runs DROP COLUMN client_host"]
+    page = render(changed_study(*older, "ALTER TABLE effects DROP COLUMN beside"), specs, tmp_path)
+    assert "synchronous decides" in page.text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "does not exist"), (b"no database", "not a valid DuckDB database file")],
+)
+def test_what_is_no_database_is_refused(content: bytes | None, message: str, specs: StudySpecs, tmp_path: Path) -> None:
+    database = tmp_path / "study.duckdb"
+    if content is not None:
+        database.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        render_report(database, specs, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_database_of_something_else_is_refused(specs: StudySpecs, tmp_path: Path) -> None:
+    database = tmp_path / "other.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE cooking (recipe VARCHAR)")
+    with pytest.raises(UserError, match="no table `runs`"):
+        render_report(database, specs, tmp_path / "report.html")
+
+
+def test_origins_add_up_even_where_foreign_requests_are_counted_apart(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "UPDATE io_profile SET own_requests = 30, inode_requests = 20, journal_requests = 10, flush_requests = 0, "
+        "foreign_requests = 40 WHERE op = 'write'"
+    )
+    page = render(database, specs, tmp_path)
+    rows = [list(row) for row in page.all("tr") if row[0].text == "write"]
+    assert rows
+    shares = [["".join(cell.itertext()).replace("\u00a0", " ") for cell in row[-5:]] for row in rows]
+    assert shares == [["30 %", "20 %", "10 %", "0 %", "40 %"]] * len(rows)
+
+
+def test_pauses_of_a_series_are_drawn_as_zero() -> None:
+    from knobscope.stages.report.sections.default_io import _with_pauses
+
+    points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0)]
+    assert [value for _, value in _with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
+
+
+def test_values_that_the_sweep_left_out_are_listed_with_the_reason(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'size', '512', 'size requires `size < limit`'), "
+        "('server', 'disk', 'other', 'size', '512', 'size requires `size < limit`')"
+    )
+    assert render(database, specs, tmp_path).text.count("size requires `size < limit`") == 1
+
+
+def test_knobs_that_were_left_out_are_listed_by_reason(
+    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
+) -> None:
+    database = changed_study(
+        "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'b<c', NULL, 'it listens'), "
+        "('server', 'disk', 'mix', 'a', NULL, 'it listens'), ('server', 'disk', 'other', 'a', NULL, 'it listens')"
+    )
+    source = render(database, specs, tmp_path).source
+    assert "<li>server, 2: it listens: <code>a</code>, <code>b&lt;c</code></li>" in source
+    assert 'id="left-out"' not in source, "no value was left out"
+    assert 'id="knobs-left-out"' not in page.source
+
+
+def test_stalled_runs_and_repeated_attempts_are_named(
+    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
+) -> None:
+    changed = changed_study(
+        "INSERT INTO set_aside_runs SELECT min(run_id), 'stalled', NULL, 'it stalled' FROM runs WHERE is_sentinel",
+        "INSERT INTO operations (run_id, operation, ok, failed, retried) "
+        "SELECT min(run_id), 'UPDATE', 90, 10, 7 FROM runs WHERE status = 'ok'",
+    )
+    runs = render(changed, specs, tmp_path / "changed").section("runs")
+    assert re.search(r"Set aside ?1 stalled, many times slower than others of its configuration", runs), runs[:3000]
+    assert "set aside it stalled" in runs
+    assert re.search(r"Attempts repeated ?7 in 100 operations", runs)
+    assert "it stalled" not in page.section("runs")
+    assert "repeated" not in page.section("runs")
+
+
+_INTERRUPTED = [
+    (
+        "window_pause_s = 0.75",
+        "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s",
+    ),
+    (
+        "window_halves = 0.4",
+        "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, 2.5x at most",
+    ),
+    ("window_halves = 0.6", ""),
+    ("window_late_s = 0.25", "Late windows ?1 window lasted longer than requested, by 0.25 s at most"),
+    ("window_late_s = 0.05", ""),
+    (
+        "window_change = -0.4, window_steady = false",
+        "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one",
+    ),
+    ("window_change = 0.01, window_steady = true", "Steady windows ?all of 1"),
+]
+
+
+@pytest.mark.parametrize(("columns", "fact"), _INTERRUPTED)
+def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, columns: str, fact: str
+) -> None:
+    changed = changed_study(
+        "UPDATE runs SET window_pause_s = 0, window_halves = NULL, window_late_s = 0, window_steady = NULL",
+        f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",  # noqa: S608
+    )
+    runs = render(changed, specs, tmp_path).section("runs")
+    assert re.search(fact, runs), runs[:3000]
+    names = ["Pauses", "Uneven windows", "Late windows"]
+    assert [name for name in names if re.search(f"{name} ?(⚠|[0-9])", runs)] == [n for n in names if fact.startswith(n)]
+
+
+def test_effects_beside_a_change_name_it_wherever_they_stand(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
+    page = render(database, specs, tmp_path)
+    assert re.search(r"10 pages is 4.{1,60} beside page_size = 1 KiB", page.text.replace("\u00a0", " "))
+    figures = page.section("effects").replace("\u00a0", " ")
+    assert "default 1000 pages beside page_size = 1 KiB" in figures
+    assert "default 4 KiB beside" not in figures

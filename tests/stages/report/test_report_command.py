@@ -1,0 +1,44 @@
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from knobscope.specs import StudySpecs
+from knobscope.stages.report.command import add_parser
+
+
+def write_specs(folder: Path, specs: StudySpecs) -> Path:
+    shelves: dict[str, dict[str, Any]] = {
+        "dbms": specs.dbms,
+        "devices": specs.devices,
+        "workloads": specs.workloads,
+        "studies": {specs.study.name: specs.study},
+    }
+    for shelf, group in shelves.items():
+        (folder / shelf).mkdir()
+        for name, spec in group.items():
+            content = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+            if shelf == "studies":
+                content["knobs"] = {dbms: {knob: content["knobs"][dbms].get(knob) for knob in knobs}
+                                    for dbms, knobs in specs.study.knobs.items()}  # fmt: skip
+                content["workloads"] = dict.fromkeys(specs.study.workloads)
+            (folder / shelf / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    return folder / "studies" / f"{specs.study.name}.yaml"
+
+
+def test_command_writes_page_and_figures(
+    study: Path, specs: StudySpecs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    out, figures = tmp_path / "new" / "report.html", tmp_path / "figures"
+    args = parser.parse_args(
+        ["report", "--study", str(write_specs(tmp_path, specs)), "--database", str(study), "--out", str(out),
+         "--figures", str(figures)]
+    )  # fmt: skip
+    assert args.run(args) == 0
+    assert "sqlite-two-tiers" in out.read_text()
+    assert list(figures.glob("*.svg"))
+    assert "figures)" in capsys.readouterr().err

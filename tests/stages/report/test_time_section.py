@@ -1,0 +1,58 @@
+"""Where the time goes: parts of the time per operation, of known devices."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pages import SVG, plain, read_xml
+
+from knobscope.specs import StudySpecs
+from knobscope.stages.report.sections.times import time_figures
+from knobscope.study_data.study import StudyData
+
+Change = Callable[..., Path]
+#: The device has requests for half of each window of 5 s, and a run flushes so many times, for 100 us each.
+HALF_BUSY = ("UPDATE run_depths SET busy_share = 0.5", "DELETE FROM run_flushes")
+FLUSHES = "INSERT INTO run_flushes SELECT run_id, {}, 100 FROM runs"
+
+
+@pytest.mark.parametrize(
+    ("flushes", "shares"), [(10_000, (0.2, 0.3, 0.5)), (40_000, (0.5, 0.0, 0.5)), (0, (0.0, 0.5, 0.5))]
+)
+def test_an_operation_consists_of_flushes_requests_and_the_rest(
+    changed_study: Change, specs: StudySpecs, flushes: int, shares: tuple[float, ...]
+) -> None:
+    """Flushes that overlap, so that they seem to take longer than the device had any request, take all of that time."""
+    with StudyData.open(changed_study(*HALF_BUSY, FLUSHES.format(flushes)), specs) as data:
+        figures = time_figures(data)
+        clear = data.value(
+            "SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND device = 'slow-disk' AND q_value <= 0.05 "
+            "AND abs(exp(estimate) - 1) >= 0.05"
+        )
+        throughput = data.value(
+            "SELECT median(throughput_ops) FROM sweep_runs WHERE is_sentinel AND status = 'ok' AND device = 'slow-disk'"
+        )
+    disk = figures[-1]
+    default, *others = disk.data
+    assert default["total_us"] == pytest.approx(1e6 / throughput, rel=1e-3)
+    for row in disk.data:
+        parts = [row[part] / row["total_us"] for part in ("flush_us", "transfer_us", "idle_us")]
+        assert parts == pytest.approx(shares, abs=0.02)
+    assert len(others) == min(clear, 11)
+    assert [abs(row["estimate"]) for row in others] == sorted((abs(row["estimate"]) for row in others), reverse=True)
+    root = read_xml(disk.draw(400).svg("times"))
+    assert len([mark for mark in root.iter(SVG + "rect") if len(mark)]) == 3 * len(disk.data)
+    said = plain(disk.caption)
+    assert ("flushes for" in said) == bool(flushes)
+    assert ("reads or writes for" in said) == (shares[1] > 0)
+    assert "has no request for" in said
+
+
+def test_without_a_clear_effect_there_is_nothing_to_divide(changed_study: Change, specs: StudySpecs) -> None:
+    with StudyData.open(changed_study("UPDATE effects SET q_value = 1"), specs) as data:
+        assert time_figures(data) == []
+
+
+def test_without_bpf_nobody_knows_what_the_device_did(changed_study: Change, specs: StudySpecs) -> None:
+    with StudyData.open(changed_study("DELETE FROM run_depths"), specs) as data:
+        assert time_figures(data) == []

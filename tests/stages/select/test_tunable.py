@@ -1,0 +1,50 @@
+"""Values of which `select` says what they gain: those that somebody might set, one at a time, on purpose."""
+
+from pathlib import Path
+
+from knobscope.specs import Dbms, Value
+from knobscope.specs.library import read_spec
+from knobscope.stages.plan import Space
+from knobscope.stages.select.command import tunable_values
+
+ROOT = Path(__file__).parents[3]
+LEVELS: dict[str, list[Value]] = {
+    "journal_mode": ["delete", "persist", "wal", "off"],
+    "synchronous": ["off", "normal", "full", "extra"],
+    "wal_autocheckpoint": [1, 1000],
+    "locking_mode": ["normal", "exclusive"],
+}
+DEFAULT: dict[str, Value] = {
+    "journal_mode": "delete",
+    "synchronous": "full",
+    "wal_autocheckpoint": 1000,
+    "locking_mode": "normal",
+}
+
+
+def tunable(levels: dict[str, list[Value]], threads: int = 1, **changed: Value) -> dict[str, list[Value]]:
+    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    default = {name: {**DEFAULT, **changed}[name] for name in levels}
+    return tunable_values(Space(sqlite, levels, default, {"threads": threads, "records": 100}))
+
+
+def test_neither_the_default_nor_what_risks_data_nor_what_does_not_count_is_tunable() -> None:
+    assert tunable(LEVELS) == {
+        "journal_mode": ["persist", "wal"],  # a crash may spoil the file without a journal
+        "synchronous": ["extra"],
+        "locking_mode": ["exclusive"],
+    }
+
+
+def test_what_counts_beside_the_defaults_of_the_study_is_tunable() -> None:
+    found = tunable(LEVELS, journal_mode="wal")
+    assert found["wal_autocheckpoint"] == [1]
+    assert found["journal_mode"] == ["delete", "persist"]
+
+
+def test_what_the_load_forbids_is_not_tunable() -> None:
+    assert "locking_mode" not in tunable(LEVELS, threads=2)
+
+
+def test_a_knob_of_risky_values_alone_is_left_out() -> None:
+    assert tunable({"synchronous": ["off", "full"]}) == {}

@@ -1,0 +1,73 @@
+"""Snakemake hears of the next round of every case at once, and each checkpoint's output is read once."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from knobscope.specs import load_study
+from knobscope.storage import write_sealed
+from knobscope.workflow.pipeline import Pipeline
+
+ROOT = Path(__file__).parents[2]
+
+
+class NotEvaluatedError(Exception):
+    """As Snakemake's IncompleteCheckpointException."""
+
+
+class Select:
+    """Snakemake's checkpoint `select`, evaluated as far as there are files; notes what it was asked for."""
+
+    def __init__(self, results: str) -> None:
+        self.results = results
+        self.asked: list[tuple[str, int]] = []
+
+    def get(self, case: str, round: int) -> Any:
+        self.asked.append((case, round))
+        path = f"{self.results}/{case}/fit/{round}.json"
+        if not Path(path).is_file():
+            raise NotEvaluatedError(path)
+        return SimpleNamespace(output=[path])
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / "specs/studies/sqlite-tiers.yaml"
+    return Pipeline(load_study(path, ROOT, runnable=False), str(path))
+
+
+def write_fit(pipeline: Pipeline, case: str, round_: int, *, stopped: bool) -> Path:
+    path = Path(f"{pipeline.results}/{case}/fit/{round_}.json")
+    write_sealed(path, {"stopped": stopped, "r2_splits": [0.99]})
+    return path
+
+
+def test_each_case_goes_on_by_itself(pipeline: Pipeline) -> None:
+    checkpoints = SimpleNamespace(select=Select(pipeline.results))
+    names = [str(case) for case in pipeline.cases]
+    assert len(names) > 1
+    functions = pipeline.by_case(lambda case: [pipeline.last_fit(checkpoints, case)])
+    for case, function in zip(names, functions, strict=True):
+        with pytest.raises(NotEvaluatedError, match=f"{case}/fit/0.json"):
+            function({})
+    write_fit(pipeline, names[0], 0, stopped=False)
+    last = write_fit(pipeline, names[1], 0, stopped=True)
+    with pytest.raises(NotEvaluatedError, match=f"{names[0]}/fit/1.json"):
+        functions[0]({})
+    assert functions[1]({}) == [str(last)]
+
+
+def test_a_fit_is_asked_for_once_and_read_again_when_it_is_made_anew(pipeline: Pipeline) -> None:
+    checkpoints = SimpleNamespace(select=Select(pipeline.results))
+    case = str(pipeline.cases[0])
+    first = write_fit(pipeline, case, 0, stopped=True)
+    assert [pipeline.last_fit(checkpoints, case) for _ in range(3)] == [str(first)] * 3
+    assert checkpoints.select.asked == [(case, 0)]
+    write_fit(pipeline, case, 0, stopped=False)
+    os.utime(first, ns=(1, 1))  # a clock that was set back
+    with pytest.raises(NotEvaluatedError, match=f"{case}/fit/1.json"):
+        pipeline.last_fit(checkpoints, case)

@@ -1,0 +1,18 @@
+"""What failed is measured again when somebody asks for it, and nothing is lost."""
+
+from pathlib import Path
+
+from knobscope.storage import read_sealed, write_sealed
+from knobscope.workflow.retry import forget_failed_runs
+
+
+def test_failed_runs_and_their_blocks_are_set_aside(tmp_path: Path) -> None:
+    for number, (status, block) in enumerate([("ok", "0"), ("failed_start", "1"), ("timeout", "1"), ("ok", "1")]):
+        run = {"run_id": str(number), "status": status, "block_id": f"a/b/c/screen-0-{block}"}
+        write_sealed(tmp_path / "store" / f"{number}.json", {"run": run})
+        (tmp_path / f"a/b/c/runs/screen-0-{block}").mkdir(parents=True, exist_ok=True)
+    assert forget_failed_runs(tmp_path) == 2
+    assert sorted(path.name for path in (tmp_path / "store").glob("*.json")) == ["0.json", "3.json"]
+    assert read_sealed(tmp_path / "store/1.json.retried")["run"]["status"] == "failed_start"
+    assert [path.name for path in (tmp_path / "a/b/c/runs").glob("screen*")] == ["screen-0-0"]
+    assert forget_failed_runs(tmp_path) == 0
