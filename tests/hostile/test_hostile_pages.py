@@ -37,7 +37,7 @@ def test_a_page_runs_and_fetches_nothing(
     text = evil(canaries.address)
     database = forge(
         *(f"UPDATE findings SET {name} = '{text}'" for name in ("sentence", "knob", "value", "cause", "confirmation")),
-        *(f"UPDATE runs SET {name} = '{text}'" for name in ("machine", "dbms_version", "error")),
+        *(f"UPDATE runs SET {name} = '{text}'" for name in ("machine", "dbms_version")),
         *(f"UPDATE effects SET {name} = '{text}' WHERE metric = 'throughput_ops'" for name in ("knob", "value")),
         f"UPDATE importance SET knob = '{text}'",
     )
