@@ -24,10 +24,10 @@ def sealed(**changes: object) -> Change:
 CHANGES: dict[str, tuple[str, Change, str]] = {
     "other column": ("runs/runs.parquet", parquet("SELECT 1 AS strange"), "table `runs`"),
     "other type": ("runs/runs.parquet", parquet("SELECT 'x' AS throughput_ops"), "table `runs`"),
-    "many rows": ("runs/runs.parquet", parquet("SELECT 'x' AS run_id FROM range(50_000_001)"), "more than 50,000,000"),
+    "many rows": ("runs/runs.parquet", parquet("SELECT true AS x FROM range(50_000_001)"), "than 50,000,000"),
     "no parquet": ("runs/runs.parquet", lambda path: path.write_text(SECRET[:4]) and None, "is damaged"),
     "fit": ("*/*/*/fit/*.json", sealed(r2_splits="x"), "expected a file that `knobscope select` wrote"),
-    "large fit": ("*/*/*/fit/*.json", lambda path: path.open("r+b").truncate(1 << 33) and None, "more than 256 MiB"),
+    "large fit": ("*/*/*/fit/*.json", lambda path: path.open("r+b").truncate((1 << 28) + 1) and None, "more than 256 MiB"),
     "device": ("*.json", sealed(curves=[1]), "expected a file that `knobscope characterise` wrote"),
 }  # fmt: skip
 
