@@ -147,7 +147,7 @@ def forgeries_of(random_: random.Random) -> list[str]:
 @pytest.mark.parametrize(
     ("first", "count"),
     [
-        pytest.param(0, 8, marks=pytest.mark.slow),
+        pytest.param(0, 5, marks=pytest.mark.slow),
         *(pytest.param(n, 50, marks=pytest.mark.long) for n in range(0, 500, 50)),
     ],
 )

@@ -33,7 +33,7 @@ def specs() -> dict[str, tuple[bytes, str]]:
         "bomb": (BOMB.encode(), "an alias"),
         "tag": (b"name: !!python/object/apply:os.system [id]\n", "the tag !!python/object/apply:os.system"),
         "pickle": (pickle.dumps(Opens()), "found"),
-        "number": (b"name: " + b"9" * 5000 + b"\n", "cannot be read"),
+        "number": (b"name: " + b"9" * 5000 + b"\n", "expected an integer of 64 bits"),
         "deep": (b"[" * 100_000, "found"),
         "control": (b"name: \x1b[2J\n", "the character U+001B"),
         "script": (text.replace("name: ", "name: <script>alert(1)</script>", 1).encode(), "found"),
@@ -42,6 +42,7 @@ def specs() -> dict[str, tuple[bytes, str]]:
     }
 
 
+@pytest.mark.slow
 def test_specs_end_in_a_sentence_with_file_and_line(open_watched: Open, tmp_path: Path) -> None:
     folder = tmp_path / "specs/studies"
     folder.mkdir(parents=True)
@@ -113,6 +114,7 @@ def test_the_folder_of_snakemake_leads_nowhere(
     canaries.check()
 
 
+@pytest.mark.slow
 def test_sealed_files_of_another_shape_get_a_sentence(open_watched: Open, run_folder: Path, tmp_path: Path) -> None:
     """Their checksum is right, since anybody can calculate it."""
     shapes = [{}, {"values": 1}, {"values": [{"config_id": "x", "more": 10**30}], "blocks": 1, "reason": ""}]
@@ -131,15 +133,16 @@ def test_sealed_files_of_another_shape_get_a_sentence(open_watched: Open, run_fo
     assert all("case" in answer.text for answer in answers[3:])
 
 
-@pytest.mark.parametrize("mebibytes", [700, 1024])
-def test_little_memory_ends_in_a_sentence(mebibytes: int, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_little_memory_ends_in_a_sentence(tmp_path: Path) -> None:
     """An address space in which Python starts, and a table does not fit."""
+    mebibytes = 1024
     table = tmp_path / "runs.csv"
-    table.write_text("a,tps\n" + "".join(f"{n}{n % 7:0200},{n}\n" for n in range(300_000)))
+    table.write_text("a,tps\n" + "".join(f"{n:0900},{n}\n" for n in range(600_000)))
     command = f"ulimit -v {mebibytes << 10}; exec {sys.executable} -m knobscope rank {table} --response tps"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1, 2)
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "knobscope: rank needs more memory than this process may have"
 
 
 HEAD = "dbms,device,tier,workload,knob,value,baseline,throughput_ops\n"
@@ -156,6 +159,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 def test_imported_cells_are_refused_by_line_or_accepted_by_detect(
     open_watched: Open, run_folder: Path, tmp_path: Path
 ) -> None:

@@ -121,7 +121,7 @@ def read_simply(content: bytes, count: Callable[[str], Sums]) -> Sums | None:
 
 
 def count_csv(text: str) -> Sums:
-    names, *rows = csv.reader(io.StringIO(text, newline=""))
+    names, *rows = filter(None, csv.reader(io.StringIO(text, newline="")))
     if rows and len(rows[-1]) != len(names):
         del rows[-1]  # the last line may be cut
     sums = Sums()

@@ -192,13 +192,16 @@ def _add_parquet(connection: "duckdb.DuckDBPyConnection", files: Mapping[str, Se
     import duckdb
 
     def read(table: str) -> None:
+        names = [str(path) for path in files[table]]
         with connection.cursor() as cursor:
+            # Before the first is read: a small file may hold more rows than the disk.
+            rows = cursor.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [names]).fetchall()[0][0]
+            if rows > MOST_ROWS:
+                raise UserError(f"{files[table][0].parent}: table `{table}` has {rows:,} rows; more than {MOST_ROWS:,}")
             cursor.execute(
-                f"INSERT INTO {table} BY NAME FROM read_parquet(?, union_by_name = true) LIMIT {MOST_ROWS + 1}",
-                [[str(path) for path in files[table]]],
+                f"INSERT INTO {table} BY NAME FROM read_parquet(?, union_by_name = true)",
+                [names],
             )
-            if cursor.fetchall()[0][0] > MOST_ROWS:
-                raise UserError(f"{files[table][0].parent}: table `{table}` has more than {MOST_ROWS:,} rows")
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for table in (reading := {table: pool.submit(read, table) for table, paths in files.items() if paths}):

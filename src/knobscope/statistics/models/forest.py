@@ -10,6 +10,13 @@ from knobscope.statistics.models.predicting import PredictingModel
 
 __all__ = ["ExtraTrees", "RandomForest"]
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _single(settings: Settings) -> Floats:
+    """Return the settings as far as numbers of four bytes go, in which these trees keep them."""
+    return np.clip(settings.values(), -_LARGEST, _LARGEST)
+
 
 class RandomForest(PredictingModel):
     """Random forest regression (Breiman 2001); 100 trees, all factors tried at a split."""
@@ -23,12 +30,12 @@ class RandomForest(PredictingModel):
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Fit to a response per row."""
-        self._model = self._make().fit(settings.values(), response)
+        self._model = self._make().fit(_single(settings), response)
         return self
 
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""
-        return np.asarray(self._model.predict(settings.values()), float)
+        return np.asarray(self._model.predict(_single(settings)), float)
 
     def importance(self, settings: Settings) -> dict[str, float]:
         """Share of the variance reduction that splits on each factor brought (mean decrease in impurity)."""
