@@ -75,12 +75,12 @@ def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pyt
     ]
     assert any(line.split() == ["cache_size", "-2000", "not", "told", "-2000"] for line in lines)
     assert "operations per interval  ▁▅█  0 to 100" in lines
-    assert any(line.split() == ["write", "12,345", "1.0", "50.0", "%", "-"] for line in lines)
+    assert any(line.split() == ["write", "12,345", "1.0", "50", "%", "–"] for line in lines)
     block = [line.split() for line in lines[-3:]]
     assert block == [
         ["0", "default", "aa11", "100.0", "ok"],
         [">", "1", "c1", "ab22", "101.0", "ok"],
-        ["2", "c2", "cc33", "-", "failed_start"],
+        ["2", "c2", "cc33", "–", "failed_start"],
     ]
 
 

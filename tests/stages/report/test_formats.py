@@ -42,7 +42,7 @@ def test_latencies(micros: float, text: str) -> None:
     assert plain(words.format_micros(micros)) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(1.44, "1.4 s"), (240, "4 min"), (4800, "1 h 20 min")])
+@pytest.mark.parametrize(("seconds", "text"), [(9e-6, "9 µs"), (1.44, "1.4 s"), (240, "4 min"), (4800, "1 h 20 min")])
 def test_durations(seconds: float, text: str) -> None:
     assert plain(words.format_seconds(seconds)) == text
 
