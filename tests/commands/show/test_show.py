@@ -94,8 +94,9 @@ def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str
 def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["show", "cc", "--study", "tiny"]) == 0
-    assert "run cc33" in capsys.readouterr().out
+    for study in ("tiny", "specs/studies/tiny.yaml", "results/tiny"):
+        assert main(["show", "cc", "--study", study]) == 0
+        assert "run cc33" in capsys.readouterr().out
     for asked, answer in (
         ("a", "several runs begin 'a' in results/tiny; did you mean aa11 or ab22?"),
         ("ab23", "no run 'ab23' in results/tiny; did you mean ab22"),
@@ -104,7 +105,10 @@ def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
         assert main(["show", asked]) == 2
         assert answer in capsys.readouterr().err
     assert main(["show", "ab22", "--study", "other"]) == 2
-    assert "expected a directory with `store` in it, or one of: tiny" in capsys.readouterr().err
+    assert (
+        "no results of a study 'other'; expected a folder with store in it, or one of those in results: tiny"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_page_is_safe_html(results: Path) -> None:
