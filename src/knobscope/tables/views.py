@@ -327,7 +327,7 @@ MACROS: dict[str, str] = {
     "most_unattributed()": "0.5",
     # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.
     "told_unattributed()": "0.05",
-    # What a rule answers: an obstacle comes before everything else; where the condition of a mismatch is NULL, it is none.
+    # What a rule answers: an obstacle comes before everything else; a condition that is NULL makes no mismatch.
     "verdict_of(obstacle, is_mismatch)": """
         CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END
     """,
