@@ -1,5 +1,6 @@
 """The smallest study through Snakemake: in a folder that a shell would misread, with a value more, with other rules."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -156,3 +157,9 @@ def test_a_device_is_measured_again_on_request(small_study: Path) -> None:
         assert re.search(rf"^rule {rule}:|^localrule {rule}:|^{rule} +\d", said, re.MULTILINE), rule
     assert "Forced execution" in said
     assert re.search(r"updated by another job: .*devices/here\.json", said)
+
+
+def test_progress_has_noted_each_run_of_each_block(small_study: Path) -> None:
+    logs = (small_study / "results/small/logs").rglob("measure-*.jsonl")
+    noted = {json.loads(line)["run_id"] for file in logs for line in file.read_text().splitlines()}
+    assert noted == {run for (run,) in query(small_study, "SELECT run_id FROM runs")}

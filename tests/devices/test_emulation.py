@@ -206,5 +206,5 @@ def test_command_brings_up_and_down(tmp_path: Path, emulated: Device, capsys: py
     assert "removed" in call("down", "loop")
     assert not Path(mount).exists()
     assert "was not up" in call("down", "loop")
-    with pytest.raises(UserError, match=r"no device spec .*: loop"):
+    with pytest.raises(UserError, match=r"no device .*: loop"):
         call("up", "lop")

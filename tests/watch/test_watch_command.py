@@ -41,7 +41,7 @@ def test_json_agrees_with_fio(loop: Loop, tmp_path: Path, capfd: pytest.CaptureF
     assert profile["io_sizes"] == [{"op": "write", "bytes": 4096, "requests": 1009}]
     assert row_of(profile, "write")["own_requests"] == 1009
     out, shown = capfd.readouterr()
-    assert "write sizes: 4 KiB 100.0 %" in shown
+    assert "write sizes: 4 KiB 100 %" in shown
     assert out == ""
 
 
@@ -58,8 +58,8 @@ def test_the_commands_figures_and_the_devices_stand_apart(
         r"\n\ncaused by the command .*\n|\n\neverything .*\n", capfd.readouterr().err
     )
     assert "of the device's data requests" in head
-    assert re.search(r"^write +1009 ", of_command, re.MULTILINE)
-    assert "write sizes: 4 KiB 100.0 %" in of_command
+    assert re.search(r"^write +1,009 ", of_command, re.MULTILINE)
+    assert "write sizes: 4 KiB 100 %" in of_command
     assert "read sizes" not in of_command
     assert "read submitted by: fio" in of_device
     assert re.search(r"^device: busy", of_device, re.MULTILINE)

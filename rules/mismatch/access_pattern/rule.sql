@@ -59,11 +59,7 @@ lacking AS (
 
 SELECT
     dbms, device, workload,
-    CASE
-        WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN changed_at = 'calls' OR (changed_at = 'device' AND is_significant_share(estimate, q_value)) THEN 'mismatch'
-        ELSE 'none'
-    END AS verdict,
+    verdict_of(obstacle, changed_at = 'calls' OR (changed_at = 'device' AND is_significant_share(estimate, q_value))) AS verdict,
     CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(random_sequential_ratio, 0), 1) END AS penalty,
     {
         file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,

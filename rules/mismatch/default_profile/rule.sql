@@ -113,7 +113,7 @@ judged AS (
 
 SELECT
     dbms, device, workload,
-    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    verdict_of(obstacle, is_mismatch) AS verdict,
     {
         busy_share: busy, busy_depth: depth, saturating_depth: full_depth, used_share: used,
         reading_share: reading, writing_share: writing, flushing_share: flushing, flush_us: us_per_flush, fill_us: fill_us,

@@ -29,8 +29,8 @@ throughput AS (
 compared AS (
     SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
-        coalesce(CASE WHEN t.estimate < 0 THEN value_us ELSE reference_us END, usual_us) AS flush_us,
-        CASE WHEN t.estimate < 0 THEN value_partly ELSE reference_partly END AS partly,
+        coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
+        of_slower(t.estimate, value_partly, reference_partly) AS partly,
         coalesce(filling_us(flush_us, write_unit_us, partly), 0) AS fill_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
@@ -48,7 +48,7 @@ sided AS (
     SELECT *,
         abs(us_after - us_before) AS slow_us,
         -sign(estimate) * more AS slow_more,
-        CASE WHEN estimate < 0 THEN more_high ELSE -more_low END AS slow_more_high
+        of_slower(estimate, more_high, -more_low) AS slow_more_high
     FROM compared
 ),
 
@@ -79,11 +79,11 @@ verdicts AS (
 
 SELECT
     dbms, device, workload, knob, value,
-    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    verdict_of(obstacle, is_mismatch) AS verdict,
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
         q_value: q_value, flush_us: flush_us, fill_us: fill_us,
@@ -94,7 +94,7 @@ SELECT
         flush_us_per_op: slow_more * (flush_us - fill_us), flush_share: share,
         is_part: coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false),
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
-        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
+        slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts

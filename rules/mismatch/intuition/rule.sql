@@ -31,17 +31,16 @@ verdicts AS (
 
 SELECT
     dbms, device, workload, knob, value,
-    CASE
-        WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN matters AND (
+    verdict_of(
+        obstacle,
+        matters AND (
             expect = 'none' OR (expect = 'faster' AND raised < 0) OR (expect = 'slower' AND raised > 0)
-        ) THEN 'mismatch'
-        ELSE 'none'
-    END AS verdict,
+        )
+    ) AS verdict,
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, expect: expect, mechanism: mechanism, throughput_ratio: exp(estimate),
         q_value: q_value, noise: noise, reference_ops: reference, runs: runs, blocks: blocks,

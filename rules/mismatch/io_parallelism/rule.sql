@@ -103,11 +103,7 @@ cases_judged AS (
 
 SELECT
     dbms, device, workload,
-    CASE
-        WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN confined AND freed = 0 AND NOT coalesce(does_no_more, false) THEN 'mismatch'
-        ELSE 'none'
-    END AS verdict,
+    verdict_of(obstacle, confined AND freed = 0 AND NOT coalesce(does_no_more, false)) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN most_gain(busy, device_gain) END AS penalty,
     {
         busy_share: busy, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,

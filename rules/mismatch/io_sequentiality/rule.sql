@@ -38,7 +38,7 @@ compared AS (
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
         -sign(t.estimate) * f.estimate
-            * (coalesce(CASE WHEN t.estimate < 0 THEN value_us ELSE reference_us END, usual_us, 0)
+            * (coalesce(of_slower(t.estimate, value_us, reference_us), usual_us, 0)
                 + getvariable('request_cpu_us')) AS flushing_us,
         -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS writing_us
     FROM seen
@@ -95,11 +95,11 @@ verdicts AS (
 
 SELECT
     dbms, device, workload, knob, value,
-    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    verdict_of(obstacle, is_mismatch) AS verdict,
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
@@ -112,7 +112,7 @@ SELECT
         read_share: {
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
-        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
+        slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts

@@ -55,15 +55,15 @@ compared AS (
 waited AS (
     SELECT *,
         1e6 / reference * abs(exp(-estimate) - 1) AS slow_us,
-        CASE WHEN estimate < 0 THEN value_partly ELSE reference_partly END AS partly,
-        CASE WHEN estimate < 0 THEN value_us ELSE reference_us END AS flush_us,
+        of_slower(estimate, value_partly, reference_partly) AS partly,
+        of_slower(estimate, value_us, reference_us) AS flush_us,
         filling_us(flush_us, write_unit_us, partly) AS fill_us,
         -sign(estimate) * flushes AS more_flushes,
-        CASE WHEN estimate < 0 THEN flushes_high ELSE -flushes_low END AS more_flushes_high,
+        of_slower(estimate, flushes_high, -flushes_low) AS more_flushes_high,
         more_flushes * fill_us / nullif(slow_us, 0) AS filling,
         coalesce(more_flushes_high * fill_us / nullif(slow_us, 0) < getvariable('fill_share'), true) AS filling_ruled_out,
         -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
-        2 * write_unit_us * CASE WHEN estimate < 0 THEN number_before + number ELSE number_before END AS most_us,
+        2 * write_unit_us * of_slower(estimate, number_before + number, number_before) AS most_us,
         coalesce(most_us < getvariable('fill_share') * slow_us, false) AS too_few,
         coalesce(
             flushes_q <= getvariable('fdr')
@@ -116,11 +116,11 @@ verdicts AS (
 
 SELECT
     dbms, device, workload, knob, value,
-    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END AS verdict,
+    verdict_of(obstacle, is_mismatch) AS verdict,
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, write_unit_bytes: write_unit_bytes,
         throughput_ratio: exp(estimate), q_value: q_value,
@@ -139,7 +139,7 @@ SELECT
         },
         fill_us: fill_us, fill_share: filling, slow_us: slow_us, most_us: most_us, too_few: matters AND too_few,
         by_flushes: matters AND by_flushes AND (by_share OR by_number OR by_filling),
-        slower: CASE WHEN estimate < 0 THEN 'value' ELSE 'baseline' END,
+        slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts

@@ -75,12 +75,11 @@ cases_judged AS (
 
 SELECT
     dbms, device, workload,
-    CASE
-        WHEN obstacle IS NOT NULL THEN 'insufficient'
-        WHEN shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value)))
-            AND exp(gain) - 1 >= getvariable('min_effect') THEN 'mismatch'
-        ELSE 'none'
-    END AS verdict,
+    verdict_of(
+        obstacle,
+        shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value)))
+            AND exp(gain) - 1 >= getvariable('min_effect')
+    ) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN exp(gain) END AS penalty,
     {
         read_mostly: coalesce(quiet_files, []), share_of_reads: quiet_read_part, share_written: quiet_write_share,

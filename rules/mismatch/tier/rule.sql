@@ -86,11 +86,11 @@ judged AS (
 
 SELECT
     dbms, device, workload, knob, value,
-    CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN differs THEN 'mismatch' ELSE 'none' END AS verdict,
+    verdict_of(obstacle, differs) AS verdict,
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END AS penalty,
+    penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, lower_device: lower_device, higher_device: higher_device,
         lower: lower, higher: higher, ratio_of_ratios: exp(estimate), q_value: q_value, opposite: opposite, fades: fades,

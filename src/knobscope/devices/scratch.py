@@ -19,6 +19,7 @@ from knobscope.devices.mounts import find_mount
 from knobscope.devices.own_directory import hold_directory, make_directory
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Tier
+from knobscope.text.formats import format_size, loosen_units
 
 __all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"]
 
@@ -53,13 +54,9 @@ def require_free(directory: Path, needed: int, purpose: str) -> None:
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise UserError(
-            f"{purpose} needs {_show_size(needed)} on {directory}, where {_show_size(free)} are free; "
-            "free some space, or use a larger device"
+            loosen_units(f"{purpose} needs {format_size(needed)} on {directory}, where {format_size(free)} are free; ")
+            + "free some space, or use a larger device"
         )
-
-
-def _show_size(size: int) -> str:
-    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
 @contextmanager

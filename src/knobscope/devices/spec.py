@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from knobscope.errors import UserError
 from knobscope.specs.library import read_spec
 from knobscope.specs.models.device import Device
+from knobscope.specs.reading.arguments import find_spec
 
 __all__ = ["load_device"]
 
@@ -14,9 +14,4 @@ def load_device(name: str, root: Path) -> Device:
 
     Raises UserError when there is no such file, SpecErrors when it is wrong.
     """
-    shelf = root / "specs" / "devices"
-    file = Path(name) if name.endswith(".yaml") else shelf / f"{name}.yaml"
-    if not file.is_file():
-        known = ", ".join(sorted(other.stem for other in shelf.glob("*.yaml"))) or "none"
-        raise UserError(f"no device spec {file}; expected a YAML file, or one of the names in {shelf}: {known}")
-    return read_spec(file, Device, None)[1]
+    return read_spec(find_spec("device", name, root / "specs/devices"), Device, None)[1]

@@ -50,7 +50,7 @@ def load_records(
 
 def read_back(session: Session, supervise: Supervise = subprocess.Popen, *, timeout: float = 60) -> Connected:
     """Connect, run the init statements, read knobs back, and end without any operation on the data."""
-    client = _start(session, "-t", {"knobscope.stages.measure.s": "0"}, (), supervise)
+    client = _start(session, "-t", {"knobscope.measure.s": "0"}, (), supervise)
     try:
         return _connected(client.wait_for("connected", timeout))
     finally:
@@ -106,7 +106,7 @@ class YcsbRun:
     ) -> None:
         own = {
             "knobscope.warmup.s": f"{warmup_s:g}",
-            "knobscope.stages.measure.s": f"{measure_s:g}",
+            "knobscope.measure.s": f"{measure_s:g}",
             "knobscope.interval.ms": str(interval_ms),
         }
         self._session, self._supervise = session, supervise

@@ -327,6 +327,14 @@ MACROS: dict[str, str] = {
     "most_unattributed()": "0.5",
     # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.
     "told_unattributed()": "0.05",
+    # What a rule answers: an obstacle comes before everything else; a condition that is NULL makes no mismatch.
+    "verdict_of(obstacle, is_mismatch)": """
+        CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END
+    """,
+    # How many times the throughput of the worse of two values the better one has, where that is a mismatch.
+    "penalty_of(verdict, estimate)": "CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END",
+    # Which of two belongs to the slower setting: to the value, or to what it is compared with.
+    "of_slower(estimate, of_value, of_reference)": "CASE WHEN estimate < 0 THEN of_value ELSE of_reference END",
     # A code for why an effect has no interval.
     "lack_of_runs(runs, blocks, estimate)": """
         CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'

@@ -22,6 +22,7 @@ __all__ = [
     "describe_move",
     "describe_setting",
     "format_count",
+    "format_decimals",
     "format_fold",
     "format_micros",
     "format_number",
@@ -72,6 +73,11 @@ def format_count(number: float | None) -> str:
     return UNKNOWN if number is None or math.isnan(number) else f"{number:,.0f}"
 
 
+def format_decimals(number: float | None, decimals: int) -> str:
+    """Return a number with so many digits after the point, which line up in a column: 1,234.5."""
+    return UNKNOWN if number is None or math.isnan(number) else f"{number:,.{decimals}f}"
+
+
 def format_rate(per_second: float | None, unit: str = "ops/s") -> str:
     """Return a rate: 1,234 ops/s."""
     if per_second is None or math.isnan(per_second):
@@ -115,9 +121,11 @@ def format_micros(micros: float | None) -> str:
 
 
 def format_seconds(seconds: float | None) -> str:
-    """Return a duration: 3.2 s, 4 min, 1 h 20 min."""
+    """Return a duration: 850 µs, 3.2 s, 4 min, 1 h 20 min."""
     if seconds is None or math.isnan(seconds):
         return UNKNOWN
+    if 0 < seconds < 0.01:
+        return format_micros(1e6 * seconds)
     if seconds < 90:
         return f"{format_number(seconds)}{_SPACE}s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -3,8 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from knobscope.text.formats import LEAST_REQUESTS
-from knobscope.text.layout import ABSENT, align, number, percent
+from knobscope.text.formats import (
+    LEAST_REQUESTS,
+    UNKNOWN,
+    format_count,
+    format_decimals,
+    format_seconds,
+    format_share,
+    format_size,
+    loosen_units,
+)
+from knobscope.text.layout import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
@@ -54,36 +63,37 @@ def format_profile(profile: Profile) -> str:
             counted[0] = f"{_OF_COMMAND}\n{counted[0]}"
             whole[0] = f"{_OF_DEVICE}\n{whole[0]}"
         blocks = [_format_run(profile), *counted, *whole, _format_losses(profile)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
 
 
 def _format_run(profile: Profile) -> str:
     if profile["monitor"] == "trace":
-        return f"{profile['duration_s']:.3f} s, aligned to {profile['unit']} bytes"
+        return f"{format_seconds(profile['duration_s'])}, aligned to {format_size(profile['unit'])}"
     facts = [
-        f"{profile['duration_s']:.3f} s",
-        f"CPU {number(profile['cpu_s'], 2)} s",
-        f"all processors busy for {percent(profile['machine_cpu_share'])}",
+        format_seconds(profile["duration_s"]),
+        f"CPU {format_seconds(profile['cpu_s'])}",
+        f"all processors busy for {format_share(profile['machine_cpu_share'])}",
         f"monitor {profile['monitor']}",
     ]
     if profile["monitor"] == "bpf":
         facts.append(f"scope {profile['scope']}")
-        facts += [f"unattributed {percent(profile['unattributed_share'])} of the device's data requests"]
+        facts += [f"unattributed {format_share(profile['unattributed_share'])} of the device's data requests"]
     return ", ".join(facts)
 
 
 def _format_losses(profile: Profile) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
-    lines = [f"{profile[key]} {words}" for key, words in _LOSSES.items() if profile.get(key)]
-    errors = [profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error")]
-    if any(error >= _LEAST_ERROR for error in errors):
+    lines = [f"{format_count(profile[key])} {words}" for key, words in _LOSSES.items() if profile.get(key)]
+    excess, shortfall, error = (profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error"))
+    if max(excess, shortfall, error) >= _LEAST_ERROR:
         lines.append(
-            "because of what was not seen the mean depth is too high by at most {:.2f} or too low by at most {:.2f}, "
-            "the busy time wrong by at most {:.1%} of the run".format(*errors).replace("%", " %")
+            f"because of what was not seen the mean depth is too high by at most {format_decimals(excess, 2)} or too "
+            f"low by at most {format_decimals(shortfall, 2)}, the busy time wrong by at most {format_share(error)} of "
+            "the run"
         )
     if left := profile.get("unwritten_bytes"):
         lines.append(
-            f"up to {left / 2**20:.1f} MiB written to files had not reached the device: in the page cache, or deleted"
+            f"up to {format_size(left)} written to files had not reached the device: in the page cache, or deleted"
         )
     lines += profile.get("limits", ())
     return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
@@ -93,13 +103,13 @@ def _format_operations(rows: Rows, profile: Profile) -> str:
     """Show the operations; latencies are exact where single requests are known, else the end of a bucket ("<=")."""
     is_exact = "latency" in profile
     sign = "" if is_exact else " <="
-    table = [["", "requests", "MiB", "aligned", "sequential", f"p50 us{sign}", f"p99 us{sign}"]]
+    table = [["", "requests", "MiB", "aligned", "sequential", f"p50 µs{sign}", f"p99 µs{sign}"]]
     for row in rows:
         table.append(
             [
                 row["op"],
-                str(row["requests"]),
-                number(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
+                format_count(row["requests"]),
+                format_decimals(None if row["bytes"] is None else row["bytes"] / 2**20, 1),
                 _share(row, "aligned"),
                 _share(row, "sequential"),
                 *(_list_exact if is_exact else _list_edges)(row["op"], profile),
@@ -110,19 +120,19 @@ def _format_operations(rows: Rows, profile: Profile) -> str:
 
 def _share(row: Mapping[str, Any], kind: str) -> str:
     """Show a share of the requests of a row; of a few it says nothing."""
-    return percent(row[f"{kind}_share"] if row["requests"] >= LEAST_REQUESTS else None)
+    return format_share(row[f"{kind}_share"] if row["requests"] >= LEAST_REQUESTS else None)
 
 
 def _list_exact(op: str, profile: Profile) -> list[str]:
     """Return p50 and p99 of the single requests of a trace."""
     found = [row for row in profile["latency"] if row["op"] == op]
-    return [number(found[0][f"{name}_ns"] / 1e3 if found else None, 1) for name in ("p50", "p99")]
+    return [format_decimals(found[0][f"{name}_ns"] / 1e3 if found else None, 1) for name in ("p50", "p99")]
 
 
 def _list_edges(op: str, profile: Profile) -> list[str]:
     """Return the ends of the buckets that p50 and p99 lie in: of requests that are only counted, no more is known."""
     times = [row for row in profile["io_latency"] if row["op"] == op]
-    return [number(_find_quantile(times, share), 0) for share in (0.5, 0.99)]
+    return [format_decimals(_find_quantile(times, share), 0) for share in (0.5, 0.99)]
 
 
 def _format_parts(rows: Rows) -> str:
@@ -130,7 +140,7 @@ def _format_parts(rows: Rows) -> str:
     if None in (row["own_requests"] for row in rows):
         return ""  # not known
     for row in rows:
-        table.append([row["op"], *(percent(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
+        table.append([row["op"], *(format_share(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
     return align(table)
 
 
@@ -139,7 +149,7 @@ def _format_submitters(submitters: Rows) -> str:
     for op in dict.fromkeys(row["op"] for row in submitters):
         rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{row['submitter']} {percent(row['requests'] / total)}" for row in rows[:_MAX_SUBMITTERS]]
+        shown = [f"{row['submitter']} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SUBMITTERS]]
         rest = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
         lines.append(f"{op} submitted by: {', '.join(shown + rest)}")
     return "\n".join(lines)
@@ -150,7 +160,7 @@ def _format_sizes(sizes: Rows) -> str:
     for op in dict.fromkeys(row["op"] for row in sizes):
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{row['bytes'] / 1024:g} KiB {percent(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
+        shown = [f"{format_size(row['bytes'])} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
         rest = [f"{len(rows) - _MAX_SIZES} other sizes"] if len(rows) > _MAX_SIZES else []
         lines.append(f"{op} sizes: {', '.join(shown + rest)}")
     return "\n".join(lines)
@@ -173,17 +183,18 @@ def _format_queue(rows: Rows, queue: int) -> str:
     total = sum(busy.values())
     mean = sum(depth * time_ns for depth, time_ns in busy.items()) / total
     longest = sorted(sorted(busy, key=lambda depth: -busy[depth])[:_MAX_DEPTHS])
-    shares = ", ".join(f"{depth}: {percent(busy[depth] / total)}" for depth in longest)
-    return f"{name}: busy {percent(total / sum(times.values()))}, mean depth {mean:.2f} while busy ({shares})"
+    shares = ", ".join(f"{depth}: {format_share(busy[depth] / total)}" for depth in longest)
+    busy_share = format_share(total / sum(times.values()))
+    return f"{name}: busy {busy_share}, mean depth {format_decimals(mean, 2)} while busy ({shares})"
 
 
 def _format_files(rows: Rows) -> str:
     """Show the files with most bytes; the order of requests is not known where only their addresses are."""
     table = [["file", "", "requests", "MiB", "sequential", "pattern"]]
     for row in sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_FILES]:
-        pattern = row["pattern"] or ABSENT
-        size = number(row["bytes"] / 2**20, 1)
-        table.append([row["file"], row["op"], str(row["requests"]), size, _share(row, "sequential"), pattern])
+        pattern = row["pattern"] or UNKNOWN
+        size = format_decimals(row["bytes"] / 2**20, 1)
+        table.append([row["file"], row["op"], format_count(row["requests"]), size, _share(row, "sequential"), pattern])
     rest = [f"{len(rows) - _MAX_FILES} more lines in the JSON"] if len(rows) > _MAX_FILES else []
     return "\n".join([align(table), *rest]) if rows else ""
 

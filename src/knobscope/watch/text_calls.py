@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from knobscope.text.layout import ABSENT, align, number, percent
+from knobscope.text.formats import UNKNOWN, format_count, format_decimals, format_share
+from knobscope.text.layout import align
 from knobscope.watch.interface import Profile
 
 __all__ = ["format_calls"]
@@ -26,28 +27,28 @@ def format_calls(profile: Profile) -> list[str]:
 
 
 def _format_syscalls(rows: Rows) -> str:
-    table = [["system call", "calls", "errors", "MiB", "mean us"]]
+    table = [["system call", "calls", "errors", "MiB", "mean µs"]]
     for row in sorted(rows, key=lambda row: -row["calls"] * row["latency_mean_us"])[:_MAX_ROWS]:
-        counts = [str(row["calls"]), str(row["errors"]), _mib(row["bytes"])]
-        table.append([row["syscall"], *counts, number(row["latency_mean_us"], 1)])
+        counts = [format_count(row["calls"]), format_count(row["errors"]), _mib(row["bytes"])]
+        table.append([row["syscall"], *counts, format_decimals(row["latency_mean_us"], 1)])
     return align(table) if rows else ""
 
 
 def _format_modes(rows: Rows) -> str:
-    table = [["files are", "by", "calls", "share", "MiB", "batch", "in flight", "mean us"]]
+    table = [["files are", "by", "calls", "share", "MiB", "batch", "in flight", "mean µs"]]
     for row in (row for row in rows if row["calls"]):
-        means = [number(row["batch_mean"], 1), number(row["in_flight_mean"], 2)]
-        counts = [str(row["calls"]), percent(row["call_share"]), _mib(row["bytes"])]
+        means = [format_decimals(row["batch_mean"], 1), format_decimals(row["in_flight_mean"], 2)]
+        counts = [format_count(row["calls"]), format_share(row["call_share"]), _mib(row["bytes"])]
         op = {"write": "written"}.get(row["op"], f"{row['op']}ed" if row["op"] == "sync" else row["op"])
-        table.append([op, row["mode"], *counts, *means, number(row["latency_mean_us"], 1)])
+        table.append([op, row["mode"], *counts, *means, format_decimals(row["latency_mean_us"], 1)])
     return align(table) if len(table) > 1 else ""
 
 
 def _format_accesses(rows: Rows) -> str:
     table = [["file, by calls", "", "calls", "MiB", "sequential", "strided", "pattern"]]
     for row in sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_ROWS]:
-        shares = [percent(row["sequential_share"]), percent(row["strided_share"])]
-        table.append([row["name"], row["op"], str(row["calls"]), _mib(row["bytes"]), *shares, row["pattern"]])
+        shares = [format_share(row["sequential_share"]), format_share(row["strided_share"])]
+        table.append([row["name"], row["op"], format_count(row["calls"]), _mib(row["bytes"]), *shares, row["pattern"]])
     return "\n".join([align(table), *_tell_rest(rows)]) if rows else ""
 
 
@@ -55,8 +56,8 @@ def _format_faults(rows: Rows) -> str:
     table = [["file, by faults", "faults", "pages in", "dirtied", "written back", "pattern"]]
     for row in rows[:_MAX_ROWS]:
         keys = ("faults", "pages_in", "pages_dirtied", "pages_written_back")
-        counts = [number(row[key], 0) for key in keys]
-        table.append([row["name"], *counts, row["pattern"] or ABSENT])
+        counts = [format_count(row[key]) for key in keys]
+        table.append([row["name"], *counts, row["pattern"] or UNKNOWN])
     return "\n".join([align(table), *_tell_rest(rows)]) if rows else ""
 
 
@@ -65,9 +66,9 @@ def _tell_rest(rows: Rows) -> list[str]:
 
 
 def _format_losses(losses: dict[str, int]) -> str:
-    lost = [f"{count} {what}" for what, count in losses.items() if count]
+    lost = [f"{format_count(count)} {what}" for what, count in losses.items() if count]
     return f"not counted in full: {', '.join(lost)}" if lost else ""
 
 
 def _mib(size: int | None) -> str:
-    return number(None if size is None else size / 2**20, 1)
+    return format_decimals(None if size is None else size / 2**20, 1)

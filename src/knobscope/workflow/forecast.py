@@ -23,12 +23,9 @@ from knobscope.stages.plan import (
 )
 from knobscope.stages.prepare import estimate_space
 from knobscope.stages.tune import count_runs
-from knobscope.text.formats import loosen_units, plural
+from knobscope.text.formats import format_seconds, format_size, loosen_units, plural
 
-__all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
-
-#: From here on time is told in hours.
-_MANY_MINUTES = 120
+__all__ = ["affordable_rounds", "describe_study"]
 
 
 def affordable_rounds(specs: StudySpecs) -> int:
@@ -52,28 +49,27 @@ def describe_study(specs: StudySpecs) -> str:
     study, cases = specs.study, len(specs.cases)
     rounds, each = affordable_rounds(specs), screening_effort(specs)
     rounds_words = f"{rounds} screening round{'s' if rounds != 1 else ''} of {each.runs // cases} runs each"
-    screening = f"at most {rounds_words} ({_minutes(each, rounds)})"
+    screening = f"at most {rounds_words} ({_about(each, rounds)})"
     if specs.prior is not None:
         screening = f"no screening (ranking of prior {specs.prior.name})"
     later = ""
     if study.tune is not None:
         tuning = _tuning_effort(specs)
-        later += f", then {tuning.runs} runs of tuners ({_minutes(tuning)})"
+        later += f", then {tuning.runs} runs of tuners ({_about(tuning)})"
     if study.explain.findings:
         explaining = _explaining_effort(specs)
-        later += f", then at most {explaining.runs} runs to measure mismatches again ({_minutes(explaining)})"
-    sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_minutes(sweep_effort(specs))})", _whole(specs)
+        later += f", then at most {explaining.runs} runs to measure mismatches again ({_about(explaining)})"
+    sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_about(sweep_effort(specs))})", _whole(specs)
     line = (
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
-        f"in all at most {whole.runs} runs, {_minutes(whole)}"
+        f"in all at most {whole.runs} runs, {_about(whole)}"
     )
-    more = (_describe_budget, _describe_room, _describe_dependents, describe_left_out)
-    return "\n".join([line, *(line for describe in more for line in describe(specs))])
+    more = (_describe_budget, _describe_room, _describe_dependents, _describe_left_out)
+    return loosen_units("\n".join([line, *(line for describe in more for line in describe(specs))]))
 
 
-def _minutes(effort: Effort, times: int = 1) -> str:
-    minutes = effort.seconds * times / 60
-    return f"about {minutes:.0f} min" if minutes < _MANY_MINUTES else f"about {minutes / 60:.1f} h"
+def _about(effort: Effort, times: int = 1) -> str:
+    return f"about {format_seconds(effort.seconds * times)}"
 
 
 def _whole(specs: StudySpecs) -> Effort:
@@ -99,7 +95,7 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
     whole = _whole(specs)
     parts = f"{rounds} of {specs.study.sampling.max_rounds} screening rounds and what follows them take"
     holds = whole.runs <= (budget.runs or whole.runs) and whole.seconds <= 3600 * (budget.hours or whole.seconds)
-    words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, about {whole.seconds / 3600:.1f} h"
+    words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, {_about(whole)}"
     more = "" if holds else ", which is more: leave out knobs, values, repeats or cases"
     return [f"budget of {' and '.join(limits)}: {words}{more}"]
 
@@ -116,10 +112,10 @@ def _describe_room(specs: StudySpecs) -> list[str]:
         room = min(room, emulated.size_bytes) if emulated is not None else room
         each = estimate_space(workload, specs.generators.get(workload.generator))
         if each * (loads + 1) / 2 > room:  # half of the estimate is the copy of the run in hand, of which there is one
-            needs = f"may take {each * (loads + 1) / 2e9:.2g} GB by estimate ({plural(loads, 'load-time setting')})"
+            needs = f"may take {format_size(each * (loads + 1) / 2)} by estimate ({plural(loads, 'load-time setting')})"
             counts = "refused at once" if each > room else "judged by the size of the first load once that is known"
-            lines.append(f"{case}: data of {workload.name} {needs}; there is room for {room / 1e9:.2g} GB: {counts}")
-    return [loosen_units(line) for line in lines]
+            lines.append(f"{case}: data of {workload.name} {needs}; there is room for {format_size(room)}: {counts}")
+    return lines
 
 
 def _describe_dependents(specs: StudySpecs) -> list[str]:
@@ -135,7 +131,7 @@ def _describe_dependents(specs: StudySpecs) -> list[str]:
     ]
 
 
-def describe_left_out(specs: StudySpecs) -> list[str]:
+def _describe_left_out(specs: StudySpecs) -> list[str]:
     """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
     replaced = {(dbms, one.knob, value_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
     rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]

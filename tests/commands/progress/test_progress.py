@@ -1,4 +1,4 @@
-"""How far a study is, read from plans and logs as the stages write them."""
+"""How far a study is, read from what the stages write."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 import studies
 
 from knobscope.cli import main
-from knobscope.specs import Case, StudySpecs, load_study
-from knobscope.stages.measure.progress import BlockProgress, BlockState, read_progress
+from knobscope.specs import Case, StudySpecs, Value, load_study
+from knobscope.stages.measure.progress import BlockProgress, BlockState, progress_file, read_progress
 from knobscope.stages.plan import plan_sweep
 from knobscope.tables import RunRow, write_table
 
@@ -36,36 +36,59 @@ def write_plan(specs: StudySpecs) -> int:
     return len([row for row in rows if row["block_id"].endswith("sweep-0-0")])
 
 
-def write_log(block: str, runs: list[RunRow], planned: int, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Write what the measuring of a block prints, after something that the server says."""
-    progress = BlockProgress(f"{CASE} {block}", planned, {"cache_size": -2000})
+def write_runs(block: str, runs: list[RunRow], planned: int, stored: int = 0) -> Path:
+    """Write what the measuring of a block writes, after `stored` runs that an earlier call has measured."""
+    file = progress_file(Path("results/small"), str(CASE), block)
+    progress = BlockProgress(f"{CASE} {block}", planned, {"cache_size": -2000}, file)
     for number, run in enumerate(runs):
-        progress.report(run, {"cache_size": -500 if number else -2000}, 2.5)
-    log = Path(f"results/small/logs/{CASE}/measure-{block}.log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text(f"knobscope: a warning of run 7/9\n{capsys.readouterr().err}")
-    return log
+        configuration: dict[str, Value] = {"cache_size": -500 if number else -2000}
+        if number < stored:
+            progress.skip(run, configuration)
+        else:
+            progress.report(run, configuration, 2.5)
+    file.with_suffix(".log").write_text("what the server said")
+    return file
 
 
 @pytest.mark.parametrize(
     ("runs", "state"),
     [
-        ([], None),
         ([OK], BlockState(1, 0, "1,234 ops/s", "default")),
         ([OK, FAILED, OK], BlockState(3, 1, "1,234 ops/s", "cache_size=-500")),
         ([OK, FAILED], BlockState(2, 1, "failed_start: the server ended with exit code 1", "cache_size=-500")),
     ],
 )
-def test_a_log_tells_what_was_printed_into_it(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    runs: list[RunRow],
-    state: BlockState | None,
+def test_a_block_is_read_as_it_was_written(specs: StudySpecs, runs: list[RunRow], state: BlockState) -> None:
+    for stored in (0, 1):
+        file = write_runs("sweep-0-0", runs, 5, stored)
+        assert read_progress(file) == state
+        with file.open("a") as half:  # what kill -9 leaves
+            half.write('{"run_id": "ab')
+        assert read_progress(file) == state
+
+
+def test_no_run_has_no_state(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    assert read_progress(tmp_path / "empty.jsonl") is None
+
+
+def test_a_damaged_file_is_named(specs: StudySpecs, capsys: pytest.CaptureFixture[str]) -> None:
+    write_plan(specs)
+    file = write_runs("sweep-0-0", [OK], 5)
+    file.write_bytes(bytes(64) + b"\n")
+    assert main(["progress", "small"]) == 2
+    assert f"{file}: found a value that cannot be used" in capsys.readouterr().err
+
+
+def test_a_study_of_an_earlier_version_has_no_progress_of_its_running_block(
+    specs: StudySpecs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    log = write_log("sweep-0-0", runs, 5, capsys)
-    assert read_progress(log.read_text().splitlines(keepends=True)) == state
+    size = write_plan(specs)
+    file = write_runs("sweep-0-0", [OK], size)
+    file.unlink()
+    out = show(capsys)
+    assert f" 0 of {2 * size} " in out
+    assert "last heard of: measure-sweep-0-0 of sqlite/here/ycsb-a, " in out
 
 
 def test_a_line_names_few_of_many_knobs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +103,7 @@ def test_a_line_names_few_of_many_knobs(capsys: pytest.CaptureFixture[str]) -> N
 def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFixture[str]) -> None:
     assert "none planned yet" in (out := show(capsys)) and out.endswith("\nnothing has been done yet\n")
     size = write_plan(specs)
-    write_log("sweep-0-0", [OK, FAILED], size, capsys)
+    write_runs("sweep-0-0", [OK, FAILED], size)
     out = show(capsys)
     assert f"2 of {2 * size}       1  sweep-0-0\n" in out
     assert "\nlast run: failed_start: the server ended with exit code 1  cache_size=-500\n" in out
@@ -88,7 +111,7 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     assert f"takes about {(2 * size - 2) * 2.1:.0f} s more" in out  # .1 and .5 s, and 1.5 around them
     assert "1 run failed; why is in the logs below results/small/logs" in out
     for block in ("sweep-0-0", "sweep-0-1"):
-        write_log(block, [OK] * size, size, capsys)
+        write_runs(block, [OK] * size, size)
         write_table(Path(f"results/small/{CASE}/runs/{block}/runs.parquet"), "runs", [])
     assert f"####################  {2 * size} of {2 * size}       0  2 of 2 done" in show(capsys)
     for name in ("report.html", "logs/report.log"):
@@ -96,13 +119,13 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     assert show(capsys).endswith("\nfinished; the report: results/small/report.html\n")
 
 
-def test_a_log_that_is_older_than_its_plan_is_of_another_plan(
+def test_a_file_that_is_older_than_its_plan_is_of_another_plan(
     specs: StudySpecs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     size = write_plan(specs)
-    log = write_log("sweep-0-0", [OK, OK], size, capsys)
+    file = write_runs("sweep-0-0", [OK, OK], size)
     assert f" 2 of {2 * size} " in show(capsys)
-    os.utime(log, (0, 0))
+    os.utime(file, (0, 0))
     assert f" 0 of {2 * size} " in show(capsys)
 
 
@@ -115,7 +138,7 @@ def test_a_plan_that_is_just_written_is_left_aside(specs: StudySpecs, capsys: py
 
 def test_long_silence_says_how_to_go_on(specs: StudySpecs, capsys: pytest.CaptureFixture[str]) -> None:
     write_plan(specs)
-    log = write_log("sweep-0-0", [OK], 5, capsys)
+    log = write_runs("sweep-0-0", [OK], 5).with_suffix(".log")
     plan = Path(f"results/small/{CASE}/plan/sweep-0.parquet")
     for path, age in ((plan, 900), (log, 600)):
         os.utime(path, (path.stat().st_mtime - age,) * 2)

@@ -75,12 +75,12 @@ def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pyt
     ]
     assert any(line.split() == ["cache_size", "-2000", "not", "told", "-2000"] for line in lines)
     assert "operations per interval  ▁▅█  0 to 100" in lines
-    assert any(line.split() == ["write", "12,345", "1.0", "50.0", "%", "-"] for line in lines)
+    assert any(line.split() == ["write", "12,345", "1.0", "50", "%", "–"] for line in lines)
     block = [line.split() for line in lines[-3:]]
     assert block == [
         ["0", "default", "aa11", "100.0", "ok"],
         [">", "1", "c1", "ab22", "101.0", "ok"],
-        ["2", "c2", "cc33", "-", "failed_start"],
+        ["2", "c2", "cc33", "–", "failed_start"],
     ]
 
 
@@ -94,8 +94,9 @@ def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str
 def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["show", "cc", "--study", "tiny"]) == 0
-    assert "run cc33" in capsys.readouterr().out
+    for study in ("tiny", "specs/studies/tiny.yaml", "results/tiny"):
+        assert main(["show", "cc", "--study", study]) == 0
+        assert "run cc33" in capsys.readouterr().out
     for asked, answer in (
         ("a", "several runs begin 'a' in results/tiny; did you mean aa11 or ab22?"),
         ("ab23", "no run 'ab23' in results/tiny; did you mean ab22"),
@@ -104,7 +105,10 @@ def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
         assert main(["show", asked]) == 2
         assert answer in capsys.readouterr().err
     assert main(["show", "ab22", "--study", "other"]) == 2
-    assert "expected a directory with `store` in it, or one of: tiny" in capsys.readouterr().err
+    assert (
+        "no results of a study 'other'; expected a folder with store in it, or one of those in results: tiny"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_page_is_safe_html(results: Path) -> None:

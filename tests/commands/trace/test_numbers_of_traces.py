@@ -81,10 +81,10 @@ def test_no_quantile_is_above_the_maximum(describe: Any, write_csv: Any, capsys:
     """Buckets end at powers of two and quarters between them; single requests are known exactly."""
     describe(write_csv([{"lba": 8 * n, "lat_ns": 6_601_800} for n in range(10)]))
     shown = capsys.readouterr().out
-    assert "p50 us  p99 us\n" in shown
+    assert "p50 µs   p99 µs\n" in shown
     (row,) = (line for line in shown.splitlines() if line.startswith("write  "))
-    assert row.split()[-2:] == ["6601.8", "6601.8"]
-    assert "latency 6601.8 to 6601.8 us" in shown
+    assert row.split()[-2:] == ["6,601.8", "6,601.8"]
+    assert "latency 6.6 ms to 6.6 ms" in shown
 
 
 def test_series_shows_a_stall(describe: Any, write_csv: Any) -> None:

@@ -70,7 +70,7 @@ def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
     assert "at most 2 screening rounds" in told[0]
     assert told[1] == (
         f"budget of {hours + 0.01:g} h: 2 of 4 screening rounds and what follows them take at most {runs} runs, "
-        f"about {hours:.1f} h"
+        f"about {int(hours)} h {round(60 * hours) % 60} min"
     )
     short = describe_study(with_budget(specs, hours=0.5, runs=100)).splitlines()
     assert short[1].startswith("budget of 100 runs and 0.5 h: 1 of 4 screening rounds and what follows them take")

@@ -54,7 +54,7 @@ def test_results_count(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_no_matter_of_the_budget(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"loading needs 1e\+09 GB on .*free some space"):
+    with pytest.raises(UserError, match=r"loading needs 909,495 TiB on .*iB are free; free some space"):
         DiskRoom("one", 1e12, tmp_path, tmp_path).require(10**18, "loading")
 
 

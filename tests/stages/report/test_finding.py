@@ -87,6 +87,6 @@ def test_functions_of_the_server_that_read_the_knob(study: Path, specs: StudySpe
     with StudyData.open(study, specs) as data:
         mismatch = merge_findings(data.rows("SELECT * FROM findings"))[0]
         with_code = describe_mismatch(data, mismatch, Path("specs/studies/x.yaml"), (), readers)
-    assert "| `flush_log` | `sync_file` > `fsync` |\n| `0x2000` | - |" in with_code
+    assert "| `flush_log` | `sync_file` > `fsync` |\n| `0x2000` | – |" in with_code
     assert f"refer to the variable of `{mismatch.knob}`" in with_code
     assert "In the server's code" not in told

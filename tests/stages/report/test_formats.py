@@ -5,6 +5,7 @@ import pytest
 from simulated_specs import make_specs
 
 from knobscope.text import formats as words
+from knobscope.text.answers import describe_answer, names_cause
 
 
 def plain(text: str) -> str:
@@ -42,7 +43,7 @@ def test_latencies(micros: float, text: str) -> None:
     assert plain(words.format_micros(micros)) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(1.44, "1.4 s"), (240, "4 min"), (4800, "1 h 20 min")])
+@pytest.mark.parametrize(("seconds", "text"), [(9e-6, "9 µs"), (1.44, "1.4 s"), (240, "4 min"), (4800, "1 h 20 min")])
 def test_durations(seconds: float, text: str) -> None:
     assert plain(words.format_seconds(seconds)) == text
 
@@ -89,3 +90,17 @@ def test_sentences() -> None:
     assert plain(words.plural(1200, "run")) == "1,200 runs"
     assert words.format_time(datetime(2026, 11, 21, 8, 34, 39)) == "2026-11-21 08:34"
     assert words.keep_units("12 % faster than 4 pages") == "12\u00a0% faster than 4 pages"
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "text", "is_named"),
+    [
+        ("yes", "confirmed", True),
+        ("found", "found by an experiment", True),
+        ("no", "refuted by an experiment", False),
+        ("not_tested", "not known", False),
+        (None, "not known", False),
+    ],
+)
+def test_answers_of_experiments(confirmed: str | None, text: str, is_named: bool) -> None:
+    assert (describe_answer(confirmed), names_cause(confirmed)) == (text, is_named)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
 from knobscope.specs import Case
+from knobscope.specs.reading.arguments import find_results
 from knobscope.study_data.opening import open_study
 from knobscope.tables import TABLES, fetch_limited
 
@@ -83,20 +84,8 @@ def find_database(text: str) -> Path:
 
     UserError: there is none.
     """
-    given = Path(text)
-    if given.suffix == ".yaml":
-        given = Path("results") / given.stem
-    folders = [folder for folder in (given, Path("results") / given) if folder.is_dir()]
-    for path in (given, *(folder / "study.duckdb" for folder in folders)):
-        if path.is_file():
-            return path
-    if folders:
-        raise UserError(f"{folders[0]}: found no study.duckdb in it; expected the results of a finished study")
-    have = ", ".join(path.parent.name for path in sorted(Path("results").glob("*/study.duckdb"))) or "none"
-    raise UserError(
-        f"no results of a study {text!r}; expected a folder with study.duckdb in it, such a file, or one of those in "
-        f"results: {have}"
-    )
+    is_database = Path(text).is_file() and not text.endswith(".yaml")
+    return Path(text) if is_database else find_results(text, "study.duckdb")
 
 
 def read_study(letter: str, database: Path) -> StudyTables:

@@ -21,7 +21,7 @@ from knobscope.commands.compare.words import (
     summarise,
     unmatched_sentences,
 )
-from knobscope.text.formats import format_share, loosen_units
+from knobscope.text.formats import UNKNOWN, format_share, loosen_units
 from knobscope.text.layout import align
 
 __all__ = ["format_comparison"]
@@ -64,7 +64,7 @@ def _setup(comparison: Comparison) -> Iterator[str]:
         several = len(comparison.cases) > 1  # else all of them are about the same DBMS, device and workload
         table = [["", *["of"] * several, "A", "B"]]
         for one in comparison.setup.differences:
-            table.append([one.what, *[one.subject or "-"] * several, one.a, one.b])
+            table.append([one.what, *[one.subject or UNKNOWN] * several, one.a, one.b])
         yield align(table)
     else:
         yield "Nothing that the databases record."

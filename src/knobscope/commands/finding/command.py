@@ -14,7 +14,7 @@ from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections import draw_pictures
 from knobscope.study_data.study import StudyData
-from knobscope.text.formats import format_number, loosen_units, plural
+from knobscope.text.formats import UNKNOWN, format_number, plural
 from knobscope.text.layout import align
 
 __all__ = ["add_parser"]
@@ -59,10 +59,10 @@ def _list(mismatches: Sequence[Mismatch]) -> str:
                 mismatch.cause or "not named",
                 ", ".join(mismatch.names("rule")),
                 str(len(mismatch.findings)),
-                "-" if penalty is None else f"{format_number(penalty)}x",
+                UNKNOWN if penalty is None else f"{format_number(penalty)}x",
             ]
         )
-    return loosen_units(align([[" ".join(cell.split()) for cell in row] for row in table]))
+    return align([[" ".join(cell.split()) for cell in row] for row in table])
 
 
 def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:

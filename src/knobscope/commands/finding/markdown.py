@@ -11,6 +11,7 @@ from knobscope.figures import Figure
 from knobscope.machine_code import MOST_CALLS, Reader
 from knobscope.stages.detect import Mismatch, find_runs_behind
 from knobscope.study_data.study import Row, StudyData
+from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.formats import (
     UNKNOWN,
     describe_beside,
@@ -28,7 +29,6 @@ from knobscope.text.formats import (
 
 __all__ = ["describe_mismatch"]
 
-_CONFIRMED = {"yes": "borne out by an experiment", "found": "found by an experiment", "not_tested": "not known"}
 #: Figures of the runs that are shown beside throughput, where they were measured: column -> words and format.
 _FIGURES = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
@@ -95,7 +95,7 @@ def _symptoms(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
                 f"{label}{_effect(row, *words)}",
                 UNKNOWN if row["penalty"] is None else f"{format_number(row['penalty'])}x",
                 _title(data, row["rule"]),
-                _CONFIRMED.get(row["confirmed"], row["confirmed"]),
+                describe_answer(row["confirmed"]),
             ]
         )
     yield from _table(["device", "workload", "value", "effect", "penalty", "what is wrong", "cause"], rows)
@@ -117,7 +117,7 @@ def _cause(mismatch: Mismatch) -> Iterator[str]:
     told: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for row in mismatch.findings:
         if row["confirmation"]:
-            told[row["confirmed"] in ("yes", "found")][row["confirmation"]] = None
+            told[names_cause(row["confirmed"])][row["confirmation"]] = None
     if told[True]:
         yield from ("## What experiments showed", "")
         yield from (f"- {text}" for text in told[True])
@@ -165,7 +165,7 @@ def _code(mismatch: Mismatch, readers: Sequence[Reader]) -> Iterator[str]:
         "exported name: `addr2line -f` names it from the symbols of the same build."
     )
     yield ""
-    rows = [[f"`{one.name}`", " > ".join(f"`{name}`" for name in one.path[1:]) or "-"] for one in readers]
+    rows = [[f"`{one.name}`", " > ".join(f"`{name}`" for name in one.path[1:]) or UNKNOWN] for one in readers]
     yield from _table(["function", "calls"], rows)
 
 

@@ -14,7 +14,7 @@ from knobscope.errors import UserError
 from knobscope.machine_code import MOST_CALLS, Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Introspection, read_spec
-from knobscope.specs.reading.arguments import find_dbms
+from knobscope.specs.reading.arguments import find_spec
 from knobscope.storage import write_text
 
 __all__ = ["add_parser"]
@@ -24,7 +24,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.out is not None and args.out.suffix not in (".yaml", ".json"):
         raise UserError(f"no form for {args.out.name}; expected a name that ends in .yaml or .json")
     follow_pipeline()
-    dbms = read_spec(find_dbms(args.dbms, args.root), Dbms, None)[1]
+    dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
     found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from knobscope.commands.progress.reading import CaseProgress, StudyProgress
 from knobscope.specs import StudySpecs
-from knobscope.stages.measure.progress import format_seconds
-from knobscope.text.formats import loosen_units, plural
+from knobscope.text.formats import UNKNOWN, format_count, format_seconds, loosen_units, plural
 from knobscope.text.layout import align
 
 __all__ = ["format_progress"]
@@ -19,20 +18,19 @@ def format_progress(specs: StudySpecs, progress: StudyProgress, most: str) -> st
     """Return the screen; `most` says what the whole study takes at most."""
     study = specs.study
     table = [["case", "", "runs", "failed", "block"], *map(_describe_case, progress.cases)]
-    return "\n".join(
-        [f"{study.name}: {study.description}", most, "", align(table), "", *_describe_end(study.name, progress)]
-    )
+    lines = [f"{study.name}: {study.description}", most, "", align(table), "", *_describe_end(study.name, progress)]
+    return loosen_units("\n".join(lines))
 
 
 def _describe_case(case: CaseProgress) -> Sequence[str]:
     filled = round(_BAR * case.done / case.planned) if case.planned else 0
-    block = "-"
+    block = UNKNOWN
     if case.running:
         block = case.running[0]
     elif case.blocks:
         block = f"{case.blocks_done} of {case.blocks} done"
-    runs = f"{case.done} of {case.planned}" if case.planned else "none planned yet"
-    return [str(case.case), "#" * filled + "." * (_BAR - filled), runs, str(case.failed), block]
+    runs = f"{format_count(case.done)} of {format_count(case.planned)}" if case.planned else "none planned yet"
+    return [str(case.case), "#" * filled + "." * (_BAR - filled), runs, format_count(case.failed), block]
 
 
 def _describe_end(name: str, progress: StudyProgress) -> list[str]:
@@ -49,5 +47,5 @@ def _describe_end(name: str, progress: StudyProgress) -> list[str]:
         lines.append("if no Snakemake runs any more: the same call of it goes on where this one ended")
     failed = sum(case.failed for case in progress.cases)
     if failed:
-        lines.append(f"{loosen_units(plural(failed, 'run'))} failed; why is in the logs below results/{name}/logs")
+        lines.append(f"{plural(failed, 'run')} failed; why is in the logs below results/{name}/logs")
     return lines

@@ -1,4 +1,4 @@
-"""Reads how far a study is: planned runs from plans, finished ones from blocks, running ones from their logs."""
+"""Reads how far a study is: planned runs from plans, finished ones from blocks, the others from files of measure."""
 
 import time
 from collections import Counter
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from knobscope.specs import Case, StudySpecs
-from knobscope.stages.measure.progress import BlockState, read_progress
+from knobscope.stages.measure.progress import BlockState, progress_file, read_progress
 from knobscope.stages.plan import effort_of
 from knobscope.storage import DamagedFileError
 from knobscope.tables import read_table
@@ -24,7 +24,7 @@ class CaseProgress:
     failed: int
     blocks: int
     blocks_done: int
-    running: tuple[str, BlockState] | None  # block, and what its log tells
+    running: tuple[str, BlockState] | None  # block, and how far it is
     left_s: float
 
 
@@ -40,12 +40,12 @@ class StudyProgress:
 
 @dataclass
 class Results:
-    """The results of a study; plans and logs that have not changed are read once."""
+    """The results of a study; plans and files of blocks that have not changed are read once."""
 
     specs: StudySpecs
     directory: Path
     _plans: dict[Path, tuple[float, Counter[str]]] = field(default_factory=dict)
-    _logs: dict[Path, tuple[float, BlockState | None]] = field(default_factory=dict)
+    _states: dict[Path, tuple[float, BlockState | None]] = field(default_factory=dict)
 
     def read(self) -> StudyProgress:
         """Return how far the study is now."""
@@ -62,14 +62,14 @@ class Results:
         )
 
     def _read_case(self, case: Case) -> CaseProgress:
-        folder, logs = self.directory / str(case), self.directory / "logs" / str(case)
+        folder = self.directory / str(case)
         blocks: Counter[str] = Counter()
         states: dict[str, BlockState] = {}
         for plan in sorted((folder / "plan").glob("*.parquet")):
             runs, since = self._count_runs(plan), _mtime(plan)
             blocks |= runs
-            told = {block: self._read_log(logs / f"measure-{block}.log", since) for block in runs}
-            states |= {block: state for block, state in told.items() if state}
+            files = {block: progress_file(self.directory, str(case), block) for block in runs}
+            states |= {block: state for block, file in files.items() if (state := self._read_state(file, since))}
         finished = {block for block in blocks if (folder / "runs" / block / "runs.parquet").exists()}
         begun = [(block, state) for block, state in states.items() if block not in finished]
         done = sum(blocks[block] for block in finished) + sum(state.done for _, state in begun)
@@ -97,19 +97,18 @@ class Results:
         self._plans[plan] = written, Counter(block.rsplit("/", 1)[1] for block in blocks)
         return self._plans[plan][1]
 
-    def _read_log(self, log: Path, since: float) -> BlockState | None:
-        """Return what a log tells; nothing where it is of a block that an earlier plan had under this name."""
-        written, (seen, known) = _mtime(log), self._logs.get(log, (None, None))
+    def _read_state(self, file: Path, since: float) -> BlockState | None:
+        """Return how far a block is; nothing where the file is of a block that an earlier plan had under this name."""
+        written, (seen, known) = _mtime(file), self._states.get(file, (None, None))
         if written < since:
             return None
         if seen == written:
             return known
         try:
-            with log.open(encoding="utf-8", errors="replace") as lines:
-                self._logs[log] = written, read_progress(lines)
+            self._states[file] = written, read_progress(file)
         except FileNotFoundError:
             return None
-        return self._logs[log][1]
+        return self._states[file][1]
 
 
 def _mtime(path: Path) -> float:

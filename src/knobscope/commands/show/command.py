@@ -6,7 +6,7 @@ from pathlib import Path
 
 from knobscope.commands.show.page import format_run
 from knobscope.commands.show.reading import find_run
-from knobscope.errors import UserError
+from knobscope.specs.reading.arguments import find_results
 
 __all__ = ["add_parser"]
 
@@ -28,11 +28,7 @@ def _find_stores(study: str | None) -> list[Path]:
     """Return the run stores that are meant: of one study, by name or directory of its results, or of all."""
     if study is None:
         return sorted(Path("results").glob("*/store"))
-    for directory in (Path(study), Path("results") / study):
-        if (directory / "store").is_dir():
-            return [directory / "store"]
-    have = ", ".join(path.parent.name for path in sorted(Path("results").glob("*/store"))) or "none"
-    raise UserError(f"no results of a study {study!r}; expected a directory with `store` in it, or one of: {have}")
+    return [find_results(study, "store")]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

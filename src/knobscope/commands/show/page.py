@@ -4,7 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from knobscope.commands.show.reading import ShownRun
 from knobscope.tables import RunRow
-from knobscope.text.layout import align, number, percent
+from knobscope.text.formats import (
+    UNKNOWN,
+    format_count,
+    format_decimals,
+    format_micros,
+    format_rate,
+    format_seconds,
+    format_share,
+    loosen_units,
+    plural,
+)
+from knobscope.text.layout import align
 
 __all__ = ["draw_sparkline", "format_run"]
 
@@ -14,7 +25,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 def format_run(shown: ShownRun) -> str:
     """Return the page, in blocks."""
     blocks = [_head(shown), _knobs(shown), _outcome(shown), _throughput(shown), _requests(shown), _neighbours(shown)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
 
 
 def draw_sparkline(values: Sequence[float]) -> str:
@@ -55,8 +66,8 @@ def _outcome(shown: ShownRun) -> str:
     run = shown.record["run"]
     lines = [f"status {run['status']}" + (f": {reason}" if (reason := run.get("reason")) else "")]
     if run.get("throughput_ops") is not None:
-        lines.append(f"{run['throughput_ops']:,.1f} operations/s over {run['window_s']:.2f} s, {_latency(run)}")
-        lines.append(f"{run['operations']:,} operations, {run['failed_operations']:,} failed")
+        lines.append(f"{format_rate(run['throughput_ops'])} over {format_seconds(run['window_s'])}, {_latency(run)}")
+        lines.append(f"{plural(run['operations'], 'operation')}, {format_count(run['failed_operations'])} failed")
     if tail := run.get("log_tail"):
         lines += ["last lines of the log:", *(f"  {line}" for line in tail.splitlines())]
     return "\n".join(lines)
@@ -64,14 +75,16 @@ def _outcome(shown: ShownRun) -> str:
 
 def _latency(run: RunRow) -> str:
     parts = {"p50": run.get("latency_p50_us"), "p95": run.get("latency_p95_us"), "p99": run.get("latency_p99_us")}
-    return "latency " + ", ".join(f"{name} {number(value, 0)} us" for name, value in parts.items())
+    return "latency " + ", ".join(f"{name} {format_micros(value)}" for name, value in parts.items())
 
 
 def _throughput(shown: ShownRun) -> str:
     counts = [row["ops"] for row in shown.record.get("intervals", [])]
     if not counts:
         return ""
-    return f"operations per interval  {draw_sparkline(counts)}  {min(counts):,} to {max(counts):,}"
+    return (
+        f"operations per interval  {draw_sparkline(counts)}  {format_count(min(counts))} to {format_count(max(counts))}"
+    )
 
 
 def _requests(shown: ShownRun) -> str:
@@ -81,15 +94,22 @@ def _requests(shown: ShownRun) -> str:
     table = [["requests", "count", "MiB", "aligned", "sequential"]]
     for row in rows:
         size = row.get("bytes")
-        shares = [percent(row.get("aligned_share")), percent(row.get("sequential_share"))]
-        table.append([row["op"], f"{row['requests']:,}", number(None if size is None else size / 2**20, 1), *shares])
+        shares = [format_share(row.get("aligned_share")), format_share(row.get("sequential_share"))]
+        table.append(
+            [
+                row["op"],
+                format_count(row["requests"]),
+                format_decimals(None if size is None else size / 2**20, 1),
+                *shares,
+            ]
+        )
     return f"{align(table)}\n(monitor {shown.record['run']['monitor']})"
 
 
 def _neighbours(shown: ShownRun) -> str:
     if not shown.neighbours:
         return "The runs of its block can be seen when the block is whole."
-    return align([["  runs of its block", "run", "operations/s", "status"], *_lines(shown)])
+    return align([["  runs of its block", "run", "ops/s", "status"], *_lines(shown)])
 
 
 def _lines(shown: ShownRun) -> Iterator[list[str]]:
@@ -97,5 +117,5 @@ def _lines(shown: ShownRun) -> Iterator[list[str]]:
     for row in shown.neighbours:
         mark = ">" if row["run_id"] == own else " "
         kind = "default" if row["is_sentinel"] else row["config_id"]
-        speed = number(row["throughput_ops"], 1) if row["status"] == "ok" else "-"
+        speed = format_decimals(row["throughput_ops"], 1) if row["status"] == "ok" else UNKNOWN
         yield [f"{mark} {row['position']:3} {kind}", row["run_id"], speed, row["status"]]

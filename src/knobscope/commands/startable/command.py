@@ -27,7 +27,7 @@ from knobscope.specs import (
     read_spec,
     suggest,
 )
-from knobscope.specs.reading.arguments import find_dbms
+from knobscope.specs.reading.arguments import find_spec
 from knobscope.storage import write_json
 
 __all__ = ["add_parser", "find_startable", "open_record"]
@@ -40,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     if args.study is not None:
         return _run_study(args)
-    path = find_dbms(args.dbms, args.root)
+    path = find_spec("DBMS", args.dbms, args.root / "specs/dbms")
     dbms, choice = add_named_knobs(read_spec(path, Dbms, None)[1], path, args.knob or [])
     _check_names(dbms, args.knob or [], choice)
     catalogue = read_knob_catalogue(catalogue_file(path))

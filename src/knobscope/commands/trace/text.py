@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from knobscope.text.formats import format_count, format_micros, format_rate, format_share, loosen_units
 from knobscope.watch import Profile
 from knobscope.watch.text import format_profile
 
@@ -21,7 +22,7 @@ _ODD = {
 
 def format_trace(profile: Profile) -> str:
     """Return the text of `knobscope watch` and, per operation, rate, latency and order by simpler measures."""
-    odd = [f"{profile[key]} {words}" for key, words in _ODD.items() if profile[key]]
+    odd = [f"{format_count(profile[key])} {words}" for key, words in _ODD.items() if profile[key]]
     latencies = {row["op"]: row for row in profile["latency"]}
     lines = [_describe(row, latencies.get(row["op"])) for row in profile["io_profile"] if row["requests"]]
     head = f"{profile['trace']} ({profile['format']})" + "".join(f"\n  {words}" for words in odd)
@@ -31,11 +32,11 @@ def format_trace(profile: Profile) -> str:
 def _describe(row: dict[str, Any], latency: dict[str, Any] | None) -> str:
     facts = []
     if row["iops"] is not None:
-        facts.append(f"{row['iops']:.2f} requests/s, {row['mib_per_s']:.2f} MiB/s")
+        facts.append(f"{format_rate(row['iops'], 'requests/s')}, {format_rate(row['mib_per_s'], 'MiB/s')}")
     if latency:
-        low, mean, high = (latency[f"{name}_ns"] / 1e3 for name in ("min", "mean", "max"))
-        facts.append(f"latency {low:.1f} to {high:.1f} us, mean {mean:.1f} us")
+        low, mean, high = (format_micros(latency[f"{name}_ns"] / 1e3) for name in ("min", "mean", "max"))
+        facts.append(f"latency {low} to {high}, mean {mean}")
     for name, where in (("last_sector", "on the device"), ("file_last_sector", "in its file")):
         if row[f"{name}_share"] is not None:
-            facts.append(f"{100 * row[f'{name}_share']:.1f} % begin where the one before {where} ended")
-    return f"{row['op']}: " + "; ".join(facts)
+            facts.append(f"{format_share(row[f'{name}_share'])} begin where the one before {where} ended")
+    return loosen_units(f"{row['op']}: {'; '.join(facts)}")

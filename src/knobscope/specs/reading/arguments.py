@@ -5,7 +5,7 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_dbms", "find_study"]
+__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_results", "find_spec", "find_study"]
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,20 +27,29 @@ def add_study_name(parser: argparse.ArgumentParser) -> None:
 
 def find_study(text: str) -> Path:
     """Return the file of a study that is given by path or by name. UserError: there is none."""
-    named = Path("specs/studies") / f"{text}.yaml"
-    if Path(text).is_file() or not named.is_file():
-        if text.endswith(".yaml"):
-            return Path(text)  # reading it says what is wrong with it
-        have = ", ".join(sorted(path.stem for path in named.parent.glob("*.yaml"))) or "none"
-        raise UserError(f"no study {text!r}; expected a YAML file, or one of those in specs/studies: {have}")
-    return named
+    return find_spec("study", text, Path("specs/studies"))
 
 
-def find_dbms(text: str, root: Path) -> Path:
-    """Return the DBMS spec that is given by path or by name. UserError: there is none."""
-    folder = root / "specs/dbms"
+def find_spec(kind: str, text: str, folder: Path) -> Path:
+    """Return the file of a spec that is given as a YAML file or by its name in a folder. UserError: there is none."""
     path = Path(text) if text.endswith(".yaml") else folder / f"{text}.yaml"
     if not path.is_file():
-        have = ", ".join(sorted(one.stem for one in folder.glob("*.yaml"))) or "none"
-        raise UserError(f"no DBMS {text!r}; expected a YAML file, or one of those in {folder}: {have}")
+        have = ", ".join(sorted(other.stem for other in folder.glob("*.yaml"))) or "none"
+        raise UserError(f"no {kind} {text!r}; expected a YAML file, or one of those in {folder}: {have}")
     return path
+
+
+def find_results(text: str, content: str) -> Path:
+    """Return a file or directory of a study's results: the study is given by their folder, its YAML file or its name.
+
+    UserError: there are no results, or `content` is not among them.
+    """
+    results = Path("results")
+    folders = [Path(text), results / Path(text).stem if text.endswith(".yaml") else results / text]
+    found = [folder for folder in folders if folder.is_dir()]
+    for folder in found:
+        if (folder / content).exists():
+            return folder / content
+    have = ", ".join(sorted(path.parent.name for path in results.glob(f"*/{content}"))) or "none"
+    problem = f"{found[0]}: found no {content} in it" if found else f"no results of a study {text!r}"
+    raise UserError(f"{problem}; expected a folder with {content} in it, or one of those in {results}: {have}")

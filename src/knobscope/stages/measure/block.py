@@ -78,7 +78,7 @@ class Measurer:
         record = self.store.load(planned.run_id)
         if record is None:
             return self._carry_out(planned, self.session, row["position"])
-        self.progress.skip()
+        self.progress.skip(record["run"], planned.configuration)
         return record
 
     def measure_block(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
@@ -89,8 +89,10 @@ class Measurer:
         added = list(self._find_added(default))
         self.progress.planned += len(added)
         records = [*(record for record in stored.values() if record is not None), *added]
-        for _ in records:
-            self.progress.skip()
+        configurations = {one.run_id: one.configuration for one in planned}
+        for record in records:
+            run = record["run"]
+            self.progress.skip(run, configurations.get(run["run_id"], self.progress.default))
         missing = [one for one in planned if stored[one.run_id] is None]
         if missing:
             records += self._measure_session(missing, [record["run"] for record in records], default)

@@ -8,7 +8,7 @@ from knobscope.specs import find_case, load_study, parse_case
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.measure.block import measure_block, write_block
 from knobscope.stages.measure.opening import open_measurer
-from knobscope.stages.measure.progress import BlockProgress
+from knobscope.stages.measure.progress import BlockProgress, progress_file
 from knobscope.stages.plan import case_space
 from knobscope.tables import read_table
 
@@ -22,9 +22,11 @@ def _run(args: argparse.Namespace) -> int:
     find_case(specs, args.case)
     plan = read_table([args.plan])
     plan = plan[plan["block_id"] == f"{case}/{args.block}"]
-    progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default)
+    results = args.store.parent
+    file = progress_file(results, str(case), args.block)
+    progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default, file)
     is_traced = specs.study.trace and args.block.startswith("sweep-")
-    traces = args.store.parent / "traces" if is_traced else None
+    traces = results / "traces" if is_traced else None
     with open_measurer(specs, case, args.root, args.profile, args.store, progress, traces) as measurer:
         records = measure_block(plan, measurer)
     write_block(records, args.out)

@@ -1,25 +1,27 @@
-"""What a person sees while a block is measured: runs done, planned, time left, configuration and throughput."""
+"""How far a block is: a line per run on standard error for people, and one in a file for `knobscope progress`."""
 
-import re
+import json
+import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from knobscope.specs import Value
+from knobscope.storage import blame_content, create_file
 from knobscope.tables import RunRow
+from knobscope.text.formats import format_rate, format_seconds, loosen_units
 
-__all__ = ["BlockProgress", "BlockState", "format_seconds", "read_progress"]
+__all__ = ["BlockProgress", "BlockState", "progress_file", "read_progress"]
 
-#: A line that `BlockProgress.report` prints.
-_LINE = re.compile(r".+?  run (?P<done>\d+)/(?P<planned>\d+)  (?P<result>.+)  (?P<changed>.+)  .+ left\n?")
-_OK = re.compile(r"[\d,]+ ops/s")
 #: A study of all knobs changes dozens in each configuration; a line names so many, or all but one of so many.
 _NAMED = 6
 
 
 @dataclass(frozen=True)
 class BlockState:
-    """How far a block is: runs done and failed of those planned, and the last one's result and configuration."""
+    """How far a block is: runs done and failed, and the last one's result and configuration."""
 
     done: int
     failed: int
@@ -27,48 +29,68 @@ class BlockState:
     changed: str
 
 
-def read_progress(lines: Iterable[str]) -> BlockState | None:
-    """Return what the lines of a block's log tell; None where no run of it has ended yet."""
-    found = [match for match in map(_LINE.fullmatch, lines) if match]
-    if not found:
-        return None
-    failed = sum(not _OK.fullmatch(match["result"]) for match in found)
-    return BlockState(int(found[-1]["done"]), failed, found[-1]["result"], found[-1]["changed"])
+def progress_file(results: Path, case: str, block: str) -> Path:
+    """Return the file of a block below the results of its study: a line of JSON for each run that is done."""
+    return results / "logs" / case / f"measure-{block}.jsonl"
+
+
+def read_progress(file: Path) -> BlockState | None:
+    """Return what a block's file says; None where no run of it has ended yet.
+
+    A last line that is still being written, or that a kill has truncated, is ignored. UserError: the file is damaged.
+    FileNotFoundError: there is none.
+    """
+    *lines, _ = file.read_bytes().split(b"\n")
+    with blame_content(file, expected="a file that `knobscope measure` wrote"):
+        runs: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        if not runs:
+            return None
+        failed = sum(run["status"] != "ok" for run in runs)
+        return BlockState(len(runs), failed, _describe_result(runs[-1]), _describe_change(runs[-1]["changed"]))
 
 
 class BlockProgress:
-    """Prints a line per run to standard error."""
+    """Prints a line per run to standard error, and keeps `file`, where there is one, for `knobscope progress`."""
 
-    def __init__(self, name: str, planned: int, default: Mapping[str, Value]) -> None:
+    def __init__(self, name: str, planned: int, default: Mapping[str, Value], file: Path | None = None) -> None:
         self.name = name
         self.planned = planned
         self.default = default
+        self.file = file
         self.done = 0
         self.from_store = 0
         self.seconds: list[float] = []
 
     def report(self, run: RunRow, configuration: Mapping[str, Value], seconds: float) -> None:
         """Say how a run ended, and how long the rest will take."""
-        self.done += 1
+        entry = self._record(run, configuration)
         self.seconds.append(seconds)
-        changed = [f"{name}={value}" for name, value in configuration.items() if value != self.default.get(name)]
-        if len(changed) > _NAMED:
-            changed = [*changed[: _NAMED - 1], f"and {len(changed) - _NAMED + 1} knobs more"]
-        ok = run["status"] == "ok"
-        result = f"{run['throughput_ops']:,.0f} ops/s" if ok else f"{run['status']}: {run['reason']}"
         left = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
         prefix = f"{self.name}  run {self.done}/{self.planned}"
-        self.say(f"{prefix}  {result}  {' '.join(changed) or 'default'}  {format_seconds(left)} left")
+        changed = _describe_change(entry["changed"])
+        self.say(f"{prefix}  {_describe_result(entry)}  {changed}  {loosen_units(format_seconds(left))} left")
+
+    def skip(self, run: RunRow, configuration: Mapping[str, Value]) -> None:
+        """Count a run that the store already had."""
+        self._record(run, configuration)
+        self.from_store += 1
+
+    def _record(self, run: RunRow, configuration: Mapping[str, Value]) -> dict[str, Any]:
+        """Count a run that is done; the first one replaces what an earlier call has left in the file."""
+        changed = {name: value for name, value in configuration.items() if value != self.default.get(name)}
+        entry = {key: run.get(key) for key in ("run_id", "status", "reason", "throughput_ops")} | {"changed": changed}
+        if self.file is not None:
+            if not self.done:
+                os.close(create_file(self.file))
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+        self.done += 1
+        return entry
 
     def tell_repeat(self, run: RunRow) -> None:
         """Say that a run is measured again, and why."""
         why = f" ({run['disturbance']})" if run["disturbance"] else ""
         self.say(f"{self.name}  {run['status']}: {run['reason']}; measured again, once{why}")
-
-    def skip(self) -> None:
-        """Count a run that the store already had."""
-        self.done += 1
-        self.from_store += 1
 
     def finish(self) -> None:
         """Say what was done."""
@@ -79,10 +101,13 @@ class BlockProgress:
         print(line, file=sys.stderr, flush=True)
 
 
-def format_seconds(seconds: float) -> str:
-    """Return a duration as a person says it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+def _describe_result(run: Mapping[str, Any]) -> str:
+    ok = run["status"] == "ok"
+    return loosen_units(format_rate(run["throughput_ops"])) if ok else f"{run['status']}: {run['reason']}"
+
+
+def _describe_change(changed: Mapping[str, Value]) -> str:
+    words = [f"{name}={value}" for name, value in changed.items()]
+    if len(words) > _NAMED:
+        words = [*words[: _NAMED - 1], f"and {len(words) - _NAMED + 1} knobs more"]
+    return " ".join(words) or "default"

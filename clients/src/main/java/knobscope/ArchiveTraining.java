@@ -18,7 +18,7 @@ public final class ArchiveTraining {
   private static final List<String> PROPERTIES = List.of("workload=knobscope.OpenEndedWorkload", "db=knobscope.TimedDB",
       "jdbc.url=jdbc:sqlite::memory:", "recordcount=1", "readproportion=0.2", "updateproportion=0.2",
       "insertproportion=0.2", "scanproportion=0.2", "readmodifywriteproportion=0.2", "requestdistribution=zipfian",
-      "fieldcount=1", "knobscope.warmup.s=0.2", "knobscope.stages.measure.s=0.3", "knobscope.interval.ms=100");
+      "fieldcount=1", "knobscope.warmup.s=0.2", "knobscope.measure.s=0.3", "knobscope.interval.ms=100");
 
   private ArchiveTraining() {}
 

@@ -53,7 +53,7 @@ record Settings(Properties properties) {
   }
 
   long measureNs() {
-    return seconds("knobscope.stages.measure.s", "5");
+    return seconds("knobscope.measure.s", "5");
   }
 
   long intervalNs() {

@@ -23,6 +23,7 @@ from knobscope.stages.report.sections.evidence import (
     picture_throughput,
 )
 from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
 
 __all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
@@ -31,7 +32,6 @@ __all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_fin
 _MOST_VALUES, _MOST_JUDGED = 40, 500
 #: More cards than this get no pictures: the page stays small enough to be sent around.
 _MOST_PICTURED = 24
-_CONFIRMED = {"yes": "confirmed", "found": "found on what-if devices", "not_tested": "not known"}
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class CardValue:
     interval: str
     penalty: str
     sentence: str
-    confirmed: str  # yes | found | not_tested; a finding whose cause was refuted is on no card
-    confirmed_words: str
+    has_cause: bool  # whether an experiment says what the cause is
+    answer: str  # what it says of that, in words
     confirmation: str
     evidence: list[tuple[str, str]]
 
@@ -259,7 +259,6 @@ def _card(data: StudyData, mismatch: Mismatch) -> Card:
 def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
     about = _about(data, row["rule"])
     effect = _Effect.of(row, about.effect)
-    confirmed = row["confirmed"] or "not_tested"
     has_one_case = all(len(mismatch.names(column)) == 1 for column in ("device", "workload"))
     return CardValue(
         rule=about.title if len(mismatch.names("rule")) > 1 else "",
@@ -270,8 +269,8 @@ def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
         interval=effect.interval,
         penalty="" if row["penalty"] is None else f"{format_number(row['penalty'])}x",
         sentence=keep_units(row["sentence"] or ""),
-        confirmed=confirmed,
-        confirmed_words=_CONFIRMED.get(confirmed, confirmed),
+        has_cause=names_cause(row["confirmed"]),
+        answer=describe_answer(row["confirmed"]),
         confirmation=keep_units(row["confirmation"] or ""),
         evidence=list(_flatten(_read_json(row["evidence"]))),
     )
