@@ -40,7 +40,7 @@ LOOKS = frozenset(
 )
 _SNAKEMAKE = Path(".snakemake")
 #: File in a temporary folder of Snakemake's: which working directory the pipeline is of.
-_MARK = "knobscope.workflow.pipeline"
+_MARK = "knobscope.pipeline"
 #: Less than this a file system that is as good as full may still take.
 _PROBE_BYTES = 1 << 16
 #: JSON results, which have a checksum inside, below a study's folder.
