@@ -16,6 +16,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 
+
 @dataclass(frozen=True)
 class Draw:
     """One step of sampling: `count` more rows, given those taken so far and their responses.
