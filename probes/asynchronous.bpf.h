@@ -1,7 +1,7 @@
 // Requests that are submitted now and end later: libaio's control blocks and io_uring's requests.
 #pragma once
 
-#include "syscalls.bpf.h"
+#include "calls.bpf.h"
 
 #define IOCB_READ 0
 #define IOCB_WRITE 1

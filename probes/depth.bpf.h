@@ -1,7 +1,7 @@
 // Requests in flight: the depth of each hardware queue and of the whole device, weighted by time.
 #pragma once
 
-#include "request.bpf.h"
+#include "counters.bpf.h"
 
 static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u64 step)
 {

@@ -1,7 +1,7 @@
 // Page faults on mapped files: which pages a fault, and not a system call, brought in or dirtied.
 #pragma once
 
-#include "folio.bpf.h"
+#include "memory.bpf.h"
 
 // `ended`: how many faults the thread had had before.
 struct fault_t {

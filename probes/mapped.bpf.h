@@ -1,8 +1,9 @@
 // What a program reads and writes through mapped memory, in sums, beside the calls.
 #pragma once
 
+#include "calls.bpf.h"
 #include "fault.bpf.h"
-#include "syscalls.bpf.h"
+#include "folio.bpf.h"
 
 #ifdef HAVE_mm_filemap_fault
 

@@ -18,6 +18,7 @@ enum { LOST_FILE, LOST_REGION, LOSSES };
 
 #include "fault.bpf.h"
 #include "file_of.bpf.h"
+#include "folio.bpf.h"
 #include "followed.bpf.h"
 #include "pattern.bpf.h"
 

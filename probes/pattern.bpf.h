@@ -1,7 +1,7 @@
 // The order of accesses to a file, judged one by one; patterns.py names it.
 #pragma once
 
-#include "memory.bpf.h"
+#include "facts.bpf.h"
 
 #define STREAM_AGE 256        // accesses of the same file and direction within which a stream goes on without doubt
 #define STREAM_MAX_AGE 1024   // ... and after which it no longer goes on

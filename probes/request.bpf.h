@@ -1,7 +1,8 @@
 // What a request is: of the followed device or not, which operation, which slot among those in flight.
 #pragma once
 
-#include "block.bpf.h"
+#include "counters.bpf.h"
+#include "memory.bpf.h"
 
 static __always_inline struct config_t *get_config(void)
 {

@@ -8,6 +8,7 @@
 // A program may define STREAM_FILE, the type of a number that tells files apart.
 #pragma once
 
+#include "memory.bpf.h"
 #include "pattern.bpf.h"
 
 #ifndef STREAM_FILE

@@ -9,9 +9,9 @@
 // system call's arguments lie in struct pt_regs (REGISTER_0 and on), the ROWS that it wants, ROW_io_uring_enter among them, and ONE_DEVICE.
 
 #include "asynchronous.bpf.h"
+#include "calls.bpf.h"
 #include "mapped.bpf.h"
 #include "ring.bpf.h"
-#include "syscalls.bpf.h"
 
 // Where a call on a file reads or writes; returns whether it is one we count.
 static __always_inline int find_targets(struct thread_t *t, struct call_kind_t *kind)

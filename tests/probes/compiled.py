@@ -42,11 +42,11 @@ def ask(probe: Callable[[], object]) -> Program:
         probe()
     except Asked as asked:
         source, kernel, _, constants, *_ = asked.args
-        return source, kernel, constants
+        return source, kernel, {"GROUPS": program.MAX_GROUPS, **constants}
     raise AssertionError("the probe loads no program")
 
 
-def refuse(*what: object) -> None:
+def refuse(*what: object, **_: object) -> None:
     """Stand where a program is loaded."""
     raise Asked(*what)
 

@@ -1,10 +1,15 @@
 """What is privileged imports the standard library, bcc and its own modules: each only from layers below its own.
 
+Nor does a BPF program or header include what includes it, by name: `block.bpf.c` and a `block.bpf.h` would be one.
+
 The modules are no package, because the system's Python runs them from their directory: import-linter cannot see them.
 """
 
 import ast
+import re
 import sys
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -63,3 +68,34 @@ def test_imports_lead_down(module: str) -> None:
 )
 def test_other_imports_are_faults(source: str, fault: str) -> None:
     assert list_faults("disk", f"import os\nimport bcc.table\nfrom kernel import Kernel\n{source}") == {fault}
+
+
+def find_loop(sources: Mapping[str, str]) -> list[str]:
+    """Return the names that include each other in a circle, the first one again at the end; nothing where none do."""
+    includes: dict[str, set[str]] = {}
+    for file, text in sources.items():
+        headers = re.findall(r'^#include "(.+)"$', text, re.MULTILINE)
+        includes.setdefault(file.split(".")[0], set()).update(header.split(".")[0] for header in headers)
+    try:
+        TopologicalSorter(includes).prepare()
+    except CycleError as cycle:
+        loop: list[str] = cycle.args[1]
+        return loop
+    return []
+
+
+def test_no_header_includes_what_includes_it() -> None:
+    sources = {path.name: path.read_text() for path in PROBES.glob("*.bpf.[ch]")}
+    assert len(sources) > 20
+    assert find_loop(sources) == []
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"a.bpf.h": '#include "b.bpf.h"\n', "b.bpf.h": '#include "a.bpf.h"\n'},
+        {"a.bpf.c": '#include "b.bpf.h"\n', "b.bpf.h": '#include "a.bpf.h"\n', "a.bpf.h": ""},
+    ],
+)
+def test_a_loop_of_headers_is_found(sources: Mapping[str, str]) -> None:
+    assert set(find_loop(sources)) == {"a", "b"}

@@ -9,8 +9,6 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs import FETCH_DRIVERS, Jvm, clients_directory, find_driver
 
-__all__ = ["client_files", "client_libraries", "find_clients", "find_java", "java_command", "java_options"]
-
 _JAR = "knobscope-clients.jar"
 
 #: A client is started for every run and lives for seconds, so it is tuned for its first seconds.

@@ -23,8 +23,6 @@ from knobscope.processes import MOST_BYTES, hand_over
 from knobscope.servers import Configuration, Instance, fill_program
 from knobscope.specs import Generator, Moment, Value, Workload
 
-__all__ = ["CommandRun", "GeneratorCall", "load_data"]
-
 _STOP_S = 5
 _TAIL_LINES = 30
 #: What Python needs for a line beside its text.

@@ -13,8 +13,6 @@ from typing import Any
 
 from knobscope.generators.results import Check, LoadResult, same
 
-__all__ = ["require_consistent"]
-
 _PERCENTILES = ("p50_us", "p95_us", "p99_us", "p999_us", "max_us")
 _SHARES = (0.50, 0.95, 0.99, 0.999, 1.0)
 #: Percentiles come from histograms whose bins may be half as wide as their values.

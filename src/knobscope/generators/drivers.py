@@ -10,8 +10,6 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, driver_directory, find_driver, read_spec
 
-__all__ = ["add_parser", "fetch_driver"]
-
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.7.1:copy-dependencies"
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

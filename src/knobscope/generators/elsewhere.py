@@ -13,8 +13,6 @@ from knobscope.generators.ycsb import YcsbRun
 from knobscope.processes import make_shared_directory
 from knobscope.remote import ClockOffset, RemoteError, RemoteMachine
 
-__all__ = ["RemoteYcsbRun", "telling_of_loss"]
-
 #: What ssh ends with when it has lost the other machine; the client never does.
 _SSH_FAILED = 255
 

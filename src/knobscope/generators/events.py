@@ -12,8 +12,6 @@ from typing import IO, Any, Protocol
 from knobscope.generators.failure import GeneratorError
 from knobscope.processes import read_tail
 
-__all__ = ["Client", "Supervise"]
-
 _MARK = b"@knobscope "
 _TAIL_LINES = 30
 _STOP_S = 5

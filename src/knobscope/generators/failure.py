@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-__all__ = ["FailureKind", "GeneratorError"]
-
 FailureKind = Literal["timeout", "died", "refused", "failed", "lost", "unreadable"]
 
 

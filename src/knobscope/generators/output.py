@@ -13,18 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "PERCENTILES",
-    "Output",
-    "describe_latencies",
-    "even_intervals",
-    "find_once",
-    "operation",
-    "percentile",
-    "require_rising",
-    "whole_lines",
-]
-
 PERCENTILES = {"p50_us": 50.0, "p95_us": 95.0, "p99_us": 99.0, "p999_us": 99.9}
 
 #: Durations of a call are ours, those of a window the generator's, some of them rounded.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["INTERVALS", "SUMMARY", "Check", "LoadResult", "parse_result", "same"]
-
 #: Files that the client leaves in its `out`.
 SUMMARY, INTERVALS = "summary.json", "intervals.csv"
 

@@ -9,8 +9,6 @@ from pathlib import Path, PurePath
 from knobscope.processes import make_own_directory, make_shared_directory, write_shared
 from knobscope.specs import Jvm
 
-__all__ = ["PROPERTIES", "Session", "as_properties", "as_statements"]
-
 #: Name of the file that leads to all others.
 PROPERTIES = "client.properties"
 

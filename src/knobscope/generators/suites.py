@@ -10,8 +10,6 @@ from knobscope.generators.tpcds import TPCDS_TABLES, make_tpcds_data, tpcds_prop
 from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
 from knobscope.specs import TPCC, TPCDS, TPCH, Workload
 
-__all__ = ["client_properties", "finish_statements", "has_own_tables", "make_files", "record_bytes"]
-
 _YCSB_RECORD_BYTES = 1024
 #: About a thousandth of scale factor 1 without indexes.
 _THOUSANDTH_BYTES = 1024**2

@@ -2,8 +2,6 @@
 
 from knobscope.specs import TPCC, Workload
 
-__all__ = ["TPCC_TABLES", "WAREHOUSE_BYTES", "tpcc_properties"]
-
 #: Tables of clause 1.3; `orders`, because `order` is a word of SQL.
 TPCC_TABLES = (
     "warehouse",

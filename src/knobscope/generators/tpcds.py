@@ -11,8 +11,6 @@ from knobscope.generators.failure import GeneratorError
 from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
 from knobscope.specs import TPCDS, Program, Workload, find_program
 
-__all__ = ["DSDGEN", "TPCDS_TABLES", "make_tpcds_data", "tpcds_properties"]
-
 #: The Python whose packages have the generator.
 DSDGEN = Program(find=["tpcds/bin/python"], install="setup/fleet.sh tpcds")
 #: Tables of clauses 2.3 and 2.4.

@@ -3,8 +3,6 @@
 import re
 from itertools import accumulate
 
-__all__ = ["in_order", "translate", "with_safe_divisors"]
-
 _LIMIT = re.compile(r"\blimit\s+\d+\s*$", re.IGNORECASE)
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _ORDER_ALL = re.compile(r"\border\s+by\s+all\b", re.IGNORECASE)

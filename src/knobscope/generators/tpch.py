@@ -8,8 +8,6 @@ from knobscope.errors import UserError
 from knobscope.generators.failure import GeneratorError
 from knobscope.specs import TPCH, Workload
 
-__all__ = ["TPCH_TABLES", "make_tpch_data", "tpch_properties"]
-
 #: Tables of clause 1.4.
 TPCH_TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
 

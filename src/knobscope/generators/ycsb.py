@@ -14,8 +14,6 @@ from knobscope.generators.results import LoadResult, parse_result
 from knobscope.generators.session import Session
 from knobscope.processes import read_foreign
 
-__all__ = ["Connected", "Witness", "YcsbRun", "load_records", "read_back"]
-
 #: Limit for checking the data of a run: sums over all of it.
 _CHECK_S = 600
 #: Times of the client are whole milliseconds.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.relocation import RelocationSection
 
-__all__ = ["Function", "Loaded", "Program", "shorten_name"]
-
 #: Relocations of x86-64 (System V ABI): the word is a symbol's address, a symbol's entry in the table of imports (for
 #: data, for calls), or an address in this program.
 _ABSOLUTE, _IMPORTED, _CALLED, _RELATIVE = 1, 6, 7, 8

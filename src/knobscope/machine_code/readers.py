@@ -19,8 +19,6 @@ import numpy as np
 from knobscope.machine_code.program import Function, Loaded, Program
 from knobscope.specs import Dbms, find_program
 
-__all__ = ["MOST_CALLS", "Code", "Reader", "compare_neighbours", "find_server", "read_code"]
-
 #: Calls to the kernel that read, write, flush or allocate files. Missing are those by which sockets and messages are
 #: read and written, too: `read` and `write`, at the offset that the kernel keeps, and the streams of the C library.
 _REQUESTS = re.compile(

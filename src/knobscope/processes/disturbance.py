@@ -6,8 +6,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["find_full", "find_sent_signal", "find_system_error"]
-
 #: With less on the file system of its data no DBMS works as it should, and with less for temporary files no generator
 #: writes all of its log: most of them do not notice.
 _LEAST_FREE_BYTES = 16 << 20

@@ -21,8 +21,6 @@ sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 from keeper import end_all, may_make_user_namespaces, reap
 from view import cover, leave_devices, mount
 
-__all__ = ["main"]
-
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_SLAVE = 2, 4, 8, 16384, 1 << 19

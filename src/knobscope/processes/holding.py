@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["hold_directory", "open_temporary", "remove_if_abandoned"]
-
 
 @contextmanager
 def open_temporary(prefix: str, parent: Path | None = None) -> Iterator[Path]:

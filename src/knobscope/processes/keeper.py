@@ -27,8 +27,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end_all", "main", "may_make_user_namespaces", "reap"]
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["read_log", "read_tail"]
-
 _TAIL_LINES = 20
 _TAIL_BYTES = 1 << 16
 _END_BYTES = 1 << 20

@@ -14,20 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-__all__ = [
-    "MOST_BYTES",
-    "UnsafeFileError",
-    "hand_over",
-    "make_own_directory",
-    "make_shared_directory",
-    "open_foreign",
-    "read_foreign",
-    "remove_shared",
-    "share_directory",
-    "share_files",
-    "write_shared",
-]
-
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 #: Files and output that are kept whole in memory are refused beyond this.
 MOST_BYTES = 64 << 20

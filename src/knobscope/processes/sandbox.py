@@ -12,8 +12,6 @@ from knobscope.errors import UserError
 from knobscope.processes.holding import open_temporary
 from knobscope.processes.supervision import Sandbox, lifeline
 
-__all__ = ["SandboxUnavailableError", "make_sandbox", "open_sandbox"]
-
 _FIRST = Path(__file__).with_name("first.py")
 #: Directories that everybody may write to: a run gets others instead, on the same file systems.
 _COVERED = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they are covered

@@ -17,16 +17,6 @@ from typing import IO, Any, cast
 
 from knobscope.errors import UserError
 
-__all__ = [
-    "CAPTURED_BYTES",
-    "PIPELINE_VARIABLE",
-    "OutputLimitError",
-    "capture",
-    "follow_pipeline",
-    "read_output",
-    "supervise",
-]
-
 #: The pipeline's process number, set by the Snakefile for its jobs.
 PIPELINE_VARIABLE = "KNOBSCOPE_PIPELINE_PID"
 

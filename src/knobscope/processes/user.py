@@ -5,8 +5,6 @@ import pwd
 
 from knobscope.errors import UserError
 
-__all__ = ["SERVICE_USER", "find_service_user"]
-
 #: Made by `make setup` when it is called as root.
 SERVICE_USER = "knobscope"
 

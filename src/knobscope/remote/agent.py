@@ -20,8 +20,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 #: After the end of the input, until processes of the private directory are killed.
 _PATIENCE_S = 5.0
 _PREFIX = "run-"

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["ClockOffset", "compare_clocks"]
-
 _ROUND_TRIPS = 20
 
 

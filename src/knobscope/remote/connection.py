@@ -20,8 +20,6 @@ from knobscope.errors import UserError
 from knobscope.processes import capture, read_tail, supervise
 from knobscope.specs import ClientHost
 
-__all__ = ["Connection", "RemoteError"]
-
 _PROXY = Path(__file__).with_name("proxy.py")
 #: Reads one line, a JSON list, and becomes that command; its standard input stays what it was.
 _LAUNCHER = (

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["echo_at"]
-
 
 @contextlib.contextmanager
 def echo_at(path: Path) -> Iterator[None]:

@@ -19,8 +19,6 @@ from knobscope.remote.connection import Connection, RemoteError
 from knobscope.remote.echo import echo_at
 from knobscope.specs import ClientHost
 
-__all__ = ["RemoteMachine", "open_machine"]
-
 _AGENT = Path(__file__).with_name("agent.py")
 _KEEPER = Path(__file__).parents[1] / "processes" / "keeper.py"
 _PYTHON = ("python3", "-I", "-S")

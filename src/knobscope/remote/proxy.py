@@ -10,8 +10,6 @@ import os
 import socket
 import sys
 
-__all__ = ["main"]
-
 _CLONE_NEWNET = 0x40000000
 _LIMIT_S = 10
 

@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ANSWER_PARSERS"]
-
 
 def parse_pairs(text: str) -> dict[str, str]:
     """Read a name on one line and its value on the next, as redis-cli prints them when nobody watches."""

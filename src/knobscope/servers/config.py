@@ -8,8 +8,6 @@ from knobscope.processes import write_shared
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Moment, Value, Writing
 
-__all__ = ["write_config_files"]
-
 
 def write_config_files(instance: Instance, configuration: Configuration, moment: Moment) -> None:
     """Write all files under `config_files` anew, with the knobs that are handed over at this moment."""

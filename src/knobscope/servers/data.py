@@ -9,8 +9,6 @@ from knobscope.errors import UserError
 from knobscope.processes import capture, find_service_user, make_own_directory, supervise
 from knobscope.storage import synchronise_filesystem
 
-__all__ = ["copy_data", "make_data_directory", "run_as_owner", "settle_data"]
-
 _COPY_S = 3600
 
 

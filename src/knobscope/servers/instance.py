@@ -43,8 +43,6 @@ from knobscope.specs import (
     fleet_directory,
 )
 
-__all__ = ["Configuration", "Instance", "fill_program", "open_instance"]
-
 #: Knob -> value, canonical.
 Configuration = Mapping[str, Value]
 

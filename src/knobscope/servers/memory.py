@@ -10,8 +10,6 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.processes import hold_directory, remove_if_abandoned
 
-__all__ = ["MemoryLimit", "limit_memory"]
-
 _PREFIX = "knobscope-memory-"
 #: What counts kills, in v2 and v1 of control groups.
 _EVENTS = ("memory.events", "memory.oom_control")

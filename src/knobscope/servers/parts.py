@@ -13,8 +13,6 @@ from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers.data import copy_data, make_data_directory, run_as_owner
 from knobscope.specs import Dbms, Part, matches_pattern, part_knob
 
-__all__ = ["PartHome", "devices_of_part", "make_part_homes", "move_part", "part_statements"]
-
 #: Directory beside loaded data with a directory for each part that statements put there.
 _PARTS = "parts"
 

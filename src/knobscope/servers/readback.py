@@ -13,8 +13,6 @@ from knobscope.servers.server import ServerFailedError
 from knobscope.specs import Dbms, Knob, Value
 from knobscope.tables import EffectiveValueRow
 
-__all__ = ["ask_instance", "compare_effective", "readback_request"]
-
 _ANSWER_S = 60
 
 

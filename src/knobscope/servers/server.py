@@ -12,8 +12,6 @@ from knobscope.servers.config import write_config_files
 from knobscope.servers.instance import Configuration, Instance
 from knobscope.specs import Lifecycle, ask_version
 
-__all__ = ["Server", "ServerFailedError", "initialise_data", "read_version"]
-
 #: Until one check whether the server answers counts as a no.
 _CHECK_S = 10
 #: Until a command that makes data, sets up or stops a server counts as stuck.

@@ -13,8 +13,6 @@ import numpy as np
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Term
 
-__all__ = ["Products", "upper_tail"]
-
 #: A pivot this small, relative to the largest one, is a linear dependence: contrasts are whole numbers.
 RANK_TOLERANCE = 1e-9
 

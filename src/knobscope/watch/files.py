@@ -17,8 +17,8 @@ from typing import Any, Literal
 from knobscope.devices import BlockDevice
 from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, FoundFile, inspect_file, read_partition_start
 from knobscope.devices.mounts import Mount, find_mount, list_mounts
-from knobscope.watch.interface import Profile
 from knobscope.watch.patterns import SHARES, name_pattern
+from knobscope.watch.profile import Profile
 
 __all__ = ["FileTree", "Finding", "mounts_on", "name_file", "name_files", "read_tree", "search_device"]
 

@@ -4,12 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Literal, Self
 
 from knobscope.errors import UserError
-
-if TYPE_CHECKING:
-    from knobscope.watch.files import FileTree
+from knobscope.watch.files import FileTree
+from knobscope.watch.profile import Profile
 
 __all__ = ["OPERATIONS", "FileScope", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
 
@@ -24,12 +23,6 @@ FileScope = Literal["all", "device"]
 
 #: Rows of `io_profile`, in this order.
 OPERATIONS = ("read", "write", "discard", "flush")
-
-#: What `end` returns. `monitor` is bpf or procfs; `machine_cpu_share` is the share of all processors' time in which
-#: anything ran on this machine; numbers that this monitor cannot know are None. Lists of rows:
-#: `io_profile` (one row per operation), `io_sizes`, `queue_depth` (queue -1: the whole device), `io_latency`,
-#: `queue_wait`, `files` and `series`, empty with procfs. Columns are those of the tables of the same names.
-Profile = dict[str, Any]
 
 
 class WatchFailedError(UserError):
@@ -64,7 +57,7 @@ class Watch(ABC):
     def end(self) -> Profile:
         """Return what happened since `begin`, and let the processes go."""
 
-    def write_trace(self, directory: Path, trees: "Sequence[FileTree]") -> tuple[int, int] | None:
+    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write every request of the last run into a directory; return how many, and how many were lost.
 
         `trees` are the files of the run, in the order in which they were read. None: no requests were recorded.

@@ -143,7 +143,7 @@ def _make_rows(records: "NDArray[Any]", began_ns: int, namer: EventNamer) -> "pd
     return pd.DataFrame(
         {
             "ts_ns": records["issued_at"].astype("i8") - began_ns,
-            "lba": records["sector"].astype("i8"),
+            "lba": records["sector"].astype("i8").clip(0),  # of a flush newer kernels set all bits: it has no sector
             "bytes": records["bytes"].astype("i8"),
             "op": pd.Categorical.from_codes(records["op"].astype("i4"), OPERATIONS),
             "offset": records["offset"].astype("i8"),

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, sampling_method, screening_blocks
-from knobscope.storage import read_sealed
 from knobscope.workflow import recovery
+from knobscope.workflow.checkpoints import find_output, read_output
 from knobscope.workflow.fitting import describe_fitting
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 from knobscope.workflow.retry import forget_failed_runs
@@ -195,9 +195,9 @@ class Pipeline:
             return f"{self.results}/{case}/fit/prior.json"
         path = ""
         for round_ in range(self.max_rounds):
-            path = _evaluated(checkpoints.select, str(case), round_)
-            fit = _read_output(path)
-            if fit["stopped"] and self._suffices(fit):
+            path = find_output(checkpoints.select, str(case), round_)
+            fit = read_output(path)
+            if fit is None or (fit["stopped"] and self._suffices(fit)):
                 break
         return path
 
@@ -280,7 +280,8 @@ class Pipeline:
             yield round_, blocks
             if sweep.most is None or round_ == last:
                 return
-            blocks = _read_output(_evaluated(checkpoints.repeat, case, round_))["more"]
+            wanted = read_output(find_output(checkpoints.repeat, case, round_))
+            blocks = wanted["more"] if wanted is not None else 0
             round_ += 1
 
     def all_fits(self, checkpoints: Any) -> list[str]:
@@ -378,20 +379,3 @@ class Pipeline:
         """What the verdicts depend on, beside the runs."""
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
         return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
-
-
-@cache  # what is evaluated stays so; Snakemake searches through all checkpoints to say it, and is asked often
-def _evaluated(checkpoint: Any, case: str, round_: int) -> str:
-    """Return the output of a checkpoint; Snakemake's IncompleteCheckpointException where it is not evaluated yet."""
-    return str(checkpoint.get(case=case, round=round_).output[0])
-
-
-def _read_output(path: str) -> Dump:
-    """Return what a checkpoint wrote, which is read again only after a job has made it anew."""
-    status = Path(path).stat()
-    return _read_version(Path(path).absolute(), (status.st_mtime_ns, status.st_ino))
-
-
-@cache
-def _read_version(path: Path, version: tuple[int, int]) -> Dump:
-    return read_sealed(path)

@@ -184,7 +184,7 @@ def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, 
     second = configurations_of(plan_screening(specs, CASE, 1, earlier))
     assert second == configurations_of(plan_screening(specs, CASE, 1, earlier))
     assert len(second) == 25 and not {space.key(one) for one in second} & earlier.keys()
-    for rows in (first, plan_screening(specs, CASE, 1, earlier)):  # the stop rule is checked with the random half
+    for rows in (first, plan_screening(specs, CASE, 1, earlier)):  # the stop rule is checked with the other half
         assert sum(row["is_chosen"] for row in rows) == 12
         assert not any(row["is_chosen"] for row in rows if row["is_sentinel"])
 

@@ -161,7 +161,27 @@ def test_levels_of_a_real_knob_are_spaced_by_ratio() -> None:
     assert levels == [-1, 0.001, 0.01, 0.1, 1]
 
 
-def test_half_of_active_sampling_is_random_and_the_rest_goes_by_the_size_of_cells() -> None:
+def test_active_sampling_begins_with_the_latin_hypercube_of_lhs() -> None:
+    space = space_of({"a": knob(range=[1, 8]), "b": knob(range=[1, 6]), "c": knob(range=[1, 4])}, 8)
+    active = draw_configurations(space, "active", 48, np.random.RandomState(1), set())
+    assert active[:24] == draw_configurations(space, "lhs", 24, np.random.RandomState(1), set())
+    assert len(active) == 48
+
+
+def test_rows_of_a_whole_table_come_by_a_latin_hypercube() -> None:
+    codes = np.array(list(product(range(8), range(6), range(4))))
+    nothing = np.zeros(0, np.int64)
+
+    def imbalance(method: str, seed: int) -> int:
+        draw = Draw(codes, (8, 6, 4), nothing, np.zeros(0), 48, np.random.default_rng(seed))
+        first = SAMPLERS[method](draw)[:24]
+        return max(int(np.ptp(np.bincount(column))) for column in codes[first].T)
+
+    assert max(imbalance("active", seed) for seed in range(5)) <= 3
+    assert max(imbalance("random", seed) for seed in range(5)) > 3
+
+
+def test_half_of_active_sampling_favours_no_row_and_the_rest_goes_by_the_size_of_cells() -> None:
     # Where the first switch is off the second is fixed: the cell (0, 0) is large.
     codes = np.array([(a, b, c) for a in range(2) for b in range(2) for c in range(60) if a or (not b and c < 40)])
     rng = np.random.default_rng(1)

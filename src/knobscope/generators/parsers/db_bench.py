@@ -16,8 +16,6 @@ from knobscope.generators.output import (
 from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
-__all__ = ["read_db_bench"]
-
 _RESULT = r"^(\w+ *: +[0-9.]+ micros/op [0-9]+ ops/sec [0-9.]+ seconds [0-9]+ operations);"
 _HEAD = re.compile(
     r"Count: ([0-9]+) Average: ([0-9.]+)  StdDev: [0-9.]+\n"

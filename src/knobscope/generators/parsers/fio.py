@@ -10,8 +10,6 @@ from knobscope.generators.output import Output, even_intervals, operation, whole
 from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
-__all__ = ["read_fio"]
-
 _OPERATION_BYTES = 1024
 #: Means of 50 ms, the last of which is missing, are this far from what was moved.
 _LOGGED = 0.35

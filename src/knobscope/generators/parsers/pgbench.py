@@ -11,8 +11,6 @@ from knobscope.generators.output import Output, describe_latencies, find_once, o
 from knobscope.generators.results import LoadResult, same
 from knobscope.processes import open_foreign
 
-__all__ = ["read_pgbench"]
-
 #: About 13 million transactions: two numbers of each are kept.
 _MOST_LOG_BYTES = 512 << 20
 #: Times of a transaction are read one after the other.

@@ -7,8 +7,6 @@ from itertools import pairwise
 from knobscope.generators.output import Output, even_intervals, find_once, operation
 from knobscope.generators.results import Check, LoadResult, same
 
-__all__ = ["read_redis_benchmark"]
-
 _PROGRESS = re.compile(r"^([A-Za-z ()]+): rps=([0-9.]+) \(overall: ([0-9.]+)\)")
 _DONE = r"^ *([0-9]+ requests completed in [0-9.]+ seconds)$"
 _BY_PERCENTILE = (

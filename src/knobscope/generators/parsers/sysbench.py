@@ -7,8 +7,6 @@ from typing import Any
 from knobscope.generators.output import PERCENTILES, Output, find_once, operation, percentile, require_rising
 from knobscope.generators.results import Check, LoadResult, same
 
-__all__ = ["read_sysbench"]
-
 _INTERVAL = re.compile(r"^\[ ([0-9.]+)s \] .* tps: ([0-9.]+) .* lat \(ms,[0-9]+%\): ([0-9.]+) err/s: ([0-9.]+)")
 _RATE = r"[0-9]+ +\([0-9.]+ per sec\.\)$"
 #: Rates are printed for a time that differs a little from the one that is printed.

@@ -16,8 +16,6 @@ from knobscope.generators.output import (
 from knobscope.generators.results import Check, LoadResult, same
 from knobscope.processes import read_foreign
 
-__all__ = ["read_wtperf"]
-
 _KINDS = ("insert", "modify", "read", "update")
 _EXECUTED = r"Executed ([0-9]+) (\w+) operations(?: \(([0-9]+)%\) ([0-9]+) ops/sec)?$"
 #: The first operation of a thread is not timed, and sampling ends a moment before the count.

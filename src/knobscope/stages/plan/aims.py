@@ -8,8 +8,6 @@ from knobscope.stages.plan.blocks import sentinel_positions
 from knobscope.statistics.power import Aim
 from knobscope.text.formats import format_share, loosen_units, plural
 
-__all__ = ["aim_of", "describe_aim", "describe_ratio", "foretell"]
-
 
 def aim_of(specs: StudySpecs, values: int) -> Aim:
     """Return what a sweep of so many values per case is to find.

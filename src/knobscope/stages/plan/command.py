@@ -17,8 +17,6 @@ from knobscope.stages.plan.sampling import Key
 from knobscope.storage import blame_content, read_sealed
 from knobscope.tables import PlanRow, write_table
 
-__all__ = ["add_parser", "selected_knobs"]
-
 
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
     """Return the knobs to sweep: what the fits of this DBMS selected, the strongest first, and `sweep.always`."""

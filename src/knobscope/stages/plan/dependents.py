@@ -16,8 +16,6 @@ from knobscope.specs import Case, Expression, StudySpecs, Value
 from knobscope.stages.plan.levels import sweep_levels
 from knobscope.stages.plan.sampling import Configuration, Space
 
-__all__ = ["SweptValue", "sweep_configurations", "swept_values"]
-
 #: A change of more knobs than these would be another configuration rather than a condition of a knob.
 _MOST_CHANGED = 2
 

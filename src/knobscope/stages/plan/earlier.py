@@ -10,8 +10,6 @@ import numpy as np
 from knobscope.stages.plan.sampling import Key, Space
 from knobscope.tables import read_table
 
-__all__ = ["read_earlier"]
-
 
 def read_earlier(space: Space, plans: Sequence[Path], runs: Sequence[Path]) -> dict[Key, float]:
     """Return the mean log throughput of every configuration planned so far; NaN where no run of it succeeded.

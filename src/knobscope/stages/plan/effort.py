@@ -10,8 +10,6 @@ from knobscope.stages.plan.dependents import sweep_configurations, swept_values
 from knobscope.stages.plan.pairs import count_combinations
 from knobscope.stages.plan.rounds import case_space, screening_blocks
 
-__all__ = ["Effort", "effort_of", "screening_effort", "sweep_effort"]
-
 #: Copying, starting and stopping around warm-up and measured time.
 _OVERHEAD_S = 1.5
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from knobscope.specs import Dbms, Knob, KnobChoice, Value
 
-__all__ = ["default_configuration", "screening_levels", "sweep_levels", "sweep_values"]
-
 
 def default_configuration(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> dict[str, Value]:
     """Return the default configuration: the DBMS's defaults, with what the study replaces in them."""

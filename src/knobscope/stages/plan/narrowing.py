@@ -18,8 +18,6 @@ from knobscope.stages.plan.sampling import Key, Space
 from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.ranks import rank_values
 
-__all__ = ["CostlySetting", "find_costly", "narrow"]
-
 #: How many times slower than without it, in the geometric mean, makes a setting costly.
 _TIMES_SLOWER = 4.0
 #: How many times slower than with one of them alone two levels have to be together; else the one is what costs.

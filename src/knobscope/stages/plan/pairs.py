@@ -14,8 +14,6 @@ from knobscope.specs import KnobChoice, Value
 from knobscope.stages.plan.levels import sweep_levels
 from knobscope.stages.plan.sampling import Configuration, Space
 
-__all__ = ["count_combinations", "interacting_pairs", "pair_configurations"]
-
 #: A term that explains less of the variance of the response than this is not worth runs of its own.
 _LEAST_SHARE = 0.01
 #: Of a pair with more combinations than these only the outermost values are swept.

@@ -7,15 +7,14 @@ github.com/huiyujie/ExtensiveEval); active sampling is ours.
 """
 
 import math
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
-
-__all__ = ["RESPONSIVE", "SAMPLERS", "Draw", "Sampler", "count_random"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class Draw:
         return self.taken[has], self.response[has]
 
 
-#: Share of every step of active sampling that is drawn at random.
-RANDOM_SHARE = 0.5
+#: Share of every step of active sampling that is drawn by a Latin hypercube.
+LHS_SHARE = 0.5
 
 Sampler = Callable[[Draw], Ints]
 
@@ -92,16 +91,34 @@ def pick_stratified(draw: Draw) -> Ints:
 
 
 def pick_lhs(draw: Draw) -> Ints:
-    """Take the free rows nearest to a Latin hypercube of `count` points over the levels."""
-    coordinates, free = draw.coordinates, draw.free
-    cuts = [draw.rng.permutation(draw.count) for _ in draw.levels]
-    points = (np.column_stack(cuts) + draw.rng.random((draw.count, len(cuts)))) / draw.count
+    """Take the free rows at the points of a Latin hypercube, each of which every free row is equally likely to be at.
+
+    A coordinate of a point is a quantile of its knob, among the rows that have the levels of the knobs before: where
+    the table holds every setting, that cuts each axis into the knob's levels (Rosenblatt 1952).
+    """
+    free, seed = draw.free, draw.rng.integers(2**31)
     chosen = []
-    for point in points[: len(free)]:
-        pick = int(np.argmin(((coordinates[free] - point) ** 2).sum(axis=1)))
-        chosen.append(int(free[pick]))
-        free = np.delete(free, pick)
+    for point in latin_hypercube(len(draw.levels), draw.count, np.random.RandomState(seed))[: len(free)]:
+        rows = free
+        for codes, share in zip(draw.codes.T, point, strict=True):
+            rows = rows[codes[rows] == np.sort(codes[rows])[int(share * len(rows))]]
+        chosen.append(int(rows[0]))
+        free = free[free != rows[0]]
     return np.array(chosen, dtype=np.int64)
+
+
+def latin_hypercube(dimensions: int, count: int, rng: np.random.RandomState) -> Floats:
+    """Return a Latin hypercube of pyDOE2: points of the unit cube, shape (count, dimensions)."""
+    if count < 2:
+        return rng.random_sample((count, dimensions))
+    try:
+        from pyDOE2 import lhs  # imports on Python 3.11 only
+    except ImportError:
+        from pydoe import lhs  # its maintained successor
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*random_state.*")  # its other argument gives other numbers
+        points: Floats = lhs(dimensions, samples=count, random_state=rng)
+    return points
 
 
 def pick_distribution_aware(draw: Draw) -> Ints:
@@ -129,22 +146,32 @@ def pick_distribution_aware(draw: Draw) -> Ints:
 
 
 def pick_active(draw: Draw) -> Ints:
-    """Take half of the rows at random, then, one by one, the row with the least known pairs of levels.
+    """Take half of the rows by a Latin hypercube, then those that `pick_least_known` takes.
+
+    The hypercube's rows come first: they are what the stop rule is checked with, because rows that were chosen do not
+    stand for the others.
+    """
+    drawn = pick_lhs(replace(draw, count=count_random("active", draw.count)))
+    taken, response = np.append(draw.taken, drawn), np.append(draw.response, np.full(len(drawn), np.nan))
+    rest = replace(draw, taken=taken, response=response, count=draw.count - len(drawn))
+    return np.append(drawn, pick_least_known(rest))
+
+
+def pick_least_known(draw: Draw) -> Ints:
+    """Take, one by one, the row with the least known pairs of levels.
 
     A pair counts by what it explains so far; a cell of it is known by the rows it has for its size. The stop rule fails
-    most often at cells of two knobs that few or no runs have seen. The random rows come first: they are what the stop
-    rule is checked with, because rows that were chosen do not stand for the others.
+    most often at cells of two knobs that few or no runs have seen.
     """
-    drawn, free = np.split(draw.free, [count_random("active", draw.count)])
+    free = draw.free
     pairs = list(combinations(range(len(draw.levels)), 2)) or [(0, 0)]
     cells = [np.unique(draw.codes[:, pair], axis=0, return_inverse=True)[1].reshape(-1) for pair in pairs]
     sizes = [np.bincount(cell) * (cell.max() + 1) / len(cell) for cell in cells]  # 1: as large as cells are on average
-    looked_at = np.concatenate([draw.taken, drawn])
-    counts = [np.bincount(cell[looked_at], minlength=cell.max() + 1).astype(float) for cell in cells]
+    counts = [np.bincount(cell[draw.taken], minlength=cell.max() + 1).astype(float) for cell in cells]
     taken, response = draw.known
     weights = [1 / len(pairs) + _explained(cell[taken], response) for cell in cells]
-    chosen = list(drawn)
-    for _ in range(min(draw.count, len(drawn) + len(free)) - len(drawn)):
+    chosen = []
+    for _ in range(min(draw.count, len(free))):
         known = zip(weights, counts, cells, sizes, strict=True)
         gain = np.sum([w * (size / (size + count))[cell[free]] for w, count, cell, size in known], axis=0)
         pick = int(np.argmax(gain))
@@ -160,7 +187,7 @@ def count_random(method: str, count: int) -> int:
 
     Methods that never look at a response spread over all settings, and the paper's are left as they are.
     """
-    return math.ceil(RANDOM_SHARE * count) if method == "active" else count
+    return math.ceil(LHS_SHARE * count) if method == "active" else count
 
 
 def _explained(group: Ints, response: Floats) -> float:

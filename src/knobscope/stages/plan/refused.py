@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from knobscope.specs import Dbms, Value, value_text
 
-__all__ = ["RefusedValue", "list_refused"]
-
 
 @dataclass(frozen=True)
 class RefusedValue:

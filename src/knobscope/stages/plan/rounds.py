@@ -17,20 +17,6 @@ from knobscope.stages.plan.refused import list_refused
 from knobscope.stages.plan.sampling import Configuration, Key, Space, draw_configurations
 from knobscope.tables import LeftOutRow, PlanRow
 
-__all__ = [
-    "MOST_ACTIVE",
-    "case_space",
-    "list_dependents",
-    "list_left_out",
-    "plan_repeats",
-    "plan_screening",
-    "plan_sweep",
-    "sampling_method",
-    "screening_blocks",
-    "sweep_references",
-    "value_configurations",
-]
-
 #: Knobs of which `auto` weighs all pairs, at most.
 MOST_ACTIVE = 30
 

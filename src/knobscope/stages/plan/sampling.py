@@ -1,7 +1,6 @@
 """Draws screening configurations over levels, under constraints, never one twice."""
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,15 @@ from itertools import product
 import numpy as np
 
 from knobscope.specs import Clash, Dbms, Expression, Value, factor_knob
-from knobscope.stages.plan.picking import SAMPLERS, Draw
+from knobscope.stages.plan.picking import (
+    SAMPLERS,
+    Draw,
+    Sampler,
+    count_random,
+    latin_hypercube,
+    pick_least_known,
+    pick_random,
+)
 
 __all__ = ["Configuration", "Key", "Space", "draw_configurations"]
 
@@ -133,19 +140,24 @@ def draw_configurations(
     """Return up to `count` configurations that are allowed and not in `seen`, which grows by them.
 
     `lhs` takes a Latin hypercube of pyDOE2 and cuts each axis into the knob's levels, so that every level comes equally
-    often; `random` draws levels independently. The other methods (see `picking`) choose among all allowed
-    configurations, or among some thousand random ones of a large space; those that look at the response use
-    `responses`, what is known of configurations in `seen`. Fewer than `count` come back only when the space is used up.
+    often; `active` begins with as much of one, and `random` draws levels independently. The other methods (see
+    `picking`) choose among all allowed configurations, or among some thousand random ones of a large space; those that
+    look at the response use `responses`, what is known of configurations in `seen`. Fewer than `count` come back only
+    when the space is used up.
     """
+    if method == "active":
+        spread = draw_configurations(space, "lhs", count_random(method, count), rng, seen)
+        return spread + _pick_from_pool(space, pick_least_known, count - len(spread), rng, seen, responses or {})
     if method not in ("lhs", "random"):
-        return _pick_from_pool(space, method, count, rng, seen, responses or {})
+        return _pick_from_pool(space, SAMPLERS[method], count, rng, seen, responses or {})
+    draw_points = latin_hypercube if method == "lhs" else _random_points
     found: list[Configuration] = []
     for _ in range(_ATTEMPTS):
-        points = _unit_points(method, len(space.levels), count - len(found), rng)
+        points = draw_points(len(space.levels), count - len(found), rng)
         found += _new_ones(space, (_at_point(space, point) for point in points), seen)
         if len(found) == count:
             return found
-    return found + _pick_from_pool(space, "random", count - len(found), rng, seen, {})
+    return found + _pick_from_pool(space, pick_random, count - len(found), rng, seen, {})
 
 
 def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
@@ -161,13 +173,13 @@ def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> l
 
 def _pick_from_pool(
     space: Space,
-    method: str,
+    pick: Sampler,
     count: int,
     rng: np.random.RandomState,
     seen: set[Key],
     responses: Mapping[Key, float],
 ) -> list[Configuration]:
-    """Let a method of `picking` choose among configurations that are possible."""
+    """Let a sampler of `picking` choose among configurations that are possible."""
     taken = [key for key in sorted(seen, key=repr) if all(map(_is_level, space.levels.values(), key))]
     pool = [*taken, *(space.key(one) for one in _pool(space, rng, set(seen)))]
     draw = Draw(
@@ -178,7 +190,7 @@ def _pick_from_pool(
         count=count,
         rng=np.random.default_rng(rng.randint(2**31)),
     )
-    chosen = [pool[row] for row in SAMPLERS[method](draw)]
+    chosen = [pool[row] for row in pick(draw)]
     seen.update(chosen)
     return [{**space.default, **dict(zip(space.levels, key, strict=True))} for key in chosen]
 
@@ -214,15 +226,6 @@ def _at_point(space: Space, point: np.ndarray) -> Configuration:
     return {**space.default, **drawn}
 
 
-def _unit_points(method: str, dimensions: int, count: int, rng: np.random.RandomState) -> np.ndarray:
-    """Return points of the unit cube, shape (count, dimensions)."""
-    if method == "random" or count == 1:
-        return rng.random_sample((count, dimensions))
-    try:
-        from pyDOE2 import lhs  # imports on Python 3.11 only
-    except ImportError:
-        from pydoe import lhs  # its maintained successor
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*random_state.*")  # its other argument gives other numbers
-        points: np.ndarray = lhs(dimensions, samples=count, random_state=rng)
-    return points
+def _random_points(dimensions: int, count: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return random points of the unit cube, shape (count, dimensions)."""
+    return rng.random_sample((count, dimensions))

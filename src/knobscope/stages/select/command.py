@@ -30,8 +30,6 @@ from knobscope.tables import read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_parser", "screening_table", "tunable_values"]
-
 _CANDIDATES = 5000
 
 

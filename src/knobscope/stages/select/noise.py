@@ -7,8 +7,6 @@ import numpy as np
 from knobscope.statistics.power import pool_noise
 from knobscope.tables import read_table
 
-__all__ = ["measure_noise"]
-
 
 def measure_noise(runs: list[Path]) -> dict[str, float | int] | None:
     """Return `sd`, of a run's natural-log throughput, and the number of `runs` behind it; None: none was repeated.

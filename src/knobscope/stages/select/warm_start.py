@@ -15,8 +15,6 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs import Case, Prior, PriorRanking, StudySpecs, major_version, read_spec
 
-__all__ = ["WarmStart", "find_warm_start", "list_rankings", "read_priors"]
-
 
 @dataclass(frozen=True)
 class WarmStart:

@@ -8,8 +8,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.predicting import PredictingModel
 
-__all__ = ["LightGbm"]
-
 
 class LightGbm(PredictingModel):
     """LightGBM with settings for some tens to some thousands of runs; one thread, so that results repeat."""

@@ -10,8 +10,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.predicting import PredictingModel, unit_columns
 
-__all__ = ["GaussianProcess"]
-
 #: Log-normal priors of variance, length scales and noise: median and spread (standard deviation of the logarithm). All
 #: columns lie between 0 and 1, so a length scale of 5 says that a factor hardly bends what the others do.
 _VARIANCE, _LENGTH, _NOISE = (1.0, 2.0), (5.0, 1.5), (0.01, 3.0)

@@ -9,8 +9,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.predicting import PredictingModel, unit_columns
 
-__all__ = ["Mlp"]
-
 
 class Mlp(PredictingModel):
     """The net of Hui et al. (SIGMOD 2024): hidden layers of 10, 10 and 5 units, L-BFGS, standardised inputs.

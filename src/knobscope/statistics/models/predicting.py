@@ -9,8 +9,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
 
-__all__ = ["PredictingModel", "unit_columns"]
-
 
 class PredictingModel(ABC):
     """A model whose form is fixed: it is fitted anew for other rows, and explained by partial dependence."""

@@ -29,8 +29,6 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import Settings, Term, contained_terms, design_matrix, single_terms
 
-__all__ = ["choose_sparse_terms"]
-
 #: Coefficients of terms beyond this part of the runs would leave nothing to judge them by.
 _MOST_COLUMNS = 1 / 3
 #: Interactions of so many factors at most.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "buckets.bpf.h"
-#include "memory.bpf.h"
 
 #define DEPTHS 1024          // depth is exact below, one bucket from there on
 #define EXACT_SIZES 2048     // multiples of 512 up to 1 MiB have a counter each, other sizes go to a hash
