@@ -1,4 +1,4 @@
-"""Writes docs/results.md from finished quick studies: which knobs matter, by DBMS, with what certainty.
+"""Writes docs/evidence/results.md from finished quick studies: which knobs matter, by DBMS, with what certainty.
 
 Run as `python benchmarks/fleet_results.py STUDY ...` from the checkout; `make fleet` ends with it. It reads
 results/STUDY/study.duckdb and nothing else; a study that has none is listed as missing.
@@ -17,7 +17,7 @@ import duckdb
 from knobscope.specs import Dbms, read_spec
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "docs" / "results.md"
+TARGET = ROOT / "docs/evidence/results.md"
 #: Runs that a study should have to be worth a line.
 MIN_RUNS = 30
 
@@ -29,7 +29,7 @@ Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a f
 These are screenings with windows of 2 seconds or so, small data and one workload, which half writes. They show the
 large effects and the direction; for a decision run the `-io` study of your DBMS on your device. MongoDB and Oracle have
 specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which are unverified: nobody has run them yet. What studies of
-all knobs of a server found is in [introspect.md](introspect.md#how-many-there-are).
+all knobs of a server found is in [introspect.md](../how-to/introspect.md#how-many-there-are).
 """
 
 

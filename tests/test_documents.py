@@ -15,7 +15,7 @@ from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
 from knobscope.workflow.forecast import describe_study
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = ("src", "docs", "rules", "probes")
 SUFFIXES = {".py", ".md", ".sql", ".yaml", ".j2", ".smk", ".c", ".h"}
 
@@ -128,7 +128,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
 
 
 _PLANNED = r"^\| `(specs/studies/[\w-]+\.yaml)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$"
-PLANNED = re.findall(_PLANNED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+PLANNED = re.findall(_PLANNED, (ROOT / "docs/how-to/introspect.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ _COUNTED = r"^\| [\w .]+ \| (\d+) \| (\d+) \| (\d+) \| [\d ]*\| [\d ]*\|$"
 
 
 def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
-    rows = re.findall(_COUNTED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+    rows = re.findall(_COUNTED, (ROOT / "docs/how-to/introspect.md").read_text(), re.MULTILINE)
     counted = []
     for path in sorted((ROOT / "specs/dbms/catalogue").glob("*.json")):
         catalogue = read_knob_catalogue(path)
@@ -158,7 +158,7 @@ def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
 
 
 def test_relatives_agree_about_as_many_knobs_as_the_page_says() -> None:
-    text = " ".join((ROOT / "docs/introspect.md").read_text().split())
+    text = " ".join((ROOT / "docs/how-to/introspect.md").read_text().split())
     for a, b, names in (
         ("postgresql", "postgresql18", "PostgreSQL 15 and 18 agree about"),
         ("redis", "valkey", "Redis and Valkey about"),
@@ -173,7 +173,7 @@ def test_relatives_agree_about_as_many_knobs_as_the_page_says() -> None:
 
 
 def test_the_table_of_devices_has_every_shipped_one() -> None:
-    table = (ROOT / "docs/devices.md").read_text().split("## Shipped devices")[1].split("\n## ")[0]
+    table = (ROOT / "docs/how-to/devices.md").read_text().split("## Shipped devices")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
     assert sorted(named) == sorted(path.stem for path in (ROOT / "specs/devices").glob("*.yaml"))
 
@@ -181,7 +181,7 @@ def test_the_table_of_devices_has_every_shipped_one() -> None:
 def test_messages_that_the_page_of_failures_quotes_are_printed_by_the_program() -> None:
     """What the first columns of its tables have between quotes; `...` stands for what differs."""
     printed = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    rows = re.findall(r"^\| ([^|]*\"[^|]*) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]*\"[^|]*) \|", (ROOT / "docs/how-to/troubleshooting.md").read_text(), re.MULTILINE)
     quoted = [part.strip() for row in rows for text in re.findall(r'"([^"]+)"', row) for part in text.split("...")]
     assert len(quoted) >= 4
     assert [text for text in quoted if text.removesuffix(" results/") not in printed] == []
@@ -197,7 +197,7 @@ def test_stages_have_no_numbers() -> None:
 
 
 def test_words_that_are_out_stay_out() -> None:
-    glossary = (ROOT / "docs/glossary.md").read_text()
+    glossary = (ROOT / "docs/reference/glossary.md").read_text()
     rows = glossary.split("## Words that are out")[1].split("|---|---|")[1].strip().splitlines()
     out = [word for row in rows if "," not in (word := row.split("|")[1].strip())]  # what is out in one sense is below
     assert len(out) >= 8
@@ -211,7 +211,7 @@ def test_words_that_are_out_stay_out() -> None:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if (match := pattern.search(line))
     ]
-    assert found == [], "docs/glossary.md says what to write instead"
+    assert found == [], "docs/reference/glossary.md says what to write instead"
 
 
 def test_nothing_is_named_a_place() -> None:
@@ -225,7 +225,7 @@ def test_nothing_is_named_a_place() -> None:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if names.search(line) or "place" in re.split(r"[_.]", path.name) or "places" in re.split(r"[_.]", path.name)
     ]
-    assert found == [], "docs/glossary.md says what to write instead"
+    assert found == [], "docs/reference/glossary.md says what to write instead"
 
 
 def test_paths_in_backticks_exist() -> None:
