@@ -29,7 +29,7 @@ Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a f
 These are screenings with windows of 2 seconds or so, small data and one workload, which half writes. They show the
 large effects and the direction; for a decision run the `-io` study of your DBMS on your device. MongoDB and Oracle have
 specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which are unverified: nobody has run them yet. What studies of
-all knobs of a server found is in [introspect.md](../how-to/introspect.md#how-many-there-are).
+all knobs of a server found is in [introspect.md](introspect.md#how-many-there-are).
 """
 
 

@@ -109,10 +109,20 @@ def test_every_rule_file_of_the_pipeline_has_the_name_of_a_package_and_of_its_ru
         assert all(rule.split("_")[0] == file.stem for rule in rules), (file.name, rules)
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and the site form them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    return {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    }
+
+
 def test_links_between_pages_arrive() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"
 
 
 def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
@@ -128,7 +138,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
 
 
 _PLANNED = r"^\| `(specs/studies/[\w-]+\.yaml)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$"
-PLANNED = re.findall(_PLANNED, (ROOT / "docs/how-to/introspect.md").read_text(), re.MULTILINE)
+PLANNED = re.findall(_PLANNED, (ROOT / "docs/evidence/introspect.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -147,7 +157,7 @@ _COUNTED = r"^\| [\w .]+ \| (\d+) \| (\d+) \| (\d+) \| [\d ]*\| [\d ]*\|$"
 
 
 def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
-    rows = re.findall(_COUNTED, (ROOT / "docs/how-to/introspect.md").read_text(), re.MULTILINE)
+    rows = re.findall(_COUNTED, (ROOT / "docs/evidence/introspect.md").read_text(), re.MULTILINE)
     counted = []
     for path in sorted((ROOT / "specs/dbms/catalogue").glob("*.json")):
         catalogue = read_knob_catalogue(path)

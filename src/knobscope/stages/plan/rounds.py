@@ -61,7 +61,8 @@ def sampling_method(specs: StudySpecs, case: Case) -> str:
 
     `active` needs the fewest runs to a model that predicts (docs/evidence/statistics.md), and gives every case
     configurations of its own, and so does `narrowing`, for more knobs than `active` could weigh all pairs of. Where a
-    DBMS has several cases they measure the same ones, by `lhs`, so that devices can be compared configuration by configuration.
+    DBMS has several cases they measure the same ones, by `lhs`, so that devices can be compared configuration by
+    configuration.
     """
     method: str = specs.study.sampling.method
     if method != "auto":
