@@ -85,8 +85,8 @@ def draw_box(name: str, path: Path, box: Box) -> str:
     left, top, width = box
     return (
         f'<g><title>{escape(summarise(path))}</title><rect class="box" x="{left:g}" y="{top:g}" width="{width:g}" '
-        f'height="{HEIGHT}" rx="5"/><text x="{left + width / 2:g}" y="{top + 18.5:g}" text-anchor="middle">{name}</text>'
-        "</g>"
+        f'height="{HEIGHT}" rx="5"/><text x="{left + width / 2:g}" y="{top + 18.5:g}" text-anchor="middle">{name}'
+        "</text></g>"
     )
 
 
