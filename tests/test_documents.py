@@ -28,7 +28,12 @@ def shell_lines(page: Path) -> Iterator[str]:
                 yield command
 
 
-COMMANDS = sorted({(page.name, line) for page in PAGES for line in shell_lines(page)})
+def quoted_lines(page: Path) -> Iterator[str]:
+    """Yield the commands between backticks in the text of a page."""
+    yield from re.findall(r"`(\.venv/bin/(?:knobscope|snakemake) [^`]+)`", page.read_text())
+
+
+COMMANDS = sorted({(page.name, line) for page in PAGES for line in [*shell_lines(page), *quoted_lines(page)]})
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
@@ -94,7 +99,9 @@ def test_no_command_is_without_examples() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", [line for line in shell_lines(ROOT / "README.md") if re.search(r"rank|trace b", line)])
+@pytest.mark.parametrize(
+    "line", re.findall(r"`\S+/(knobscope (?:rank|replay|trace) .*?)`", (ROOT / "README.md").read_text())
+)
 def test_readme_commands_on_files_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_example_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -118,11 +125,42 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_links_between_pages_arrive() -> None:
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "CHANGELOG.md"]:
         for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
             path = page.parent / target if target else page
             assert path.exists(), f"{page.name}: {target}"
             assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_drawing_of_the_architecture_is_current() -> None:
+    draw = runpy.run_path(str(ROOT / "setup/architecture.py"))["draw"]
+    assert (ROOT / "docs/architecture.svg").read_text() == draw(), "run `make docs`"
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")]
+    assert sorted(listed) == sorted([*pages, "index.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+
+
+def test_readme_fits_a_page() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+def test_where_to_change_what_names_twenty_changes_and_their_files() -> None:
+    """That the paths exist is tested for all pages, see `test_paths_in_backticks_exist`."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("| to change | look in |\n|---|---|\n")[1].split("\n\n")[0]
+    answers = [re.findall(r"`([\w./-]+/[\w./-]*)`", row.split("|")[2]) for row in table.splitlines()]
+    assert len(answers) == 20
+    assert all(answers)
+
+
+def test_the_newest_finished_release_is_that_of_the_citation() -> None:
+    releases = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert releases == sorted(releases, reverse=True)
+    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()
+    assert version in releases
 
 
 def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
@@ -130,7 +168,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
     shown = {
         (Path(target).name, page)
         for page in PAGES
-        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+\.png)\)", page.read_text())
     }
     assert {name for name, _ in shown} == set(known) == {path.name for path in (ROOT / "docs/images").iterdir()}
     for name, page in shown:
