@@ -33,7 +33,7 @@ study: setup ## run the quickstart study; a second call does nothing again
 	$(BIN)/snakemake --cores all --quiet rules
 	@echo "the report: $(CURDIR)/results/quickstart/report.html"
 
-fleet: setup ## run the quick studies of all DBMSs, write docs/results.md; a second call does what is missing
+fleet: setup ## run the quick studies of all DBMSs, write docs/evidence/results.md; a second call does what is missing
 	@failed=""; for dbms in $(FLEET); do \
 		echo "$$dbms-quick"; \
 		$(BIN)/snakemake --cores all --quiet rules --config study=specs/studies/$$dbms-quick.yaml || failed="$$failed $$dbms-quick"; \
@@ -62,7 +62,7 @@ test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.
 test-cluster: setup ## run a study on a Slurm cluster of two nodes on this machine, one lost, one drained; needs root
 	$(PYTEST) -m cluster tests/cluster
 
-test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/kernels.md
+test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/evidence/kernels.md
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)
 	$(BIN)/python tests/kernels/boot.py .kernels .kernels/results $(CHECKS)
 
@@ -100,11 +100,12 @@ format: .venv/.installed ## format all code
 	$(BIN)/snakefmt Snakefile rules
 	$(BIN)/clang-format -i $(C_SOURCES)
 
-docs: .venv/.installed ## write the generated pages and schemas anew
+docs: .venv/.installed ## write the generated pages, schemas and the drawing of the architecture
 	$(BIN)/knobscope schema
-	$(BIN)/python -m knobscope.reference docs/cli.md
-	$(BIN)/python -m knobscope.tables.reference docs/tables.md
-	$(BIN)/python -m knobscope.commands.table.documents docs/schemas
+	$(BIN)/python -m knobscope.reference docs/reference/cli.md
+	$(BIN)/python -m knobscope.tables.reference docs/reference/tables.md
+	$(BIN)/python -m knobscope.commands.table.documents docs/reference/schemas
+	$(BIN)/python setup/architecture.py docs/architecture.svg
 
 pictures: test-packages setup ## take the pictures of the docs anew; runs the studies that they show, half an hour at most; needs root
 	$(BIN)/python benchmarks/pictures.py

@@ -4,7 +4,7 @@ Run `python benchmarks/cross_check.py FOLDER [--cases benchmarks/verdicts/cases.
 its studies in FOLDER. Per device and DBMS, the findings of all other DBMSs on that device are put before the rule, and
 the DBMS itself as one of which nothing was varied. A case is a mechanism of which its study did vary knobs: the rule is
 right to point to it where one of these knobs has an effect for which flushes or units are to blame, by the what-if
-devices (docs/verdicts.md). Beside it stands the advice to look at every mechanism that is at fault anywhere.
+devices (docs/evidence/verdicts.md). Beside it stands the advice to look at every mechanism that is at fault anywhere.
 """
 
 import argparse

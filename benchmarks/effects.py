@@ -6,8 +6,8 @@ once and the default configuration three times, in random order, with log-normal
 every finding is a false alarm, counted per 200 comparisons at a false discovery rate of 5 % and a least effect of 5 %
 (as the rules `tier` and `intuition` ask for): `tier` compares a value's effects on two devices, `intuition` a value
 with the default. `kept` are those that stay when the largest eight are measured again, as every study does
-(docs/causes.md), in new pairs of runs with the same noise. Coverage is the share of 95 % intervals that hold the truth,
-power the share of studies in which a value that is 1.3 times as fast on the highest tier alone is found.
+(docs/how-to/causes.md), in new pairs of runs with the same noise. Coverage is the share of 95 % intervals that hold the
+truth, power the share of studies in which a value that is 1.3 times as fast on the highest tier alone is found.
 
 With `--most`, values are measured in further blocks as `knobscope repeat` asks for them, until effects of 1.3x would be
 found with a power of 90 %, or in so many blocks. Then the table tells how many blocks a value took in the mean, and the

@@ -1,4 +1,4 @@
-"""Writes docs/results.md from finished quick studies: which knobs matter, by DBMS, with what certainty.
+"""Writes docs/evidence/results.md from finished quick studies: which knobs matter, by DBMS, with what certainty.
 
 Run as `python benchmarks/fleet_results.py STUDY ...` from the checkout; `make fleet` ends with it. It reads
 results/STUDY/study.duckdb and nothing else; a study that has none is listed as missing.
@@ -17,7 +17,7 @@ import duckdb
 from knobscope.specs import Dbms, read_spec
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "docs" / "results.md"
+TARGET = ROOT / "docs/evidence/results.md"
 #: Runs that a study should have to be worth a line.
 MIN_RUNS = 30
 

@@ -3,7 +3,7 @@
 // Counts a request once, when it is first issued to the device, with the size it has then (after merges). Does not
 // count passthrough commands, nor requests of bio-based devices (they have none). WRITE_ZEROES and ZONE_APPEND are
 // writes, as in /proc/diskstats; a FLUSH is neither a write nor a size. Raw tracepoints only: no kprobe, no fentry.
-// Overhead: see docs/monitor.md; nothing is sent to user space, which reads the maps.
+// Overhead: see docs/evidence/monitor.md; nothing is sent to user space, which reads the maps.
 //
 // The monitor writes what comes before this text: members of kernel structs as offsets (request__q, ...; HAVE_... when
 // this kernel has an optional one), kernel enumerators, ARG_<tracepoint> = index of the interesting argument, AT_<name> =

@@ -3,7 +3,7 @@
 // What is known early waits in the request's slot: in the submitter's context its process and the file and offset of
 // the page it carries (none for direct I/O, which carries anonymous memory), at issue its offset, size and flags. The
 // reader takes records out of the ring when it likes to: nobody is woken up. A full ring is counted.
-// Overhead: see docs/trace.md.
+// Overhead: see docs/evidence/monitor.md.
 #pragma once
 
 #include "folio.bpf.h"

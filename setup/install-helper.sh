@@ -3,7 +3,7 @@
 # again when `knobscope doctor` says that it is of another version.
 #   sudo setup/install-helper.sh            into /usr/local/lib/knobscope
 #   sudo setup/install-helper.sh --remove   takes it away again
-# Then allow it to a group of users; docs/security.md has the lines for sudoers and says what they allow.
+# Then allow it to a group of users; docs/reference/security.md has the lines for sudoers and says what they allow.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 target=/usr/local/lib/knobscope
@@ -22,4 +22,4 @@ done
 install -o root -g root -m 755 "$here/setup/device-helper.py" "$part/device-helper"
 rm -rf "$target"
 mv "$part" "$target"
-echo "installed into $target; docs/security.md says how to allow it"
+echo "installed into $target; docs/reference/security.md says how to allow it"

@@ -15,7 +15,7 @@ from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
 from knobscope.workflow.forecast import describe_study
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = ("src", "docs", "rules", "probes")
 SUFFIXES = {".py", ".md", ".sql", ".yaml", ".j2", ".smk", ".c", ".h"}
 
@@ -28,7 +28,12 @@ def shell_lines(page: Path) -> Iterator[str]:
                 yield command
 
 
-COMMANDS = sorted({(page.name, line) for page in PAGES for line in shell_lines(page)})
+def quoted_lines(page: Path) -> Iterator[str]:
+    """Yield the commands between backticks in the text of a page."""
+    yield from re.findall(r"`(\.venv/bin/(?:knobscope|snakemake) [^`]+)`", page.read_text())
+
+
+COMMANDS = sorted({(page.name, line) for page in PAGES for line in [*shell_lines(page), *quoted_lines(page)]})
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
@@ -94,7 +99,9 @@ def test_no_command_is_without_examples() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", [line for line in shell_lines(ROOT / "README.md") if re.search(r"rank|trace b", line)])
+@pytest.mark.parametrize(
+    "line", re.findall(r"`\S+/(knobscope (?:rank|replay|trace) .*?)`", (ROOT / "README.md").read_text())
+)
 def test_readme_commands_on_files_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_example_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -109,10 +116,51 @@ def test_every_rule_file_of_the_pipeline_has_the_name_of_a_package_and_of_its_ru
         assert all(rule.split("_")[0] == file.stem for rule in rules), (file.name, rules)
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and the site form them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    return {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    }
+
+
 def test_links_between_pages_arrive() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for page in [*PAGES, ROOT / "CHANGELOG.md"]:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_drawing_of_the_architecture_is_current() -> None:
+    draw = runpy.run_path(str(ROOT / "setup/architecture.py"))["draw"]
+    assert (ROOT / "docs/architecture.svg").read_text() == draw(), "run `make docs`"
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")]
+    assert sorted(listed) == sorted([*pages, "index.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+
+
+def test_readme_fits_a_page() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+def test_where_to_change_what_names_twenty_changes_and_their_files() -> None:
+    """That the paths exist is tested for all pages, see `test_paths_in_backticks_exist`."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("| to change | look in |\n|---|---|\n")[1].split("\n\n")[0]
+    answers = [re.findall(r"`([\w./-]+/[\w./-]*)`", row.split("|")[2]) for row in table.splitlines()]
+    assert len(answers) == 20
+    assert all(answers)
+
+
+def test_the_newest_finished_release_is_that_of_the_citation() -> None:
+    releases = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert releases == sorted(releases, reverse=True)
+    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()
+    assert version in releases
 
 
 def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
@@ -120,7 +168,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
     shown = {
         (Path(target).name, page)
         for page in PAGES
-        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+\.png)\)", page.read_text())
     }
     assert {name for name, _ in shown} == set(known) == {path.name for path in (ROOT / "docs/images").iterdir()}
     for name, page in shown:
@@ -128,7 +176,7 @@ def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:
 
 
 _PLANNED = r"^\| `(specs/studies/[\w-]+\.yaml)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$"
-PLANNED = re.findall(_PLANNED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+PLANNED = re.findall(_PLANNED, (ROOT / "docs/evidence/introspect.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -147,7 +195,7 @@ _COUNTED = r"^\| [\w .]+ \| (\d+) \| (\d+) \| (\d+) \| [\d ]*\| [\d ]*\|$"
 
 
 def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
-    rows = re.findall(_COUNTED, (ROOT / "docs/introspect.md").read_text(), re.MULTILINE)
+    rows = re.findall(_COUNTED, (ROOT / "docs/evidence/introspect.md").read_text(), re.MULTILINE)
     counted = []
     for path in sorted((ROOT / "specs/dbms/catalogue").glob("*.json")):
         catalogue = read_knob_catalogue(path)
@@ -158,7 +206,7 @@ def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
 
 
 def test_relatives_agree_about_as_many_knobs_as_the_page_says() -> None:
-    text = " ".join((ROOT / "docs/introspect.md").read_text().split())
+    text = " ".join((ROOT / "docs/how-to/introspect.md").read_text().split())
     for a, b, names in (
         ("postgresql", "postgresql18", "PostgreSQL 15 and 18 agree about"),
         ("redis", "valkey", "Redis and Valkey about"),
@@ -173,7 +221,7 @@ def test_relatives_agree_about_as_many_knobs_as_the_page_says() -> None:
 
 
 def test_the_table_of_devices_has_every_shipped_one() -> None:
-    table = (ROOT / "docs/devices.md").read_text().split("## Shipped devices")[1].split("\n## ")[0]
+    table = (ROOT / "docs/how-to/devices.md").read_text().split("## Shipped devices")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
     assert sorted(named) == sorted(path.stem for path in (ROOT / "specs/devices").glob("*.yaml"))
 
@@ -181,7 +229,7 @@ def test_the_table_of_devices_has_every_shipped_one() -> None:
 def test_messages_that_the_page_of_failures_quotes_are_printed_by_the_program() -> None:
     """What the first columns of its tables have between quotes; `...` stands for what differs."""
     printed = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    rows = re.findall(r"^\| ([^|]*\"[^|]*) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]*\"[^|]*) \|", (ROOT / "docs/how-to/troubleshooting.md").read_text(), re.MULTILINE)
     quoted = [part.strip() for row in rows for text in re.findall(r'"([^"]+)"', row) for part in text.split("...")]
     assert len(quoted) >= 4
     assert [text for text in quoted if text.removesuffix(" results/") not in printed] == []
@@ -197,7 +245,7 @@ def test_stages_have_no_numbers() -> None:
 
 
 def test_words_that_are_out_stay_out() -> None:
-    glossary = (ROOT / "docs/glossary.md").read_text()
+    glossary = (ROOT / "docs/reference/glossary.md").read_text()
     rows = glossary.split("## Words that are out")[1].split("|---|---|")[1].strip().splitlines()
     out = [word for row in rows if "," not in (word := row.split("|")[1].strip())]  # what is out in one sense is below
     assert len(out) >= 8
@@ -211,7 +259,7 @@ def test_words_that_are_out_stay_out() -> None:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if (match := pattern.search(line))
     ]
-    assert found == [], "docs/glossary.md says what to write instead"
+    assert found == [], "docs/reference/glossary.md says what to write instead"
 
 
 def test_nothing_is_named_a_place() -> None:
@@ -225,7 +273,7 @@ def test_nothing_is_named_a_place() -> None:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if names.search(line) or "place" in re.split(r"[_.]", path.name) or "places" in re.split(r"[_.]", path.name)
     ]
-    assert found == [], "docs/glossary.md says what to write instead"
+    assert found == [], "docs/reference/glossary.md says what to write instead"
 
 
 def test_paths_in_backticks_exist() -> None:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_command_reference_is_current() -> None:
-    assert (ROOT / "docs/cli.md").read_text() == render_reference(), "run `make docs`"
+    assert (ROOT / "docs/reference/cli.md").read_text() == render_reference(), "run `make docs`"
 
 
 def test_a_command_by_itself_is_that_of_the_whole() -> None:

@@ -1,4 +1,4 @@
-"""Writes the reference of all commands from the parser itself: `python -m knobscope.reference docs/cli.md`."""
+"""Writes the reference of all commands from the parser: `python -m knobscope.reference docs/reference/cli.md`."""
 
 import argparse
 import sys

@@ -36,7 +36,7 @@ __all__ = [
 
 #: Key of a sealed JSON file that holds the checksum of all other keys.
 _SEAL = "sha256"
-#: The largest JSON file of the campaign in docs/large-studies.md has less than a hundredth of that.
+#: The largest JSON file of the campaign in docs/evidence/large-studies.md has less than a hundredth of that.
 _LARGEST_BYTES = 1 << 28
 
 

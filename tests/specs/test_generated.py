@@ -30,7 +30,7 @@ def test_schemas_are_current(name: str) -> None:
 
 
 def test_reference_is_current() -> None:
-    assert (ROOT / "docs/specs.md").read_text() == render_reference(), "run `knobscope schema`"
+    assert (ROOT / "docs/reference/specs.md").read_text() == render_reference(), "run `knobscope schema`"
 
 
 def test_every_field_is_described() -> None:
@@ -66,7 +66,7 @@ def test_an_editor_accepts_shipped_specs(path: Path) -> None:
 
 def test_guide_to_a_new_dbms_is_a_valid_spec(tmp_path: Path) -> None:
     """The YAML blocks of the guide, one after the other, are the file that it builds."""
-    guide = (ROOT / "docs/adding-a-dbms.md").read_text()
+    guide = (ROOT / "docs/how-to/adding-a-dbms.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "dbms").mkdir()
     file = tmp_path / "dbms/mariadb.yaml"
@@ -75,7 +75,7 @@ def test_guide_to_a_new_dbms_is_a_valid_spec(tmp_path: Path) -> None:
 
 
 def test_guide_speaks_of_every_field() -> None:
-    guide = (ROOT / "docs/adding-a-dbms.md").read_text()
+    guide = (ROOT / "docs/how-to/adding-a-dbms.md").read_text()
     schema = model_schemas()["dbms"]
     for name, model in {"Dbms": schema, **schema["$defs"]}.items():
         missing = [key for key in model["properties"] if not re.search(rf"`{key}`|^ *{key}:|[{{ ]{key}:", guide, re.M)]

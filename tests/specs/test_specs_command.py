@@ -75,7 +75,7 @@ def test_schema_writes_what_editors_and_readers_use(checkout: Path, capsys: pyte
             f"specs/schemas/{kind}.json"
             for kind in ("dbms", "device", "workload", "generator", "study", "rule", "exclusions")
         ),
-        "docs/specs.md",
-        "docs/rules.md",
+        "docs/reference/specs.md",
+        "docs/reference/rules.md",
     ]
     assert all(file.stat().st_size > 0 for file in files)

@@ -37,7 +37,7 @@ def test_units_come_from_the_ends_of_names() -> None:
 
 
 def test_the_page_on_tables_is_current() -> None:
-    assert (ROOT / "docs/tables.md").read_text() == render_tables(), "run `make docs`"
+    assert (ROOT / "docs/reference/tables.md").read_text() == render_tables(), "run `make docs`"
 
 
 def test_a_database_knows_what_its_columns_mean() -> None:

@@ -72,7 +72,7 @@ def test_depth_is_rate_times_latency(
         profile = watch_jobs(watch, job)
         kernel_ms = loop.read_stat()[column] - before[column]
         if not profile["starts_without_completion"]:
-            break  # else some completions were hidden from BPF, see docs/monitor.md, and their latency is not known
+            break  # else BPF did not see some completions (docs/evidence/monitor.md), and their latency is not known
     else:
         pytest.skip("this machine hides completions from BPF programs all the time")
     times = times_of(profile)

@@ -5,7 +5,7 @@
 -- Needs: earlier_findings (what the other rules of the study returned), knobs (all that the specs name), effects,
 --        importance (what screening varied), cases.
 -- Mismatch: never: it says where to look, and what was not measured here is no mismatch. Of the mechanisms that it points
---        to, about three in four turn out to be at fault (docs/verdicts.md).
+--        to, about three in four turn out to be at fault (docs/evidence/verdicts.md).
 -- None: on the same device and workload no mechanism was found guilty elsewhere; or it was flagged here as well, whether
 --        or not an experiment withdrew that; or knobs of it were swept here, and a rule that blames it elsewhere judged
 --        none of them to be at fault (not flagged).

@@ -60,8 +60,8 @@ def find_sudo() -> str:
 
 
 _WAYS_OUT = (
-    "run as root, or let root call setup/install-helper.sh and allow its helper in sudoers (docs/security.md), "
-    "or give the device as `path` (an existing directory) instead of `emulate`"
+    "run as root, or let root call setup/install-helper.sh and allow its helper in sudoers "
+    "(docs/reference/security.md), or give the device as `path` (an existing directory) instead of `emulate`"
 )
 
 

@@ -35,9 +35,9 @@ def _validate(args: argparse.Namespace) -> int:
 
 
 def _schema(args: argparse.Namespace) -> int:
-    docs = args.root / "docs"
-    pages = [write_reference(docs / "specs.md"), write_rules(docs / "rules.md")]
-    for path in [*write_schemas(args.root / "specs/schemas"), *pages]:
+    pages = args.root / "docs/reference"
+    written = [write_reference(pages / "specs.md"), write_rules(pages / "rules.md")]
+    for path in [*write_schemas(args.root / "specs/schemas"), *written]:
         print(path)
     return 0
 
@@ -71,8 +71,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "schema",
         help="write JSON Schemas and the reference of all spec fields",
-        description="Write specs/schemas/*.json, with which an editor completes and checks specs, docs/specs.md and "
-        "docs/rules.md. All are generated from models and rules; only a change of models or rules makes them stale.",
+        description="Write specs/schemas/*.json, with which an editor completes and checks specs, "
+        "docs/reference/specs.md and docs/reference/rules.md. All are generated from models and rules; only a change "
+        "of models or rules makes them stale.",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout to write into")
     parser.set_defaults(run=_schema)

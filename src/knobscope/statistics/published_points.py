@@ -2,7 +2,8 @@
 
 Hui et al., "On the Feasibility and Benefits of Extensive Evaluation" (SIGMOD 2024), Algorithms 2 and 3, in the form of
 the code that they published: `detect_turning_coef` and `detect_knee` in anova_analysis/run_all_stat-split.py of
-https://github.com/huiyujie/ExtensiveEval. docs/statistics.md says where `knobscope.statistics.points` departs from it.
+https://github.com/huiyujie/ExtensiveEval. docs/evidence/statistics.md says where
+`knobscope.statistics.points` departs from it.
 """
 
 import math

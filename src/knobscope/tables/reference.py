@@ -1,6 +1,6 @@
-"""What the tables say of themselves: the page docs/tables.md, and the statements that make them in a database.
+"""What the tables say of themselves: the page docs/reference/tables.md, and the statements that create them.
 
-`python -m knobscope.tables.reference docs/tables.md` writes the page.
+`python -m knobscope.tables.reference docs/reference/tables.md` writes the page.
 """
 
 import sys

@@ -165,7 +165,7 @@ def _find_program() -> Path:
     """Return the monitor: ours for root, for everybody else the installed one, which has to be the same."""
     if os.geteuid() == 0:
         return _PROBES / "monitor.py"
-    remedy = "let root call setup/install-helper.sh, and allow it in sudoers (docs/security.md)"
+    remedy = "let root call setup/install-helper.sh, and allow it in sudoers (docs/reference/security.md)"
     if not (_INSTALLED / "monitor.py").is_file():
         raise MonitorUnavailableError(f"BPF needs root, and no monitor is installed in {_INSTALLED}; {remedy}")
     ours = [path.name for pattern in ("*.py", "*.h", "*.c") for path in _PROBES.glob(pattern)]

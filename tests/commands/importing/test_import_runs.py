@@ -193,7 +193,7 @@ def test_generated_studies_get_the_same_verdicts_after_export_and_import(
 
 
 def test_the_documentation_names_every_column_and_table() -> None:
-    page = (ROOT / "docs/import.md").read_text()
+    page = (ROOT / "docs/how-to/import.md").read_text()
     for name in [*RUN_COLUMNS, *CASE_COLUMNS, *KNOB_COLUMNS, *SIDE_TABLES]:
         if name not in ("phase", "round"):
             assert f"`{name}`" in page, name

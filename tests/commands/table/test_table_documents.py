@@ -11,7 +11,7 @@ from known_tables import known_grid
 from knobscope.cli import main
 from knobscope.commands.table.documents import DOCUMENTS, render_schemas
 
-SCHEMAS = Path(__file__).parents[3] / "docs/schemas"
+SCHEMAS = Path(__file__).parents[3] / "docs/reference/schemas"
 
 
 @pytest.fixture

@@ -250,7 +250,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_recipes_of_published_traces(tmp_path: Path, name: str) -> None:
-    page = (Path(__file__).parents[3] / "docs/trace.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/how-to/trace.md").read_text()
     recipe = next(line for line in page.splitlines() if line.startswith(f"| {name} |")).split("`")[1]
     line, size = SAMPLES[name]
     made = subprocess.run(["sh", "-c", recipe], input=line + "\n", capture_output=True, text=True, check=True).stdout

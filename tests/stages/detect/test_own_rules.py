@@ -14,7 +14,7 @@ from knobscope.specs import SpecErrors, load_study, render_rules, shipped_rules
 from knobscope.specs.models.rule import SHIPPED_RULES, read_rule
 
 ROOT = Path(__file__).parents[3]
-GUIDE = (ROOT / "docs/adding-a-rule.md").read_text()
+GUIDE = (ROOT / "docs/how-to/adding-a-rule.md").read_text()
 FILES = {"sql": "rule.sql", "yaml": "rule.yaml", "jinja": "sentence.j2"}
 
 
@@ -110,4 +110,4 @@ def test_wrong_rules_are_told_with_their_location(tmp_path: Path, changes: dict[
 
 def test_the_reference_is_current() -> None:
     rules = [read_rule(SHIPPED_RULES / name) for name in shipped_rules()]
-    assert (ROOT / "docs/rules.md").read_text() == render_rules(rules), "run `make docs`"
+    assert (ROOT / "docs/reference/rules.md").read_text() == render_rules(rules), "run `make docs`"

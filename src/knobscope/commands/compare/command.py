@@ -54,8 +54,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="two studies side by side: set-ups, speed, effects of knobs, rankings, mismatches",
         description="Compare two finished studies, of two devices, kernels or versions, or before and after a change: "
         "what differs between the set-ups, how fast the default configuration is in both, which effects of knobs "
-        "differ beyond noise, how far the rankings agree, and which mismatches are in one only. docs/comparing.md "
-        "tells how to read it.",
+        "differ beyond noise, how far the rankings agree, and which mismatches are in one only. "
+        "docs/how-to/comparing.md explains how to read it.",
     )
     for name in ("a", "b"):
         parser.add_argument(

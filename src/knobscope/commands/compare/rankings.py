@@ -1,4 +1,4 @@
-"""Rankings of both studies: does screening find the same knobs to matter? (importance drift, docs/statistics.md)."""
+"""Rankings of both studies: does screening find the same knobs to matter? (docs/evidence/statistics.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

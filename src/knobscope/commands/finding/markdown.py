@@ -262,7 +262,7 @@ def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
         "```",
         "",
     )
-    yield f"Judged by the rules {rules}, whose claims and thresholds stand in docs/rules.md."
+    yield f"Judged by the rules {rules}, whose claims and thresholds stand in docs/reference/rules.md."
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="make a study of runs that were measured elsewhere",
         description="Read a CSV with a row per run, each of which changes one knob of the default configuration or "
         "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is told "
-        "at once, by line. docs/import.md describes the columns.",
+        "at once, by line. docs/how-to/import.md describes the columns.",
     )
     parser.add_argument("table", type=Path, metavar="RUNS.csv", help="one row per run")
     parser.add_argument("--study", required=True, metavar="NAME", help="name of the study")

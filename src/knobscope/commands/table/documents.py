@@ -1,7 +1,7 @@
 """The JSON documents of `replay`, `rank` and `trend`, as models: their schemas are written from these.
 
-`python -m knobscope.commands.table.documents docs/schemas` writes one JSON Schema per command. Keys are an interface:
-more may be added, none changes its meaning.
+`python -m knobscope.commands.table.documents docs/reference/schemas` writes one JSON Schema per command. Keys are an
+interface: more may be added, none changes its meaning.
 """
 
 import json

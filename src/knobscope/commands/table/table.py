@@ -84,7 +84,7 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="OUT",
-        help="also write the document (docs/schemas) here; -: on standard output, instead of the table",
+        help="also write the document (docs/reference/schemas) here; -: on standard output, instead of the table",
     )
 
 

@@ -120,7 +120,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--as-published",
         action="store_true",
-        help="find knees and turning points as SIGMOD 2024 does, to the letter (docs/statistics.md says what differs)",
+        help="find knees and turning points as SIGMOD 2024 does, to the letter "
+        "(docs/evidence/statistics.md says what differs)",
     )
     parser.set_defaults(run=_run)
 

@@ -1,4 +1,4 @@
-"""docs/specs.md: every key of every spec, generated from the models, so that the page cannot be out of date."""
+"""docs/reference/specs.md: every key of every spec, generated from the models, so that it cannot be out of date."""
 
 from pathlib import Path
 from typing import Any

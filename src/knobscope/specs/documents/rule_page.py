@@ -1,4 +1,4 @@
-"""Mismatch rules as a page for people: docs/rules.md, and the same for rules of a user's own."""
+"""Mismatch rules as a page for people: docs/reference/rules.md, and the same for rules of a user's own."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ _HEAD = """\
 # Mismatch rules
 
 Written by `make docs` from the folders in `rules/mismatch`; `knobscope rules STUDY` writes the same for the rules of a
-study, those of your own included. [adding-a-rule.md](adding-a-rule.md) shows how to write one.
+study, those of your own included. [adding-a-rule.md](../how-to/adding-a-rule.md) shows how to write one.
 
 A rule gives each question one of three verdicts. *mismatch*: an effect that matters, beyond noise. *none*: what was
 measured rules such an effect out. *insufficient*: neither; the finding says what was missing.

@@ -102,8 +102,8 @@ class KnobSelection(SpecModel):
 
     all: AllKnobs | None = Field(
         default=None,
-        description="All knobs of the DBMS, those of its catalogue included (docs/introspect.md), or those that pass a "
-        "filter. Absent: just the knobs that are named.",
+        description="All knobs of the DBMS, those of its catalogue included (docs/how-to/introspect.md), or those that "
+        "pass a filter. Absent: just the knobs that are named.",
     )
 
 

@@ -76,7 +76,7 @@ class RuleCause(SpecModel):
     )
     expected: Literal["gain", "no_loss"] = Field(
         description="What bears the cause out: the changed I/O is faster, beyond noise and by most of the difference "
-        "between the two settings (docs/causes.md), or it loses at most 10 %."
+        "between the two settings (docs/how-to/causes.md), or it loses at most 10 %."
     )
     confirmed: str = Field(description="What that means, as the end of a sentence.")
     refuted: str = Field(description="What it means when fio does not show it.")

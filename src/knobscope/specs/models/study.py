@@ -41,7 +41,7 @@ class Sampling(SpecModel):
             "response varies most, pairs of levels that are least known, or a Latin hypercube without levels that "
             "turned out to be several times slower. The last three go by what earlier rounds measured: every case gets "
             "configurations of its own. auto is `active` where a DBMS has one case and few knobs, `narrowing` where it "
-            "has one case and many knobs, else `lhs` (docs/statistics.md).",
+            "has one case and many knobs, else `lhs` (docs/evidence/statistics.md).",
         )
     )
     levels: int = Field(
@@ -97,7 +97,8 @@ class Sweep(SpecModel):
         ge=0,
         le=100,
         description="Pairs of knobs to sweep together, of those that screening shows to interact, the strongest first: "
-        "values of the one beside values of the other (docs/statistics.md). They are not repeated beyond `repeats`.",
+        "values of the one beside values of the other (docs/evidence/statistics.md). They are not repeated "
+        "beyond `repeats`.",
     )
     most: int | None = Field(
         default=None,
@@ -177,7 +178,7 @@ class Explain(SpecModel):
 
 
 class Thresholds(SpecModel):
-    """What counts as a finding. Every threshold of the study's rules (docs/rules.md) is a key here, too."""
+    """What counts as a finding. Every threshold of the study's rules (docs/reference/rules.md) is a key here, too."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, float] = Field(init=False)
@@ -242,7 +243,7 @@ class Study(SpecModel):
         min_length=1, description="Workloads, with what to change in each."
     )
     knobs: dict[Name, KnobGroup] = Field(
-        description="Per DBMS, the knobs to vary; `all`: those of its whole catalogue (docs/introspect.md)."
+        description="Per DBMS, the knobs to vary; `all`: those of its whole catalogue (docs/how-to/introspect.md)."
     )
     baseline: dict[Name, dict[str, Value]] = Field(
         default_factory=dict, description="Per DBMS, values that replace its defaults; the sentinel."
@@ -257,7 +258,7 @@ class Study(SpecModel):
     client: ClientHost | None = Field(
         default=None,
         description="Another machine that YCSB's client runs on, so that it takes no processor time from the DBMS "
-        "(docs/client-host.md); absent: this one.",
+        "(docs/how-to/client-host.md); absent: this one.",
     )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="Seed of everything that is drawn.")
     sampling: Sampling = Field(default=Sampling(), description="How configurations are drawn.")
@@ -290,8 +291,9 @@ class Study(SpecModel):
     )
     rules: list[str] | None = Field(
         default=None,
-        description="Mismatch rules to apply: names from docs/rules.md, and folders of your own as paths from the "
-        "folder that holds `specs` (`my-rules/slow_reads`). Absent: all that come with knobscope; an empty list: none.",
+        description="Mismatch rules to apply: names from docs/reference/rules.md, and folders of your own as paths "
+        "from the folder that holds `specs` (`my-rules/slow_reads`). Absent: all that come with knobscope; an empty "
+        "list: none.",
     )
     thresholds: Thresholds = Field(default=Thresholds(), description="What counts as a finding.")
     budget: Budget = Field(default=Budget(), description="A limit for the whole study.")

@@ -50,7 +50,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "detect",
         help="find mismatches between DBMS and device",
         description="Put all runs of a study into one DuckDB file, estimate what each knob does there, and judge it by "
-        "the mismatch rules that it asks for (docs/rules.md). Every verdict is mismatch, none or insufficient.",
+        "the mismatch rules that it asks for (docs/reference/rules.md). Every verdict is mismatch, none or "
+        "insufficient.",
     )
     add_study_arguments(parser)
     parser.add_argument("--runs", type=Path, nargs="+", required=True, metavar="DIR", help="block directories")

@@ -45,9 +45,10 @@ def screening_blocks(specs: StudySpecs) -> int:
 def sampling_method(specs: StudySpecs, case: Case) -> str:
     """Return the method by which screening of a case draws: that of the study, or what `auto` stands for.
 
-    `active` needs the fewest runs to a model that predicts (docs/statistics.md), and gives every case configurations of
-    its own, and so does `narrowing`, for more knobs than `active` could weigh all pairs of. Where a DBMS has several
-    cases they measure the same ones, by `lhs`, so that devices can be compared configuration by configuration.
+    `active` needs the fewest runs to a model that predicts (docs/evidence/statistics.md), and gives every case
+    configurations of its own, and so does `narrowing`, for more knobs than `active` could weigh all pairs of. Where a
+    DBMS has several cases they measure the same ones, by `lhs`, so that devices can be compared configuration by
+    configuration.
     """
     method: str = specs.study.sampling.method
     if method != "auto":

@@ -10,7 +10,8 @@ residuals alone leaves the estimates as they would have been with that number fr
 Mathematical Statistics 16, 1945; for more than two stages, sequential intervals of fixed width, Y. S. Chow and
 H. Robbins, the same 36, 1965). Who stops as soon as an effect is significant finds one in pure noise, sooner or later.
 What is left is that a variance which came out small by chance ends the repeats early, so that intervals get a little
-too narrow: coverage falls by less than 1 % where it matters most (docs/statistics.md, `benchmarks/effects.py`).
+too narrow: coverage falls by less than 1 % where it matters most (docs/evidence/statistics.md,
+`benchmarks/effects.py`).
 """
 
 from collections.abc import Callable

@@ -25,7 +25,9 @@ def load_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise UserError("Optuna is not installed; tuning needs it: pip install 'knobscope[tune]'") from error
+        raise UserError(
+            "Optuna is not installed; tuning needs it: `make setup`, or pip install -e '.[tune]' in the checkout"
+        ) from error
     return optuna
 
 
