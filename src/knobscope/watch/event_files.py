@@ -38,12 +38,12 @@ class EventNamer:
             inodes[is_found] = found[is_found]
             devices[is_found] = _encode(tree.device)
         distinct, codes = np.unique(np.stack([known, devices, inodes], axis=1), axis=0, return_inverse=True)
-        rows = [self._describe(int(number), int(device), int(inode)) for number, device, inode in distinct]
+        rows = [self._locate(int(number), int(device), int(inode)) for number, device, inode in distinct]
         columns = {name: [row[name] for row in rows] for name in ("file", "device")}
         named = {name: to_categories(texts, codes) for name, texts in columns.items()}
         return {**named, "inode": np.array([row["inode"] for row in rows], np.uint64)[codes]}
 
-    def _describe(self, number: int, device: int, inode: int) -> dict[str, Any]:
+    def _locate(self, number: int, device: int, inode: int) -> dict[str, Any]:
         """Return a file by its number in the kernel, else by device and inode."""
         if number:
             row, file = self._files[number]

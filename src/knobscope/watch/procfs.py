@@ -62,7 +62,7 @@ class ProcfsWatch(Watch):
             **dict.fromkeys(("busy_share", "mean_depth", "depth_one_share", "busiest_queue_share")),
             "requeues": None,
             "failed_requests": None,
-            "io_profile": [_describe_operation(op, before, now) for op in OPERATIONS],
+            "io_profile": [_operation_row(op, before, now) for op in OPERATIONS],
             **{name: [] for name in _LISTS},
             "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
             "machine_cpu_share": processors.busy_share(),
@@ -78,7 +78,7 @@ class ProcfsWatch(Watch):
             raise WatchFailedError(f"{self._stat} cannot be read: {gone.strerror}; is the device gone?") from gone
 
 
-def _describe_operation(op: str, before: list[int], now: list[int]) -> dict[str, int | float | str | None]:
+def _operation_row(op: str, before: list[int], now: list[int]) -> dict[str, int | float | str | None]:
     """Return a row of `io_profile`; facts about single requests, and whose they are, cannot be derived from sums."""
     requests, sectors = (_difference(column, before, now) for column in _COLUMNS[op])
     size = 0 if op == "flush" else None if sectors is None else sectors * 512

@@ -13,7 +13,7 @@ from knobscope.watch.patterns import SHARES, name_pattern
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["describe_files"]
+__all__ = ["list_files"]
 
 Integers = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ class _Order:
     followers: int
 
 
-def describe_files(connection: "duckdb.DuckDBPyConnection") -> tuple[list[dict[str, Any]], dict[int, int]]:
+def list_files(connection: "duckdb.DuckDBPyConnection") -> tuple[list[dict[str, Any]], dict[int, int]]:
     """Return a row per file and operation, and per operation how many begin where the one before in their file ended.
 
     Order is judged by the offset in the file where the trace tells it, else by the address on the device. Flushes have
@@ -45,7 +45,7 @@ def describe_files(connection: "duckdb.DuckDBPyConnection") -> tuple[list[dict[s
     orders = {op: _judge(connection, op, len(names)) for op in range(2)}
     connection.execute("DROP TYPE file_name")
     groups = {name: group for group, name in enumerate(names)}
-    described = [_describe(row, orders.get(row["op"]), groups.get(row["file"], len(names))) for row in rows]
+    described = [_file_row(row, orders.get(row["op"]), groups.get(row["file"], len(names))) for row in rows]
     return described, {op: order.followers for op, order in orders.items()}
 
 
@@ -70,7 +70,7 @@ def _judge(connection: "duckdb.DuckDBPyConnection", op: int, files: int) -> _Ord
     return _Order(sums[0], by_file, sums[1], count_followers(starts, starts + lengths, groups))
 
 
-def _describe(row: dict[str, Any], order: _Order | None, group: int) -> dict[str, Any]:
+def _file_row(row: dict[str, Any], order: _Order | None, group: int) -> dict[str, Any]:
     sequential = int(order.sequential[group]) if order else None
     return {
         "file": row["file"] if row["file"] is not None else "unknown",
@@ -82,11 +82,11 @@ def _describe(row: dict[str, Any], order: _Order | None, group: int) -> dict[str
         "bytes": row["bytes"],
         "address_requests": 0,
         "sequential_requests": sequential,
-        **(_describe_order(row, order, group) if order else dict.fromkeys((*SHARES, "pattern"))),
+        **(_order_columns(row, order, group) if order else dict.fromkeys((*SHARES, "pattern"))),
     }
 
 
-def _describe_order(row: dict[str, Any], order: _Order, group: int) -> dict[str, Any]:
+def _order_columns(row: dict[str, Any], order: _Order, group: int) -> dict[str, Any]:
     requests, sequential = row["requests"], int(order.sequential[group])
     is_log = OPERATIONS[row["op"]] == "write" and row["file"] is not None  # what belongs to no file has no end
     alone = min(int(order.appends.alone[group]), requests - sequential) if is_log else 0

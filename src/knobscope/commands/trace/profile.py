@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
 from knobscope.commands.trace.depth import Depth, measure_depth
-from knobscope.commands.trace.files import describe_files
+from knobscope.commands.trace.files import list_files
 from knobscope.commands.trace.order import count_followers, follow_streams
 from knobscope.commands.trace.reading import Trace
 from knobscope.commands.trace.sums import list_intervals, list_latencies, list_sizes, list_times, sum_operations
@@ -17,7 +17,7 @@ from knobscope.watch import Profile
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["describe_trace"]
+__all__ = ["profile_trace"]
 
 Row = dict[str, Any]
 Edges = NDArray[np.int64]
@@ -26,7 +26,7 @@ _INTERVAL_NS = 100_000_000  # of the series, as live
 _MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals
 
 
-def describe_trace(trace: Trace, unit: int) -> Profile:
+def profile_trace(trace: Trace, unit: int) -> Profile:
     """Return the profile of a trace; a request is aligned when address and length are multiples of `unit` bytes.
 
     What the trace does not tell is None, or an empty list. `duration_s` is that of the recording where the trace knows
@@ -41,7 +41,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
     interval_ns = _choose_interval(end - begin)
     edges = _make_edges(begin, end, interval_ns)
     depths = _measure_depths(connection, edges) if sums["completed"] else {}
-    files, followers = describe_files(connection)
+    files, followers = list_files(connection)
     return {
         "trace": str(trace.path),
         "format": trace.format,
@@ -59,7 +59,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
         "truncated_lines": counts.truncated_lines,
         "out_of_order": counts.out_of_order,
         "other_requests": counts.others,
-        "io_profile": _describe_operations(connection, unit, duration_ns, followers),
+        "io_profile": _list_operations(connection, unit, duration_ns, followers),
         "io_sizes": list_sizes(connection),
         "queue_depth": _list_depths(depths),
         "io_latency": list_times(connection, "lat_ns"),
@@ -100,7 +100,7 @@ def _make_edges(begin: int, end: int, interval_ns: int) -> Edges:
     return np.append(np.arange(begin, end, interval_ns, dtype=np.int64), np.int64(end))
 
 
-def _describe_operations(
+def _list_operations(
     connection: "duckdb.DuckDBPyConnection", unit: int, duration_ns: int, followers: dict[int, int]
 ) -> list[Row]:
     """Return the rows of `io_profile`, with rates and with two simpler measures of sequentiality beside ours."""

@@ -13,7 +13,7 @@ from knobscope.stages.characterise.curves import PAGE, Measured, Point, choose_k
 from knobscope.stages.characterise.fio import FioRefusedError, lay_out_file
 from knobscope.stages.characterise.kernel import read_kernel_facts
 from knobscope.stages.characterise.others import mean_of
-from knobscope.stages.characterise.properties import describe_properties, find_preferred_size, find_ratios
+from knobscope.stages.characterise.properties import find_preferred_size, find_ratios, list_properties
 from knobscope.stages.characterise.schedule import FULL, QUICK, Schedule
 from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import TimedWrite
@@ -57,7 +57,7 @@ def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
             "seconds": round(time.monotonic() - begin, 1),
         }
     kernel = read_kernel_facts(opened.block)
-    properties = describe_properties(session, kernel)
+    properties = list_properties(session, kernel)
     return {
         **_identify(opened),
         **_summarise(opened, session.merged(), {row["property"]: row["value"] for row in properties}),

@@ -11,7 +11,7 @@ from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import CANDIDATES, UnitFinding, find_unit
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios", "lower_confidence"]
+__all__ = ["Confidence", "find_preferred_size", "find_ratios", "list_properties", "lower_confidence"]
 
 Confidence = Literal["high", "medium", "low", "not measured"]
 
@@ -50,7 +50,7 @@ def find_preferred_size(curves: dict[Point, Measured]) -> int | None:
     return None if knee == max(sizes) else knee
 
 
-def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str, Any]]:
+def list_properties(session: Session, kernel: KernelFacts) -> list[dict[str, Any]]:
     """Return rows of `device_property`, without the device."""
     curves, durable = session.merged(), find_unit(session.durable)
     unit = _unit_row("write_unit", durable, session, _say_sizes(kernel))

@@ -29,7 +29,7 @@ from knobscope.statistics.drift import rank_drift
 from knobscope.storage import blame_content, read_sealed, whole_file
 from knobscope.study_data.opening import MOST_ROWS
 from knobscope.tables import LOCKED, TABLES, describe_refusal, fetch_limited, insert_rows, lock, require_readable
-from knobscope.tables.reference import define_tables, describe_tables
+from knobscope.tables.reference import comment_tables, define_tables
 from knobscope.tables.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, descri
         connection.execute("DELETE FROM findings")
         insert_rows(connection, "findings", findings)
         if describe:
-            connection.execute(";".join(describe_tables()))
+            connection.execute(";".join(comment_tables()))
         connection.commit()
 
 

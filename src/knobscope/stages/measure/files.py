@@ -7,10 +7,10 @@ from knobscope.specs import Dbms
 from knobscope.tables import FileRow
 from knobscope.watch import FileTree, Profile, name_file, name_files
 
-__all__ = ["describe_files", "describe_named"]
+__all__ = ["list_files", "name_rows"]
 
 
-def describe_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]) -> list[FileRow]:
+def list_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]) -> list[FileRow]:
     """Return the rows of table `files`; `trees` are the data directory in the order in which it was read.
 
     `tables` is what the DBMS answered: file below the data directory -> table.
@@ -19,7 +19,7 @@ def describe_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tabl
     return cast("list[FileRow]", rows)
 
 
-def describe_named(
+def name_rows(
     rows: Sequence[Mapping[str, Any]], trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return rows with device, inode and name of a file as rows with `file`, `role` and `table_name`.
