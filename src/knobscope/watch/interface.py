@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from knobscope.errors import UserError
+from knobscope.watch.profile import Profile
 
 if TYPE_CHECKING:
     from knobscope.watch.files import FileTree
@@ -24,12 +25,6 @@ FileScope = Literal["all", "device"]
 
 #: Rows of `io_profile`, in this order.
 OPERATIONS = ("read", "write", "discard", "flush")
-
-#: What `end` returns. `monitor` is bpf or procfs; `machine_cpu_share` is the share of all processors' time in which
-#: anything ran on this machine; numbers that this monitor cannot know are None. Lists of rows:
-#: `io_profile` (one row per operation), `io_sizes`, `queue_depth` (queue -1: the whole device), `io_latency`,
-#: `queue_wait`, `files` and `series`, empty with procfs. Columns are those of the tables of the same names.
-Profile = dict[str, Any]
 
 
 class WatchFailedError(UserError):

@@ -54,13 +54,12 @@ from knobscope.stages.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.statistics.steadiness import summarise_window
 from knobscope.tables import (
     EffectiveValueRow,
-    FaultRow,
-    FileAccessRow,
     MonitorFacts,
     OperationRow,
     RunRecord,
     RunRow,
 )
+from knobscope.tables.declaring import select_columns
 from knobscope.watch import FileTree, Profile, Watch
 
 __all__ = ["Bench", "measure_run", "now_text"]
@@ -241,9 +240,8 @@ def _carry_out(
         record["files"] = list_files(profile, grouped[None], dbms, tables)
         for device, other in profile.get("elsewhere", {}).items():
             record["files"] += list_files(other, grouped[device], dbms, tables)
-        accesses, faults = (name_rows(profile.get(key, []), trees, dbms, tables) for key in ("file_access", "faults"))
-        record["file_access"] = cast("list[FileAccessRow]", accesses)
-        record["faults"] = cast("list[FaultRow]", faults)
+        record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
+        record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
@@ -269,11 +267,6 @@ def _check_knobs(
         raise RunFailedError("invalid", "not in force: " + ", ".join(words))
 
 
-def _monitor_facts(profile: Profile) -> RunRow:
-    """Return the columns of `runs` that are keys of the profile."""
-    return cast("RunRow", {name: profile[name] for name in MonitorFacts.__annotations__})
-
-
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:
     """Fill the record; raises RunFailedError when the result is not whole."""
     totals = result.operations["ALL"]
@@ -293,7 +286,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
-    record["run"] |= _monitor_facts(profile)
+    record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
         _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
