@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
-from knobscope.tables.checking import check_document
+from knobscope.tables import check_document
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter

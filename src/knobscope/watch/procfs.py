@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice
-from knobscope.tables import IoProfileRow
-from knobscope.tables.declaring import empty_row
+from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
 

@@ -28,7 +28,17 @@ from knobscope.stages.plan import list_left_out
 from knobscope.statistics.drift import rank_drift
 from knobscope.storage import blame_content, read_sealed, whole_file
 from knobscope.study_data.opening import MOST_ROWS
-from knobscope.tables import LOCKED, TABLES, describe_refusal, fetch_limited, insert_rows, lock, require_readable
+from knobscope.tables import (
+    LOCKED,
+    TABLES,
+    DeviceProfile,
+    describe_refusal,
+    fetch_limited,
+    insert_rows,
+    lock,
+    read_document,
+    require_readable,
+)
 from knobscope.tables.reference import comment_tables, define_tables
 from knobscope.tables.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 
@@ -288,7 +298,7 @@ def _of_case(case: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
 
 def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Path], _specs: StudySpecs) -> None:
     for path in profiles:
-        profile = read_sealed(path)
+        profile = read_document(path, DeviceProfile)
         insert_rows(connection, "device_profile", [profile])
         curves = [{"device": profile["device"], **point} for point in profile.get("curves", [])]
         insert_rows(connection, "device_curve", curves)

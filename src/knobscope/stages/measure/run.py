@@ -58,8 +58,8 @@ from knobscope.tables import (
     OperationRow,
     RunRecord,
     RunRow,
+    select_columns,
 )
-from knobscope.tables.declaring import select_columns
 from knobscope.watch import FileTree, Profile, Watch
 
 __all__ = ["Bench", "measure_run", "now_text"]
