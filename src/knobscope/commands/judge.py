@@ -16,6 +16,7 @@ from knobscope.stages.detect.rules import run_rules
 from knobscope.tables import DeviceProfile, IoProfileRow, check_document, insert_rows, read_document
 from knobscope.tables.block_layer import IoLatencyRow, QueueDepthRow
 from knobscope.tables.calls import IoModeRow
+from knobscope.tables.detection import FindingRow
 
 __all__ = ["WatchedProfile", "add_parser", "judge_profile"]
 
@@ -46,7 +47,7 @@ class WatchedProfile(_Needed, total=False):
     io_modes: list[IoModeRow]
 
 
-def judge_profile(profile: WatchedProfile, device: DeviceProfile) -> list[dict[str, Any]]:
+def judge_profile(profile: WatchedProfile, device: DeviceProfile) -> list[FindingRow]:
     """Return the findings about a watched command, on a device that was characterised."""
     import duckdb
 

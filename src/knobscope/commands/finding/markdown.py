@@ -95,7 +95,7 @@ def _symptoms(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
                 f"{label}{_effect(row, *words)}",
                 UNKNOWN if row["penalty"] is None else f"{format_number(row['penalty'])}x",
                 _title(data, row["rule"]),
-                _CONFIRMED.get(row["confirmed"], row["confirmed"]),
+                _CONFIRMED.get(confirmed := row["confirmed"] or "", confirmed),
             ]
         )
     yield from _table(["device", "workload", "value", "effect", "penalty", "what is wrong", "cause"], rows)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary
@@ -39,6 +39,7 @@ from knobscope.tables import (
     read_document,
     require_readable,
 )
+from knobscope.tables.detection import CaseRow, FindingRow, KnobRow
 from knobscope.tables.reference import comment_tables, define_tables
 from knobscope.tables.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 
@@ -137,7 +138,7 @@ def _store_views(connection: "duckdb.DuckDBPyConnection", views: Mapping[str, st
         connection.execute(f"CREATE {'VIEW' if name in OPEN_VIEWS else 'TABLE'} {name} AS {query}")
 
 
-def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, describe: bool = False) -> None:
+def write_findings(database: Path, findings: Iterable[FindingRow], *, describe: bool = False) -> None:
     """Replace the findings of a study's database, all or none; rows have the columns of the table.
 
     `describe` writes also the meaning of all tables and columns, for those who open the database themselves.
@@ -153,11 +154,11 @@ def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, descri
         connection.commit()
 
 
-def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[dict[str, Any]]:
+def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[FindingRow]:
     """Return the rows of table `findings`."""
     cursor = connection.execute("FROM findings")
     names = [column[0] for column in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)]
+    return cast("list[FindingRow]", [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)])
 
 
 def withdraw(sentence: str, reason: str) -> str:
@@ -305,7 +306,7 @@ def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Pat
         insert_rows(connection, "device_property", profile.get("properties", []))
 
 
-def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
+def _case_rows(specs: StudySpecs) -> list[CaseRow]:
     return [
         {
             "dbms": case.dbms,
@@ -320,7 +321,7 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     ]
 
 
-def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
+def _knob_rows(specs: StudySpecs) -> list[KnobRow]:
     return [
         {
             "dbms": name,

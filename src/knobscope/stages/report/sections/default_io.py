@@ -55,7 +55,7 @@ def build_default_io(data: StudyData, case: Case) -> DefaultIo:
     return DefaultIo(lines, [picture for picture in pictures if picture is not None], empty)
 
 
-def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
+def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
     if not runs:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":
