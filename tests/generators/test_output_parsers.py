@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from test_damaged_outputs import read, read_whole
 
-from knobscope.generators.output import Output, describe_latencies, even_intervals, percentile
+from knobscope.generators.output import Output, even_intervals, percentile, summarise_latencies
 from knobscope.generators.parsers import OUTPUT_READERS
 from knobscope.specs import OUTPUT_PARSERS
 
@@ -59,7 +59,7 @@ def test_intervals_are_even_and_a_short_rest_joins_the_last_one() -> None:
 
 
 def test_percentiles() -> None:
-    assert describe_latencies([])["p50_us"] is None
-    assert describe_latencies([float(number) for number in range(1, 101)])["p95_us"] == 95
+    assert summarise_latencies([])["p50_us"] is None
+    assert summarise_latencies([float(number) for number in range(1, 101)])["p95_us"] == 95
     assert percentile([(1.0, 50), (2.0, 50)], 50) == 1.0
     assert percentile([], 50) is None

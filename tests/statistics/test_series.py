@@ -5,11 +5,11 @@ import pytest
 
 from knobscope.statistics.series import (
     Series,
-    describe_series,
     find_exceptions,
     find_frozen,
     find_silent,
     find_truncated,
+    measure_shapes,
 )
 
 
@@ -23,7 +23,7 @@ def draw(rng: np.random.Generator, mean: float = 800, intervals: int = 20, laten
 def test_a_series_is_described_by_its_rows() -> None:
     figures = np.array([[5, 1], [5, 1], [5, 2], [0, np.nan], [0, np.nan], [7, 3], [7, 3], [7, 3], [0, np.nan]], float)
     one, first = Series(np.arange(0.5, 5, 0.5), figures), Series(np.array([3.0]), figures[:1])
-    shapes = describe_series([first, one, Series(one.t_s[:5] * 2, figures[:5]), first])
+    shapes = measure_shapes([first, one, Series(one.t_s[:5] * 2, figures[:5]), first])
     assert shapes.intervals.tolist() == [1, 9, 5, 1]
     assert shapes.repeats.tolist() == [0, 2, 1, 0]
     assert shapes.starts.tolist() == [0, 2, 1, 0]
@@ -41,7 +41,7 @@ def test_a_series_is_described_by_its_rows() -> None:
 def test_noise_is_neither_frozen_nor_silent(mean: float, latencies: bool) -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
-        shapes = describe_series([draw(rng, mean, latencies=latencies) for _ in range(40)])
+        shapes = measure_shapes([draw(rng, mean, latencies=latencies) for _ in range(40)])
         assert not find_frozen(shapes).any()
         assert not find_silent(shapes).any()
 
@@ -52,7 +52,7 @@ def test_frozen_runs_are_found(begin: int) -> None:
     series = [draw(rng) for _ in range(40)]
     for one in (series[4], series[17]):
         one.figures[begin:] = one.figures[begin]
-    assert np.flatnonzero(find_frozen(describe_series(series))).tolist() == [4, 17]
+    assert np.flatnonzero(find_frozen(measure_shapes(series))).tolist() == [4, 17]
 
 
 def test_a_case_that_often_repeats_itself_is_not_frozen() -> None:
@@ -61,27 +61,27 @@ def test_a_case_that_often_repeats_itself_is_not_frozen() -> None:
     series = [draw(rng, latencies=False) for _ in range(40)]
     for one in series:
         one.figures[rng.random(20) < 0.5, 0] = 800
-    assert not find_frozen(describe_series(series)).any()
+    assert not find_frozen(measure_shapes(series)).any()
 
 
 def test_a_silent_end_is_found_unless_the_system_pauses_elsewhere_too() -> None:
     rng = np.random.default_rng(3)
     series = [draw(rng) for _ in range(40)]
     series[7].figures[12:] = [0, np.nan, np.nan]
-    assert np.flatnonzero(find_silent(describe_series(series))).tolist() == [7]
+    assert np.flatnonzero(find_silent(measure_shapes(series))).tolist() == [7]
     series[9].figures[3:8] = [0, np.nan, np.nan]
-    assert not find_silent(describe_series(series)).any()
+    assert not find_silent(measure_shapes(series)).any()
 
 
 def test_a_series_that_ends_before_its_window_is_found_whether_the_window_is_told_or_not() -> None:
     rng = np.random.default_rng(4)
     series = [draw(rng) for _ in range(20)]
     series[3] = Series(series[3].t_s[:12], series[3].figures[:12])
-    shapes = describe_series(series)
+    shapes = measure_shapes(series)
     assert np.flatnonzero(find_truncated(shapes, np.full(20, 20.0))).tolist() == [3]
     assert np.flatnonzero(find_truncated(shapes, np.full(20, np.nan))).tolist() == [3]
     late = [Series(one.t_s - 1, one.figures) for one in series]  # a tool that tells the begin of an interval
-    assert np.flatnonzero(find_truncated(describe_series(late), np.full(20, 20.0))).tolist() == [3]
+    assert np.flatnonzero(find_truncated(measure_shapes(late), np.full(20, 20.0))).tolist() == [3]
 
 
 def test_what_most_runs_of_a_configuration_do_is_no_damage() -> None:

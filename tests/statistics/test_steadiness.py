@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from knobscope.statistics.steadiness import MIN_INTERVALS, describe_window, find_trend
+from knobscope.statistics.steadiness import MIN_INTERVALS, find_trend, summarise_window
 
 
 def test_a_warm_up_that_goes_on_is_a_trend() -> None:
@@ -58,13 +58,13 @@ def test_too_little_to_tell(operations: list[int]) -> None:
 
 
 def test_a_pause_and_halves_that_differ_are_described() -> None:
-    columns = describe_window([1, 2, 3], [1712, 3099, 0])
+    columns = summarise_window([1, 2, 3], [1712, 3099, 0])
     assert columns["window_pause_s"] == 1
     assert columns["window_halves"] == pytest.approx(1549.5 / 3261.5)
-    assert describe_window([1, 2, 3, 4], [100, 0, 0, 100])["window_pause_s"] == 2
-    assert describe_window([1, 2, 3], [2, 3, 0]) == {}  # an empty interval of so few operations may be chance
+    assert summarise_window([1, 2, 3, 4], [100, 0, 0, 100])["window_pause_s"] == 2
+    assert summarise_window([1, 2, 3], [2, 3, 0]) == {}  # an empty interval of so few operations may be chance
 
 
 def test_one_number_is_no_series() -> None:
-    assert describe_window([1], [1000]) == {}
-    assert describe_window([], []) == {}
+    assert summarise_window([1], [1000]) == {}
+    assert summarise_window([], []) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from knobscope.tables import BLOCK_TABLES, COLUMNS, ROWS, TABLES, RunRecord
 from knobscope.tables.declaring import Column, columns_of
-from knobscope.tables.reference import define_tables, describe_tables, render_tables
+from knobscope.tables.reference import comment_tables, define_tables, render_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +42,7 @@ def test_the_page_on_tables_is_current() -> None:
 
 def test_a_database_knows_what_its_columns_mean() -> None:
     with duckdb.connect() as connection:
-        for statement in (*define_tables(), *describe_tables()):
+        for statement in (*define_tables(), *comment_tables()):
             connection.execute(statement)
         told = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal")
         comments = {(table, column): comment for table, column, comment in told.fetchall()}

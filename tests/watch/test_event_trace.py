@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from loop_devices import Fio, Loop, row_of, watch_jobs
 
-from knobscope.commands.trace import describe_trace, open_trace
+from knobscope.commands.trace import open_trace, profile_trace
 from knobscope.watch import Profile, Watch, open_watch, read_tree
 
 pytestmark = pytest.mark.real
@@ -32,7 +32,7 @@ def mounted_watch(mounted: Loop, tmp_path: Path) -> Iterator[Watch]:
 
 def describe(directory: Path) -> Profile:
     with open_trace(directory) as trace:
-        return describe_trace(trace, 4096)
+        return profile_trace(trace, 4096)
 
 
 def select(directory: Path, query: str) -> list[tuple[Any, ...]]:

@@ -3,8 +3,9 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from knobscope.errors import UserError
 from knobscope.specs import Rule, StudySpecs, read_shipped_rule
@@ -12,29 +13,44 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.reading.source import read_text
 from knobscope.stages.detect.database import create_schema
 from knobscope.stages.detect.rules import run_rules
-from knobscope.storage import read_sealed
-from knobscope.tables import insert_rows
+from knobscope.tables import DeviceProfile, IoProfileRow, check_document, insert_rows, read_document
+from knobscope.tables.block_layer import IoLatencyRow, QueueDepthRow
+from knobscope.tables.calls import IoModeRow
+from knobscope.tables.detection import FindingRow
 
-__all__ = ["add_parser", "judge_profile"]
+__all__ = ["WatchedProfile", "add_parser", "judge_profile"]
 
 #: Rules that look at one configuration.
 _RULES = ("default_profile",)
 #: Columns of `runs` that a profile has, under their names.
 _FACTS = ("monitor", "lost_events", "unattributed_share", "machine_cpu_share")
-#: Tables that a profile may hold, under their names.
-_TABLES = ("io_profile", "io_latency", "io_modes", "queue_depth")
+_EXPECTED = "a profile that `knobscope watch --json` wrote"
 
 
-def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the findings about a profile that `knobscope watch --json` wrote, on a device that was characterised.
+class _Needed(TypedDict):
+    command: list[str]
+    monitor: str
+    duration_s: float
+    io_profile: list[IoProfileRow]
+    queue_depth: list[QueueDepthRow]
 
-    Raises UserError for something else than a profile.
-    """
+
+class WatchedProfile(_Needed, total=False):
+    """What is judged of a profile that `knobscope watch --json` wrote."""
+
+    scope: str
+    unit: int
+    lost_events: int | None
+    unattributed_share: float | None
+    machine_cpu_share: float | None
+    io_latency: list[IoLatencyRow]
+    io_modes: list[IoModeRow]
+
+
+def judge_profile(profile: WatchedProfile, device: DeviceProfile) -> list[FindingRow]:
+    """Return the findings about a watched command, on a device that was characterised."""
     import duckdb
 
-    missing = [key for key in ("command", "monitor", "duration_s", "io_profile", "queue_depth") if key not in profile]
-    if missing:
-        raise UserError(f"found no {missing[0]!r}; expected a profile that `knobscope watch --json` wrote")
     command = Path(str(profile["command"][0])).name
     case = {"dbms": command, "device": device["device"], "workload": command}
     run = {
@@ -47,8 +63,14 @@ def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[
         create_schema(connection)
         insert_rows(connection, "runs", [run])
         insert_rows(connection, "cases", [{**case, "dedicated": profile.get("scope") == "device"}])
-        for table in _TABLES:
-            insert_rows(connection, table, [{**row, "run_id": "watched"} for row in profile.get(table) or ()])
+        tables: dict[str, Sequence[Mapping[str, Any]]] = {
+            "io_profile": profile["io_profile"],
+            "io_latency": profile.get("io_latency", []),
+            "io_modes": profile.get("io_modes", []),
+            "queue_depth": profile["queue_depth"],
+        }
+        for table, rows in tables.items():
+            insert_rows(connection, table, [{**row, "run_id": "watched"} for row in rows])
         if _has_other_unit(profile, device):  # then nobody knows how many writes fill the device's units in part
             connection.execute("UPDATE io_profile SET aligned_requests = NULL")
         insert_rows(connection, "device_profile", [device])
@@ -57,7 +79,7 @@ def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[
         return run_rules(connection, _specs({name: read_shipped_rule(name) for name in _RULES}))
 
 
-def _has_other_unit(profile: dict[str, Any], device: dict[str, Any]) -> bool:
+def _has_other_unit(profile: WatchedProfile, device: DeviceProfile) -> bool:
     """Whether the device stores in another unit than that whose multiples were counted as aligned."""
     unit = device.get("write_unit_bytes")
     return unit is not None and profile.get("unit") != unit
@@ -79,11 +101,12 @@ def _specs(rules: dict[str, Rule]) -> StudySpecs:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        profile = json.loads(read_text(args.watched))
+        content = json.loads(read_text(args.watched))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{args.watched}: {error}; expected a profile that `knobscope watch --json` wrote") from error
+        raise UserError(f"{args.watched}: {error}; expected {_EXPECTED}") from error
     try:
-        device = read_sealed(args.profile)
+        profile = check_document(WatchedProfile, content, _EXPECTED)
+        device = read_document(args.profile, DeviceProfile)
         findings = judge_profile(profile, device)
     except UserError as error:
         raise UserError(f"{args.watched}: {error}") from error

@@ -74,7 +74,7 @@ def _folder_of(device: Device, root: Path) -> DeviceFolder:
     return DeviceFolder(device.name, (root / _require_emulation(device).image_directory).resolve())
 
 
-def _describe(device: Device, emulation: Emulation) -> dict[str, object]:
+def _identify(device: Device, emulation: Emulation) -> dict[str, object]:
     """Return what the image was made for; another description needs another image."""
     model = emulation.model.model_dump(mode="json") if emulation.model else None
     return {"device": device.name, "size": emulation.size, "filesystem": emulation.filesystem, "model": model}
@@ -83,7 +83,7 @@ def _describe(device: Device, emulation: Emulation) -> dict[str, object]:
 def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
     if not folder.state.exists():
         return
-    existing, wanted = read_sealed(folder.state), _describe(device, emulation)
+    existing, wanted = read_sealed(folder.state), _identify(device, emulation)
     if existing == wanted:
         return
     same_shape = all(existing[key] == wanted[key] for key in ("size", "filesystem"))
@@ -111,7 +111,7 @@ def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> N
     make_filesystem(emulation.filesystem, [*_MKFS_OPTIONS[emulation.filesystem], str(folder.image)])
     if isinstance(emulation.model, Delay):
         _write_whole(folder.image)
-    write_sealed(folder.state, _describe(device, emulation))
+    write_sealed(folder.state, _identify(device, emulation))
 
 
 def _write_whole(image: Path) -> None:

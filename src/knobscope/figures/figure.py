@@ -1,7 +1,7 @@
 """A figure: how it is drawn at a width, what it says in words, the numbers behind it, and the query that gave them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -30,7 +30,7 @@ class Figure:
     title: str
     description: str
     draw: Callable[[float], Canvas]
-    data: Sequence[dict[str, Any]]
+    data: Sequence[Mapping[str, Any]]
     caption: str = ""
     wide: bool = False
     query: str = ""

@@ -72,7 +72,7 @@ def operation(ok: int, failed: int, latencies: Mapping[str, float | None]) -> di
     return {"ok": ok, "failed": failed, **known, **latencies}
 
 
-def describe_latencies(values_us: "npt.ArrayLike") -> dict[str, float | None]:
+def summarise_latencies(values_us: "npt.ArrayLike") -> dict[str, float | None]:
     """Return mean, percentiles and maximum of single latencies (microseconds), None for each without any."""
     ordered = np.sort(np.asarray(values_us, float))
     count = len(ordered)

@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--reach", action="append", default=[], help="path that the run needs (repeatable)")
     options = parser.parse_args()
     os.setsid()
-    is_root, maps = os.geteuid() == 0, _describe_maps()
+    is_root, maps = os.geteuid() == 0, _make_maps()
     _unshare(_CLONE_NEWPID if is_root else _CLONE_NEWPID | _CLONE_NEWUSER)
     if not is_root:
         _write_maps("self", maps)
@@ -77,7 +77,7 @@ def _make_namespaces(reach: list[Path], told: int, mapped: int, *, is_root: bool
     os.write(told, b"d")
 
 
-def _describe_maps() -> tuple[str, str]:
+def _make_maps() -> tuple[str, str]:
     """Return the maps of users and groups: all that are known here for root, for anybody else just that one."""
     if os.geteuid() != 0:
         return f"{os.geteuid()} {os.geteuid()} 1\n", f"{os.getegid()} {os.getegid()} 1\n"

@@ -122,7 +122,7 @@ def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_
     for number in (signal.SIGCHLD, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)  # seen through the wake-up pipe
     try:
-        described = _describe_child(options, end_signal)
+        described = _prepare_child(options, end_signal)
         child = subprocess.Popen(command, **described)
     except OSError as error:
         print(f"cannot run {command[0]}: {error}", file=sys.stderr)
@@ -152,7 +152,7 @@ def _find_logs() -> list[int]:
     return [stream for stream in (1, 2) if stat.S_ISREG(os.fstat(stream).st_mode)]
 
 
-def _describe_child(options: argparse.Namespace, end_signal: signal.Signals | None) -> dict[str, Any]:
+def _prepare_child(options: argparse.Namespace, end_signal: signal.Signals | None) -> dict[str, Any]:
     """Enter the namespaces that the command lives in; return the arguments of Popen."""
     is_root, before = os.geteuid() == 0, Path.cwd()
     if options.sandbox is not None:

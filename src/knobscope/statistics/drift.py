@@ -58,12 +58,12 @@ def _pairs(fits: Mapping[Names, Fit]) -> Iterator[tuple[dict[str, str], Fit, Fit
     for one, other in combinations(fits, 2):
         (dbms, device, workload), (dbms_2, device_2, workload_2) = one, other
         if dbms == dbms_2 and workload == workload_2:
-            yield _describe(dbms, "device", workload, device, device_2), fits[one], fits[other]
+            yield _case_columns(dbms, "device", workload, device, device_2), fits[one], fits[other]
         elif dbms == dbms_2 and device == device_2:
-            yield _describe(dbms, "workload", device, workload, workload_2), fits[one], fits[other]
+            yield _case_columns(dbms, "workload", device, workload, workload_2), fits[one], fits[other]
 
 
-def _describe(dbms: str, changed: str, same: str, start: str, end: str) -> dict[str, str]:
+def _case_columns(dbms: str, changed: str, same: str, start: str, end: str) -> dict[str, str]:
     return {"dbms": dbms, "changed": changed, "same": same, "from_case": start, "to_case": end}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.steadiness import PLENTY
 
-__all__ = ["Series", "Shapes", "describe_series", "find_exceptions", "find_frozen", "find_silent", "find_truncated"]
+__all__ = ["Series", "Shapes", "find_exceptions", "find_frozen", "find_silent", "find_truncated", "measure_shapes"]
 
 #: False alarms per case, at most.
 _ALARMS = 1e-3
@@ -64,7 +64,7 @@ class Shapes:
     usual: Floats  # operations in an interval that has some, median; NaN without any
 
 
-def describe_series(series: Sequence[Series]) -> Shapes:
+def measure_shapes(series: Sequence[Series]) -> Shapes:
     """Return the shapes of at least one series, each of at least one interval.
 
     All are looked at together, since there may be tens of thousands, of a few intervals each.

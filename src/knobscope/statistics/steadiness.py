@@ -22,7 +22,7 @@ import numpy as np
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import median_slope, rank_values
 
-__all__ = ["MIN_INTERVALS", "PLENTY", "UNEVEN", "Trend", "describe_window", "find_trend"]
+__all__ = ["MIN_INTERVALS", "PLENTY", "UNEVEN", "Trend", "find_trend", "summarise_window"]
 
 #: With fewer, no order of the values is unlikely enough.
 MIN_INTERVALS = 6
@@ -59,7 +59,7 @@ def find_trend(operations: Sequence[int]) -> Trend | None:
     return Trend(median_slope(values) * (count - 1) / centre, _trend_probability(values))
 
 
-def describe_window(ends_s: Sequence[float], operations: Sequence[int]) -> dict[str, float | bool | None]:
+def summarise_window(ends_s: Sequence[float], operations: Sequence[int]) -> dict[str, float | bool | None]:
     """Return the columns of table `runs` that say how steady a window was, from the ends and operations of intervals.
 
     Those that so few intervals or operations cannot tell are missing.

@@ -1,12 +1,13 @@
 """Rows of a table with the query that gave them, so that a figure can say where its numbers come from."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Row", "Rows", "write_query"]
 
-Row = dict[str, Any]
+#: What a query of the report returned, by column: only the query says which.
+Row = Mapping[str, Any]
 
 
 class Rows(list[Row]):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from knobscope.errors import UserError
 from knobscope.specs import Case, Knob, StudySpecs
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case"]
+
+TableRow = TypeVar("TableRow")
 
 #: Of more cases than this some are shown: a case takes a quarter of a megabyte, and the page has to open and be sent.
 MOST_CASES = 12
@@ -53,6 +55,10 @@ class StudyData:
         names = [column[0] for column in cursor.description or []]
         rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
         return Rows(rows, write_query(query, parameters))
+
+    def table(self, kind: type[TableRow], query: str, *parameters: object) -> list[TableRow]:
+        """Return the rows of a query that asks for whole rows of a table, which `kind` declares."""
+        return cast("list[TableRow]", self.rows(query, *parameters))
 
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""

@@ -5,7 +5,10 @@ Each stage's tables are a module of their own; a table is declared there and now
 
 from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow, LayoutIoRow
 from knobscope.tables.calls import FaultRow, FileAccessRow
+from knobscope.tables.checking import check_document, read_document
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
+from knobscope.tables.declaring import empty_row, select_columns
+from knobscope.tables.devices import DeviceProfile
 from knobscope.tables.explaining import EXPLAINING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
 from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
@@ -32,6 +35,7 @@ __all__ = [
     "TABLES",
     "TRACE_TABLES",
     "DeviceHealthRow",
+    "DeviceProfile",
     "EffectiveValueRow",
     "FaultRow",
     "FileAccessRow",
@@ -49,15 +53,19 @@ __all__ = [
     "TrialRow",
     "WhatIfRow",
     "WhatIfRunRow",
+    "check_document",
     "describe_refusal",
+    "empty_row",
     "fetch_limited",
     "finite",
     "insert_rows",
     "lock",
     "open_files",
+    "read_document",
     "read_table",
     "require_readable",
     "rows_of",
+    "select_columns",
     "write_files",
     "write_table",
     "write_tables",

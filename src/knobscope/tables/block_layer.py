@@ -50,7 +50,7 @@ class IoProfileRow(RunColumns, total=False):
     """
 
     op: Annotated[Text, "`read`, `write`, `discard` or `flush`."]
-    requests: Annotated[Count, "Requests of the DBMS, counted once each, when they are first issued."]
+    requests: Annotated[Count | None, "Requests of the DBMS, counted once each, when they are first issued."]
     bytes: Annotated[Count | None, "Bytes of these requests."]
     aligned_requests: Annotated[
         Count | None, "Requests whose address and length are multiples of the preferred write unit of the device."

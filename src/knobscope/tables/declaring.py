@@ -4,8 +4,9 @@ The annotation of a key holds the Python type, for the type checker, DuckDB's ty
 a plain `dict` with these keys; a key that is missing is NULL in the table.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+from typing import Annotated, Any, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 __all__ = [
     "CaseColumns",
@@ -20,6 +21,8 @@ __all__ = [
     "Truth",
     "Unsigned",
     "columns_of",
+    "empty_row",
+    "select_columns",
 ]
 
 
@@ -86,6 +89,19 @@ _UNITS = {
 def columns_of(row: type) -> dict[str, Column]:
     """Return the columns that a type of rows declares, by name, in their order."""
     return {name: _column(name, hint) for name, hint in get_type_hints(row, include_extras=True).items()}
+
+
+Row = TypeVar("Row")
+
+
+def empty_row(row: type[Row]) -> Row:
+    """Return a row with NULL in all columns of a type of rows but `run_id`."""
+    return cast(Row, {name: None for name in row.__annotations__ if name != "run_id"})
+
+
+def select_columns(row: type[Row], names: Iterable[str], values: Mapping[str, object]) -> Row:
+    """Return a row with these columns, out of a mapping that has them and more."""
+    return cast(Row, {name: values[name] for name in names})
 
 
 def _column(name: str, hint: Any) -> Column:

@@ -1,6 +1,6 @@
 """Tables of comparisons and findings."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Truth
 
@@ -16,6 +16,7 @@ __all__ = [
     "KnobRow",
     "LevelContrastRow",
     "PairEffectRow",
+    "ReturnedRow",
     "SetAsideRow",
     "SetupRow",
     "TierContrastRow",
@@ -278,6 +279,19 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
         "`found`: the rule names no cause, and the experiment found one.",
     ]
     confirmation: Annotated[Text | None, "What the experiment showed, in words."]
+
+
+class ReturnedRow(CaseColumns, total=False):
+    """What the query of a rule returns, with the evidence decoded; columns as in table `findings`."""
+
+    knob: str | None
+    value: str | None
+    verdict: str
+    effect: float | None
+    effect_low: float | None
+    effect_high: float | None
+    penalty: float | None
+    evidence: dict[str, Any]
 
 
 DETECTION_TABLES: dict[str, type] = {

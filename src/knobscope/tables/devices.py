@@ -4,7 +4,7 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import Count, Integer, Real, Text, Time
 
-__all__ = ["DEVICES_TABLES", "DeviceCurveRow", "DeviceProfileRow", "DevicePropertyRow"]
+__all__ = ["DEVICES_TABLES", "DeviceCurveRow", "DeviceProfile", "DeviceProfileRow", "DevicePropertyRow"]
 
 
 class DeviceProfileRow(TypedDict, total=False):
@@ -78,6 +78,14 @@ class DevicePropertyRow(TypedDict, total=False):
     confidence: Annotated[Text, "`high`, `medium`, `low` or `not measured`."]
     because: Annotated[Text, "What the value and its confidence rest on."]
     kernel: Annotated[Text | None, "What sysfs says of the same; NULL: nothing."]
+
+
+class DeviceProfile(DeviceProfileRow, total=False):
+    """What `knobscope characterise` writes of a device (JSON)."""
+
+    method: dict[str, object]  # how it was measured
+    properties: list[DevicePropertyRow]
+    curves: list[DeviceCurveRow]
 
 
 DEVICES_TABLES: dict[str, type] = {

@@ -12,7 +12,7 @@ from knobscope.tables.columns import COLUMNS, ROWS
 from knobscope.tables.declaring import Column, columns_of
 from knobscope.tables.trace import TRACE_ROWS
 
-__all__ = ["define_tables", "describe_tables", "render_tables"]
+__all__ = ["comment_tables", "define_tables", "render_tables"]
 
 _HEAD = """\
 # Tables
@@ -35,7 +35,7 @@ def define_tables() -> Iterator[str]:
         yield f"CREATE TABLE {table} ({definition})"
 
 
-def describe_tables() -> Iterator[str]:
+def comment_tables() -> Iterator[str]:
     """Yield the statements that write down the meaning of all tables and columns as comments."""
     for table, columns in COLUMNS.items():
         yield f"COMMENT ON TABLE {table} IS {_quote(_meaning(ROWS[table]))}"

@@ -48,10 +48,9 @@ def _run(args: argparse.Namespace) -> int:
     profile["files"] = name_files(profile, trees)
     profile.pop("addresses", None)  # they are in `files` now
     where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
-    profile = {"command": command, **where, **profile}
     print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
     if args.json:
-        write_json(args.json, profile)
+        write_json(args.json, {"command": command, **where, **profile})
     return code
 
 

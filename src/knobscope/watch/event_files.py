@@ -1,10 +1,11 @@
 """Which file a recorded event belongs to: by the number or inode that the kernel told, else by its address."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from knobscope.watch.files import FileTree, name_file
 from knobscope.watch.interface import OPERATIONS
+from knobscope.watch.profile import CountedFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ _FLUSH = OPERATIONS.index("flush")
 class EventNamer:
     """Names files by trees, in the order in which they were read, and by the rows that the kernel side has of them."""
 
-    def __init__(self, trees: Sequence[FileTree], named: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, trees: Sequence[FileTree], named: Sequence[CountedFile]) -> None:
         self._trees = trees
         self._files = {row["number"]: (row, name_file(row, trees)[0]) for row in named if row["inode"]}
         self._names = {(row["device"], row["inode"]): name for row, name in self._files.values()}
@@ -38,12 +39,12 @@ class EventNamer:
             inodes[is_found] = found[is_found]
             devices[is_found] = _encode(tree.device)
         distinct, codes = np.unique(np.stack([known, devices, inodes], axis=1), axis=0, return_inverse=True)
-        rows = [self._describe(int(number), int(device), int(inode)) for number, device, inode in distinct]
+        rows = [self._locate(int(number), int(device), int(inode)) for number, device, inode in distinct]
         columns = {name: [row[name] for row in rows] for name in ("file", "device")}
         named = {name: to_categories(texts, codes) for name, texts in columns.items()}
         return {**named, "inode": np.array([row["inode"] for row in rows], np.uint64)[codes]}
 
-    def _describe(self, number: int, device: int, inode: int) -> dict[str, Any]:
+    def _locate(self, number: int, device: int, inode: int) -> dict[str, Any]:
         """Return a file by its number in the kernel, else by device and inode."""
         if number:
             row, file = self._files[number]

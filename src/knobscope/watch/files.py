@@ -12,21 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
 
 from knobscope.devices import BlockDevice
 from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, FoundFile, inspect_file, read_partition_start
 from knobscope.devices.mounts import Mount, find_mount, list_mounts
 from knobscope.watch.patterns import SHARES, name_pattern
-from knobscope.watch.profile import Profile
+from knobscope.watch.profile import CountedFile, Finding, KernelFile, Profile
 
-__all__ = ["FileTree", "Finding", "mounts_on", "name_file", "name_files", "read_tree", "search_device"]
+__all__ = ["FileTree", "mounts_on", "name_file", "name_files", "read_tree", "search_device"]
 
-#: How a file was found: by its path; by the last part of its name only; or it is none: `journal`,
-#: `metadata`, `device` (no file system holds it), `unknown`.
-Finding = Literal["path", "name", "pseudo"]
-
-Row = dict[str, Any]
 #: File, how it was found, device and inode.
 NamedFile = tuple[str, Finding, str | None, int | None]
 
@@ -141,7 +135,7 @@ def mounts_on(block: BlockDevice) -> list[Mount]:
     ]
 
 
-def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, Finding]:
+def name_file(row: KernelFile, trees: Sequence[FileTree]) -> tuple[str, Finding]:
     """Return the file of a row (device, inode, generation, name) and how it was found; `trees` as they were read.
 
     An inode may be another file's by now, or have been: a path counts only where it has the row's generation or name.
@@ -149,7 +143,7 @@ def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, F
     """
     if not row["inode"] and row["name"] in _PSEUDO_FILES:
         return str(row["name"]), "pseudo"
-    inode, generation, name = row["inode"], row.get("generation"), row["name"]
+    inode, generation, name = row["inode"] or 0, row.get("generation"), row["name"]
     trees = [tree for tree in trees if tree.device == row["device"] and inode in tree.paths]
     named = [tree for tree in trees if Path(tree.paths[inode]).name == name]
     renamed = [tree for tree in trees if tree.generations.get(inode) == generation is not None]
@@ -159,7 +153,7 @@ def name_file(row: Mapping[str, Any], trees: Sequence[FileTree]) -> tuple[str, F
     return (tree.paths[inode], "path") if tree.is_own else ("unknown", "pseudo")
 
 
-def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, Any]]:
+def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[CountedFile]:
     """Return rows of table `files` without run, role and table, with `found_by`; they add up to all requests.
 
     `trees` come in the order in which they were read. Shares and pattern are those of the requests whose file the
@@ -167,36 +161,53 @@ def name_files(profile: Profile, trees: Sequence[FileTree]) -> list[dict[str, An
     """
     if profile["monitor"] != "bpf":
         return []
-    rows: dict[tuple[str | None, ...], Row] = {}
+    rows: dict[tuple[str | None, ...], CountedFile] = {}
     for counted in profile["files"]:
         file, found_by = name_file(counted, trees)
         where = (None, None) if found_by == "pseudo" else (counted["device"], counted["inode"])
         _add_counted(_row_of(rows, (file, found_by, *where), counted["op"]), counted)
-    for counted in profile.get("addresses", ()):
-        row = _row_of(rows, _find_owner(counted["sector"] * 512, trees), counted["op"])
-        for kind in ("requests", "bytes"):
-            row[kind] += counted[kind]
-        row["address_requests"] += counted["requests"]
+    for address in profile.get("addresses", ()):
+        row = _row_of(rows, _find_owner(address["sector"] * 512, trees), address["op"])
+        row["requests"] += address["requests"]
+        row["bytes"] += address["bytes"]
+        row["address_requests"] += address["requests"]
     _add_remainder(profile, rows)
     return list(rows.values())
 
 
-def _row_of(rows: dict[tuple[str | None, ...], Row], named: NamedFile, op: str) -> Row:
+def _row_of(rows: dict[tuple[str | None, ...], CountedFile], named: NamedFile, op: str) -> CountedFile:
     """Return the row of a file and operation, made now if need be."""
     file, found_by, device, inode = named
-    empty = {"file": file, "found_by": found_by, "op": op, "device": device, "inode": inode or None}
-    counts = {"requests": 0, "bytes": 0, "address_requests": 0, "sequential_requests": None}
-    return rows.setdefault((found_by, device, file, op), empty | counts | dict.fromkeys((*SHARES, "pattern")))
+    empty: CountedFile = {
+        "file": file,
+        "found_by": found_by,
+        "op": op,
+        "device": device,
+        "inode": inode or None,
+        "requests": 0,
+        "bytes": 0,
+        "address_requests": 0,
+        "sequential_requests": None,
+        "sequential_share": None,
+        "append_share": None,
+        "strided_share": None,
+        "random_share": None,
+        "pattern": None,
+    }
+    return rows.setdefault((found_by, device, file, op), empty)
 
 
-def _add_counted(row: Row, counted: Row) -> None:
+def _add_counted(row: CountedFile, counted: CountedFile) -> None:
     """Add what the kernel counted for an inode; a file that was made anew under its name has several."""
     before, now = row["requests"], counted["requests"]
     if not before:
-        row |= {name: counted[name] for name in ("sequential_requests", *SHARES, "pattern")}
+        row["sequential_requests"], row["pattern"] = counted["sequential_requests"], counted["pattern"]
+        for share in SHARES:
+            row[share] = counted[share]
     elif now:
-        row["sequential_requests"] += counted["sequential_requests"]
-        row |= {share: _weigh(row[share], before, counted[share], now) for share in SHARES}
+        row["sequential_requests"] = (row["sequential_requests"] or 0) + (counted["sequential_requests"] or 0)
+        for share in SHARES:
+            row[share] = _weigh(row[share], before, counted[share], now)
         row["pattern"] = name_pattern(before + now, row)
     row["requests"] += now
     row["bytes"] += counted["bytes"]
@@ -218,16 +229,15 @@ def _find_owner(address: int, trees: Sequence[FileTree]) -> NamedFile:
     return "unknown", "pseudo", None, None
 
 
-def _add_remainder(profile: Profile, rows: dict[tuple[str | None, ...], Row]) -> None:
+def _add_remainder(profile: Profile, rows: dict[tuple[str | None, ...], CountedFile]) -> None:
     """Put what no file was counted for under `unknown`. A flush is for all files, and for none."""
     for total in profile["io_profile"]:
         if total["op"] == "flush":
             continue
-        left = {
-            kind: (total[kind] or 0) - sum(row[kind] for row in rows.values() if row["op"] == total["op"])
-            for kind in ("requests", "bytes")
-        }
-        if left["requests"] > 0:
+        counted = [row for row in rows.values() if row["op"] == total["op"]]
+        requests = (total["requests"] or 0) - sum(row["requests"] for row in counted)
+        size = (total["bytes"] or 0) - sum(row["bytes"] for row in counted)
+        if requests > 0:
             row = _row_of(rows, ("unknown", "pseudo", None, None), total["op"])
-            row["requests"] += left["requests"]
-            row["bytes"] += max(left["bytes"], 0)
+            row["requests"] += requests
+            row["bytes"] += max(size, 0)

@@ -11,14 +11,16 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
+from knobscope.tables import check_document
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
-from knobscope.watch.recording import Recording
+from knobscope.watch.profile import CountedFile
+from knobscope.watch.recording import Announced, Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
@@ -29,6 +31,15 @@ _READY_TIMEOUT_S = 300.0  # compiling takes a second here, a minute and more on 
 _ANSWER_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 10.0
 _READ_BYTES = 1 << 20
+_EXPECTED = "an answer of the monitor of this version"
+
+#: A line of the monitor: `event` says which keys it has.
+_Message = dict[str, object]
+
+
+class _Ready(TypedDict):
+    missing_probes: dict[str, str]
+    limits: list[str]
 
 
 class MonitorUnavailableError(Exception):
@@ -51,9 +62,9 @@ class MonitorWatch(Watch):
         trace: Path | None = None,
     ) -> None:
         self._recording = Recording(trace) if trace else None
-        self._told_files: list[dict[str, Any]] = []
+        self._files: list[CountedFile] = []
         self._processors = ProcessorMeter()
-        self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[_Message | None] = queue.SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
         options += [*(f"--with={probe}" for probe in probes), f"--files={files}", *(f"--call={call}" for call in calls)]
@@ -71,9 +82,9 @@ class MonitorWatch(Watch):
             raise MonitorUnavailableError(str(failure)) from failure
         if answer["event"] != "ready":
             self.close()
-            raise MonitorUnavailableError(answer["reason"])
-        self.missing_probes = answer["missing_probes"]
-        self.limits = answer["limits"]
+            raise MonitorUnavailableError(answer.get("reason"))
+        ready = check_document(_Ready, answer, _EXPECTED)
+        self.missing_probes, self.limits = ready["missing_probes"], ready["limits"]
 
     def follow(self, pids: Sequence[int]) -> None:
         """Put the processes into a control group of their own; their children are born into it."""
@@ -89,14 +100,16 @@ class MonitorWatch(Watch):
     def end(self) -> Profile:
         """Return the counters since `begin`; the processes go back to the control group that they came from."""
         machine_cpu_share = self._processors.busy_share()
-        profile = self._ask("end", "profile")
-        del profile["event"]
-        self._told_files = profile["files"]
-        return profile | {"machine_cpu_share": machine_cpu_share, "limits": self.limits}
+        answer = self._ask("end", "profile")
+        del answer["event"]
+        profile = check_document(Profile, answer, _EXPECTED)
+        self._files = profile["files"]
+        profile |= {"machine_cpu_share": machine_cpu_share, "limits": self.limits}
+        return profile
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run."""
-        return self._recording.write(directory, trees, self._told_files) if self._recording else None
+        return self._recording.write(directory, trees, self._files) if self._recording else None
 
     def close(self) -> None:
         """End the monitor; what it made in the system, it removes."""
@@ -114,7 +127,7 @@ class MonitorWatch(Watch):
         if self._recording:
             self._recording.close()
 
-    def _ask(self, command: str, expected: str) -> dict[str, Any]:
+    def _ask(self, command: str, expected: str) -> "_Message":
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
         with contextlib.suppress(BrokenPipeError):  # it has ended: what it said last tells why
             self._process.stdin.write(f"{command}\n".encode())
@@ -123,7 +136,7 @@ class MonitorWatch(Watch):
             raise WatchFailedError(f"the monitor answers `{command}` with: {answer.get('reason', answer['event'])}")
         return answer
 
-    def _receive(self, timeout_s: float) -> dict[str, Any]:
+    def _receive(self, timeout_s: float) -> "_Message":
         """Return the next answer of the monitor; raises WatchFailedError when none comes in time."""
         try:
             answer = self._answers.get(timeout=timeout_s)
@@ -143,13 +156,14 @@ class MonitorWatch(Watch):
         for line in stream:
             if not line.endswith(b"\n"):
                 break  # the monitor was killed
-            message: dict[str, Any] = json.loads(line)
+            message: _Message = json.loads(line)
             if message["event"] != "records":
                 self._answers.put(message)
                 continue
-            records = stream.read(message["bytes"])
+            announced = check_document(Announced, message, _EXPECTED)
+            records = stream.read(announced["bytes"])
             if self._recording:
-                self._recording.add(message, records)
+                self._recording.add(announced, records)
         self._answers.put(None)
 
     def _describe_end(self) -> str:

@@ -1,15 +1,19 @@
 """Names the pattern of requests by their shares, as `probes/patterns.py` does: for sums made in user space."""
 
-from collections.abc import Mapping
+from typing import Literal
+
+from knobscope.tables.block_layer import OrderColumns
 
 __all__ = ["SHARES", "name_pattern"]
 
-SHARES = ("sequential_share", "append_share", "strided_share", "random_share")
+Share = Literal["sequential_share", "append_share", "strided_share", "random_share"]
+
+SHARES: tuple[Share, ...] = ("sequential_share", "append_share", "strided_share", "random_share")
 _MIN_REQUESTS = 10  # of fewer nothing can be said
 _DOMINANT_SHARE = 0.8
 
 
-def name_pattern(requests: int, shares: Mapping[str, float | None]) -> str:
+def name_pattern(requests: int, shares: OrderColumns) -> str:
     """Return the first name whose share is 0.8 or more, `mixed` where none has it, `few` below ten requests."""
     if requests < _MIN_REQUESTS:
         return "few"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice
-from knobscope.tables import IoProfileRow, MonitorFacts
+from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
 
@@ -20,7 +20,6 @@ _COLUMNS: dict[str, tuple[int, int | None]] = {
     "discard": (11, 13),
     "flush": (15, None),
 }
-_LISTS = ("io_sizes", "queue_depth", "io_latency", "queue_wait", "files", "addresses", "submitters", "series")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -56,14 +55,35 @@ class ProcfsWatch(Watch):
         now = self._read_stat()
         return {
             "duration_s": time.monotonic() - begin,
-            "monitor": self.monitor,
+            "monitor": "procfs",
             "scope": self._scope,
-            **dict.fromkeys(MonitorFacts.__annotations__),
-            **dict.fromkeys(("busy_share", "mean_depth", "depth_one_share", "busiest_queue_share")),
+            "lost_events": None,
+            "starts_without_completion": None,
+            "completions_without_start": None,
+            "unattributed_share": None,
+            "files_overflow": None,
+            "addresses_overflow": None,
+            "hidden_completions": None,
+            "depth_excess": None,
+            "depth_shortfall": None,
+            "busy_error": None,
+            "missed_events": None,
+            "unwritten_bytes": None,
+            "busy_share": None,
+            "mean_depth": None,
+            "depth_one_share": None,
+            "busiest_queue_share": None,
             "requeues": None,
             "failed_requests": None,
-            "io_profile": [_describe_operation(op, before, now) for op in OPERATIONS],
-            **{name: [] for name in _LISTS},
+            "io_profile": [_operation_row(op, before, now) for op in OPERATIONS],
+            "io_sizes": [],
+            "queue_depth": [],
+            "io_latency": [],
+            "queue_wait": [],
+            "files": [],
+            "addresses": [],
+            "submitters": [],
+            "series": [],
             "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
             "machine_cpu_share": processors.busy_share(),
         }
@@ -78,12 +98,13 @@ class ProcfsWatch(Watch):
             raise WatchFailedError(f"{self._stat} cannot be read: {gone.strerror}; is the device gone?") from gone
 
 
-def _describe_operation(op: str, before: list[int], now: list[int]) -> dict[str, int | float | str | None]:
+def _operation_row(op: str, before: list[int], now: list[int]) -> IoProfileRow:
     """Return a row of `io_profile`; facts about single requests, and whose they are, cannot be derived from sums."""
     requests, sectors = (_difference(column, before, now) for column in _COLUMNS[op])
     size = 0 if op == "flush" else None if sectors is None else sectors * 512
-    known = {"op": op, "requests": requests, "bytes": size, "device_requests": requests, "device_bytes": size}
-    return {**dict.fromkeys(IoProfileRow.__annotations__.keys() - {"run_id"}), **known}
+    row = empty_row(IoProfileRow)
+    row |= {"op": op, "requests": requests, "bytes": size, "device_requests": requests, "device_bytes": size}
+    return row
 
 
 def _difference(column: int | None, before: list[int], now: list[int]) -> int | None:

@@ -1,11 +1,116 @@
-"""What a watch says of a run."""
+"""What a watch says of a run: counts of the whole run, and rows of tables that lack only what the watch cannot know."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal, NotRequired, TypedDict
 
-__all__ = ["Profile"]
+from knobscope.tables import FaultRow, FileAccessRow, FileRow, IoProfileRow, MonitorFacts
+from knobscope.tables.block_layer import IoLatencyRow, IoSeriesRow, IoSizeRow, QueueDepthRow, SubmitterRow
+from knobscope.tables.calls import IoModeRow, SyscallRow
 
-#: What `end` returns. `monitor` is bpf or procfs; `machine_cpu_share` is the share of all processors' time in which
-#: anything ran on this machine; numbers that this monitor cannot know are None. Lists of rows:
-#: `io_profile` (one row per operation), `io_sizes`, `queue_depth` (queue -1: the whole device), `io_latency`,
-#: `queue_wait`, `files` and `series`, empty with procfs. Columns are those of the tables of the same names.
-Profile = dict[str, Any]
+__all__ = ["AddressCount", "CountedAccess", "CountedFaults", "CountedFile", "Finding", "KernelFile", "Profile"]
+
+#: How a file was found: by its path; by the last part of its name only; or it is none: `journal`,
+#: `metadata`, `device` (no file system holds it), `unknown`.
+Finding = Literal["path", "name", "pseudo"]
+
+
+class _KernelName(TypedDict, total=False):
+    """How the kernel calls a file; `generation` distinguishes it from others that had its inode."""
+
+    name: str  # last part of its path
+    generation: int | None
+
+
+class KernelFile(_KernelName, total=False):
+    """A file as the kernel side knows it: what all rows about files have in common."""
+
+    device: str | None  # MAJ:MIN of the file system
+    inode: int | None
+
+
+class CountedFile(FileRow, _KernelName, total=False):
+    """Requests of a file: as the kernel side counted them, then by the name that was found for the file."""
+
+    number: int  # of the file in records of single requests
+    found_by: Finding
+
+
+class CountedAccess(FileAccessRow, _KernelName, total=False):
+    """System calls on a file, as the kernel side counted them."""
+
+
+class CountedFaults(FaultRow, _KernelName, total=False):
+    """Page faults on a file, as the kernel side counted them."""
+
+
+class AddressCount(TypedDict):
+    """Requests whose file the kernel did not know, by region of the disk."""
+
+    op: str
+    sector: int
+    requests: int
+    bytes: int
+
+
+class LatencyRow(TypedDict, total=False):
+    """Exact latency of the requests of a trace."""
+
+    op: str
+    requests: int
+    min_ns: int
+    mean_ns: float
+    max_ns: int
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+
+
+class Profile(MonitorFacts):
+    """What `Watch.end` returns, and `knobscope trace` for a trace; numbers that this monitor cannot know are None.
+
+    With procfs all tables but `io_profile` are empty.
+    """
+
+    duration_s: float
+    monitor: Literal["bpf", "procfs", "trace"]
+    scope: Literal["device", "process"]
+    cpu_s: float | None
+    requeues: int | None
+    failed_requests: int | None
+    io_profile: list[IoProfileRow]  # one row per operation
+    io_sizes: list[IoSizeRow]
+    queue_depth: list[QueueDepthRow]  # queue -1: the whole device
+    io_latency: list[IoLatencyRow]
+    queue_wait: list[IoLatencyRow]
+    files: list[CountedFile]
+    series: list[IoSeriesRow]
+
+    # Of a live run, not of a trace.
+    machine_cpu_share: NotRequired[float | None]  # of all processors' time, in which anything ran on this machine
+    busy_share: NotRequired[float | None]
+    mean_depth: NotRequired[float | None]
+    depth_one_share: NotRequired[float | None]
+    busiest_queue_share: NotRequired[float | None]
+    addresses: NotRequired[list[AddressCount]]
+    submitters: NotRequired[list[SubmitterRow]]
+    limits: NotRequired[Sequence[str]]
+    elsewhere: NotRequired[dict[str, "Profile"]]  # of other devices, by name
+
+    # Of probes that were asked for.
+    syscalls: NotRequired[list[SyscallRow]]
+    io_modes: NotRequired[list[IoModeRow]]
+    file_access: NotRequired[list[CountedAccess]]
+    faults: NotRequired[list[CountedFaults]]
+    lost_syscalls: NotRequired[Mapping[str, int]]
+    lost_faults: NotRequired[Mapping[str, int]]
+
+    # Of a trace.
+    trace: NotRequired[str]
+    format: NotRequired[str]
+    unit: NotRequired[int]
+    interval_s: NotRequired[float]
+    truncated_lines: NotRequired[int]
+    out_of_order: NotRequired[int]
+    other_requests: NotRequired[int]
+    latency: NotRequired[list[LatencyRow]]

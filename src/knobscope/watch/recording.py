@@ -2,15 +2,16 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from knobscope.errors import UserError
 from knobscope.tables import TRACE_TABLES
 from knobscope.watch.event_files import EventNamer, to_categories
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import OPERATIONS
+from knobscope.watch.profile import CountedFile
 
 if TYPE_CHECKING:
     import duckdb
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["MAX_EVENTS", "Recording"]
+__all__ = ["MAX_EVENTS", "Announced", "Recording"]
 
 #: Events of one run that are kept; those beyond are counted as lost. They take 96 bytes each until the run has ended.
 MAX_EVENTS = 4_000_000
@@ -48,6 +49,15 @@ _INSERT = """
     """
 
 
+class Announced(TypedDict):
+    """The line with which the monitor announces records."""
+
+    bytes: int
+    began_ns: int
+    now_ns: int
+    lost: int
+
+
 class Recording:
     """The events of one run after another; `directory` is where they are kept before `write`."""
 
@@ -66,7 +76,7 @@ class Recording:
         self._spool.truncate()
         self._lost, self._events, self._failure = [], 0, None
 
-    def add(self, message: Mapping[str, Any], records: bytes) -> None:
+    def add(self, message: Announced, records: bytes) -> None:
         """Take records and the line that announced them. When they cannot be kept, `write` fails, not the run."""
         size = _get_layout().itemsize
         kept = max(min(len(records) // size, MAX_EVENTS - self._events), 0)
@@ -79,7 +89,7 @@ class Recording:
         except OSError as failure:
             self._failure = failure
 
-    def write(self, directory: Path, trees: Sequence[FileTree], named: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    def write(self, directory: Path, trees: Sequence[FileTree], named: Sequence[CountedFile]) -> tuple[int, int]:
         """Write events.parquet and lost.parquet into a directory, which appears whole; return events and lost ones.
 
         `trees` give names to files, in the order in which they were read; of requests whose file the kernel could not

@@ -43,7 +43,7 @@ _LOSSES = {
 _OF_COMMAND = "caused by the command (flushes have no owner: all that reached the device count)"
 _OF_DEVICE = "everything that reached the device, whoever caused it"
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 
 
 def format_profile(profile: Profile) -> str:
@@ -81,7 +81,7 @@ def _format_run(profile: Profile) -> str:
     return ", ".join(facts)
 
 
-def _format_losses(profile: Profile) -> str:
+def _format_losses(profile: Mapping[str, Any]) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
     lines = [f"{format_count(profile[key])} {words}" for key, words in _LOSSES.items() if profile.get(key)]
     excess, shortfall, error = (profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error"))
@@ -125,7 +125,7 @@ def _share(row: Mapping[str, Any], kind: str) -> str:
 
 def _list_exact(op: str, profile: Profile) -> list[str]:
     """Return p50 and p99 of the single requests of a trace."""
-    found = [row for row in profile["latency"] if row["op"] == op]
+    found: Rows = [row for row in profile["latency"] if row["op"] == op]
     return [format_decimals(found[0][f"{name}_ns"] / 1e3 if found else None, 1) for name in ("p50", "p99")]
 
 

@@ -1,6 +1,6 @@
 """System calls and page faults of a profile as text for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knobscope.text.formats import UNKNOWN, format_count, format_decimals, format_share
@@ -11,7 +11,7 @@ __all__ = ["format_calls"]
 
 _MAX_ROWS = 12
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 
 
 def format_calls(profile: Profile) -> list[str]:
@@ -21,7 +21,8 @@ def format_calls(profile: Profile) -> list[str]:
         _format_modes(profile.get("io_modes", [])),
         _format_accesses(profile.get("file_access", [])),
         _format_faults(profile.get("faults", [])),
-        *(_format_losses(profile.get(key, {})) for key in ("lost_syscalls", "lost_faults")),
+        _format_losses(profile.get("lost_syscalls", {})),
+        _format_losses(profile.get("lost_faults", {})),
     ]
     return [block for block in blocks if block]
 
@@ -65,7 +66,7 @@ def _tell_rest(rows: Rows) -> list[str]:
     return [f"{len(rows) - _MAX_ROWS} more lines in the JSON"] if len(rows) > _MAX_ROWS else []
 
 
-def _format_losses(losses: dict[str, int]) -> str:
+def _format_losses(losses: Mapping[str, int]) -> str:
     lost = [f"{format_count(count)} {what}" for what, count in losses.items() if count]
     return f"not counted in full: {', '.join(lost)}" if lost else ""
 

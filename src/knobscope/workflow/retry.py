@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from knobscope.storage import DamagedFileError, read_sealed
+from knobscope.storage import DamagedFileError
+from knobscope.tables import RunRecord, read_document
 
 __all__ = ["forget_failed_runs"]
 
@@ -15,7 +16,7 @@ def forget_failed_runs(results: Path) -> int:
     """
     failed = [path for path in sorted((results / "store").glob("*.json")) if _has_failed(path)]
     for path in failed:
-        block = Path(read_sealed(path)["run"]["block_id"])
+        block = Path(read_document(path, RunRecord)["run"]["block_id"])
         path.rename(path.with_suffix(".json.retried"))
         directory = results / block.parent / "runs" / block.name
         if directory.is_dir():
@@ -25,7 +26,7 @@ def forget_failed_runs(results: Path) -> int:
 
 def _has_failed(path: Path) -> bool:
     try:
-        return bool(read_sealed(path)["run"]["status"] != "ok")
+        return bool(read_document(path, RunRecord)["run"]["status"] != "ok")
     except DamagedFileError:
         return False  # set aside by those who read it
 

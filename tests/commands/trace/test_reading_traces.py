@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
-from knobscope.commands.trace import describe_trace, open_trace
+from knobscope.commands.trace import open_trace, profile_trace
 from knobscope.errors import UserError
 from knobscope.watch import Profile
 
@@ -225,7 +225,7 @@ def time_trace(path: Path, seconds: int) -> tuple[Profile, float]:
     path.write_text("ts_ns,lba,len_sectors,op,lat_ns\n" + "\n".join(lines))
     began = time.process_time()
     with open_trace(path) as trace:
-        return describe_trace(trace, 4096), time.process_time() - began
+        return profile_trace(trace, 4096), time.process_time() - began
 
 
 def test_a_byte_order_mark_and_long_times(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_byte_order_mark_and_long_times(tmp_path: Path) -> None:
     lines = ["ts_ns,lba,len_sectors,op,lat_ns", "0,8,8,W,100", f"1600000000000000000,16,8,W,{10**17}"]
     path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
     with open_trace(path) as trace:
-        profile = describe_trace(trace, 4096)
+        profile = profile_trace(trace, 4096)
     assert row_of(profile, "write")["requests"] == 2
     assert len(profile["series"]) < 40_000
     assert sum(row["requests"] for row in profile["series"]) == 2
@@ -257,5 +257,5 @@ def test_recipes_of_published_traces(tmp_path: Path, name: str) -> None:
     path = tmp_path / "made.csv"
     path.write_text(made)
     with open_trace(path) as trace:
-        write = row_of(describe_trace(trace, 4096), "write")
+        write = row_of(profile_trace(trace, 4096), "write")
     assert (write["requests"], write["bytes"]) == (1, size)

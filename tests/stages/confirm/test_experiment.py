@@ -11,7 +11,7 @@ from knobscope.stages.characterise.fio import lay_out_file
 from knobscope.stages.confirm import verdict
 from knobscope.stages.confirm.experiment import Ratio, compare, repeat_replicas
 from knobscope.stages.confirm.pattern import Pattern
-from knobscope.stages.confirm.replica import Part, describe_replica
+from knobscope.stages.confirm.replica import Part, plan_replica
 from knobscope.stages.confirm.verdict import Answer, Comparison, PartlyFilled
 
 
@@ -149,7 +149,7 @@ def test_fio_repeats_mix_sizes_and_flushes(loop: OpenDevice) -> None:
     )
     with lay_out_file(loop, 32 << 20) as file:
         before = count_flushes(loop)
-        ((_, variables),) = describe_replica(pattern, file)
+        ((_, variables),) = plan_replica(pattern, file)
         figures = file.run_window("replica", 500, variables)
         flushes = count_flushes(loop) - before
     reads, writes = (figures[name]["total_ios"] for name in ("read", "write"))

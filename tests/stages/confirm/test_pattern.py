@@ -17,7 +17,7 @@ from knobscope.stages.confirm.pattern import (
     take_sizes,
     write_whole_units,
 )
-from knobscope.stages.confirm.replica import describe_replica, write_bssplit
+from knobscope.stages.confirm.replica import plan_replica, write_bssplit
 
 PATTERN = Pattern(
     reads=1000,
@@ -92,7 +92,7 @@ def test_sequentiality_alone_changes() -> None:
 
 
 def test_replica_has_the_shares_of_the_pattern() -> None:
-    assert describe_replica(replace(PATTERN, flushes=333), FILE) == [
+    assert plan_replica(replace(PATTERN, flushes=333), FILE) == [
         (
             1.0,
             {
@@ -113,7 +113,7 @@ def test_replica_has_the_shares_of_the_pattern() -> None:
 @pytest.mark.parametrize(("flushes", "wanted"), [(2100, [1, 2]), (1200, [2, 3]), (700, [4, 5])])
 def test_flushes_between_whole_numbers_of_writes_are_divided(flushes: int, wanted: list[int]) -> None:
     pattern = replace(PATTERN, reads=0, read_sizes={}, flushes=flushes)
-    parts = describe_replica(pattern, FILE)
+    parts = plan_replica(pattern, FILE)
     assert [one["FDATASYNC"] for _, one in parts] == wanted
     assert sum(share for share, _ in parts) == pytest.approx(1)
     assert sum(share / int(str(one["FDATASYNC"])) for share, one in parts) == pytest.approx(flushes / pattern.writes)
@@ -121,14 +121,14 @@ def test_flushes_between_whole_numbers_of_writes_are_divided(flushes: int, wante
 
 @pytest.mark.parametrize(("flushes", "wanted"), [(0, 0), (2990, 1), (6000, 1), (1500, 2), (31, 97)])
 def test_flushes_near_a_whole_number_of_writes_are_rounded(flushes: int, wanted: int) -> None:
-    ((share, variables),) = describe_replica(replace(PATTERN, reads=0, read_sizes={}, flushes=flushes), FILE)
+    ((share, variables),) = plan_replica(replace(PATTERN, reads=0, read_sizes={}, flushes=flushes), FILE)
     assert (share, variables["FDATASYNC"]) == (1.0, wanted)
 
 
 def test_replica_divides_the_file_among_jobs() -> None:
-    found = describe_replica(change_parallelism(PATTERN), FILE)[0][1]
+    found = plan_replica(change_parallelism(PATTERN), FILE)[0][1]
     assert (found["JOBS"], found["DEPTH"], found["PART"]) == (8, 4, 8 << 20)
-    shifted = describe_replica(replace(PATTERN, shift_bytes=16384), FILE)[0][1]
+    shifted = plan_replica(replace(PATTERN, shift_bytes=16384), FILE)[0][1]
     assert int(str(shifted["SHIFT"])) + int(str(shifted["PART"])) <= FILE.bytes
 
 

@@ -12,7 +12,7 @@ from generated_studies import Study, StudyMaker, Truth
 from knobscope.stages.detect import build_database
 from knobscope.stages.detect.guards import find_copied_runs, find_damaged_series
 from knobscope.statistics.series import Series
-from knobscope.statistics.steadiness import describe_window
+from knobscope.statistics.steadiness import summarise_window
 from knobscope.tables import read_table, write_tables
 
 Rows = list[dict[str, Any]]
@@ -293,7 +293,7 @@ def test_a_pause_that_no_guard_excludes_is_in_the_sentence_of_the_finding(
         intervals[row["run_id"]][at] = [{**one, "ops": 0} for one in intervals[row["run_id"]][at]]
         for run in runs:
             rows = intervals[run["run_id"]]
-            run.update(describe_window([one["t_s"] for one in rows], [one["ops"] for one in rows]))
+            run.update(summarise_window([one["t_s"] for one in rows], [one["ops"] for one in rows]))
         paused.append((row["config_id"], len(same), row["window_pause_s"]))
 
     paused: list[tuple[str, int, float]] = []

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
-from knobscope.commands.judge import judge_profile
+from knobscope.commands.judge import WatchedProfile, judge_profile
 from knobscope.errors import UserError
 from knobscope.storage import write_sealed
+from knobscope.tables import check_document
 
 POINT = {"curve": "queue_depth", "block_bytes": 4096, "queue_depth": 32}
 DEVICE: dict[str, Any] = {
@@ -96,4 +97,5 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_something_else_is_no_profile() -> None:
     with pytest.raises(UserError, match="found no 'queue_depth'"):
-        judge_profile({key: one for key, one in watched(1, 1, 0.5, 1).items() if key != "queue_depth"}, DEVICE)
+        profile = {key: value for key, value in watched(1, 1, 0.5, 1).items() if key != "queue_depth"}
+        check_document(WatchedProfile, profile, "a profile")

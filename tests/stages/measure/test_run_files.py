@@ -11,7 +11,7 @@ from emulated import require_loops
 
 from knobscope.devices import open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.stages.measure.files import describe_files, describe_named
+from knobscope.stages.measure.files import list_files, name_rows
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
 from knobscope.tables import TABLES, write_table
@@ -52,7 +52,7 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
     journal = {**files[0], "device": None, "inode": 0, "name": "journal"}
     total = {"op": "write", "requests": 11, "bytes": 11 * 4096}
     profile = {"monitor": "bpf", "files": [*files, gone, journal], "addresses": [], "io_profile": [total]}
-    rows = describe_files(profile, trees, postgresql, TABLES_OF_RUN)
+    rows = list_files(profile, trees, postgresql, TABLES_OF_RUN)
     assert {(one["file"], one["role"], one["table_name"]) for one in rows} == {
         ("base/5/16384.1", "data", "usertable"),
         ("pg_wal/0001", "log", None),
@@ -82,13 +82,13 @@ def test_files_that_a_program_has_mapped_outside_the_data_are_not_the_dbms(tmp_p
         trees += read_program_files(trees)
     total = {"op": "write", "requests": 7, "bytes": 7 * 4096}
     profile = {"monitor": "bpf", "files": files, "addresses": [], "io_profile": [total]}
-    rows = describe_files(profile, trees, postgresql, TABLES_OF_RUN)
+    rows = list_files(profile, trees, postgresql, TABLES_OF_RUN)
     assert {(one["file"], one["role"], one["requests"]) for one in rows} == {
         ("base/5/16384.1", "data", 2),
         ("pgsql_tmp77.1", "temp", 2),
         ("unknown", "unknown", 3),  # with the one that no file was counted for
     }
-    named = describe_named(files, trees, postgresql, TABLES_OF_RUN)
+    named = name_rows(files, trees, postgresql, TABLES_OF_RUN)
     assert [one["file"] for one in named] == ["base/5/16384.1", "pgsql_tmp77.1"]
 
 
@@ -126,6 +126,6 @@ def test_a_real_run_adds_up_to_what_the_device_saw(
 def test_system_calls_name_files_in_the_same_words(tmp_path: Path, postgresql: Dbms) -> None:
     trees = [tree_of(tmp_path)]
     calls = [row(tmp_path, "base/5/16384.1", calls=3)]
-    (named,) = describe_named(calls, trees, postgresql, TABLES_OF_RUN)
+    (named,) = name_rows(calls, trees, postgresql, TABLES_OF_RUN)
     assert (named["file"], named["role"], named["table_name"]) == ("base/5/16384.1", "data", "usertable")
     assert set(named) <= set(TABLES["file_access"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from knobscope.commands.trace import describe_trace, open_trace
+from knobscope.commands.trace import open_trace, profile_trace
 from knobscope.devices import find_block_device
 from knobscope.specs import Case, Dbms, StudySpecs, Workload, load_study
 from knobscope.stages.measure.run import Bench, measure_run
@@ -27,7 +27,7 @@ def test_trace_of_a_run_has_its_requests_and_files(sqlite: Dbms, short_workload:
         record = measure_run(bench, "run", {"journal_mode": "wal", "synchronous": "full"}, snapshot)
     assert record["run"]["status"] == "ok", record["run"]
     with open_trace(traces / "run") as trace:
-        profile = describe_trace(trace, 4096)
+        profile = profile_trace(trace, 4096)
     unseen = record["run"]["starts_without_completion"]
     for kept, counted in zip(profile["io_profile"], record["io_profile"], strict=True):
         assert counted["requests"] - unseen <= kept["requests"] <= counted["requests"]

@@ -14,6 +14,7 @@ from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections import draw_pictures
 from knobscope.study_data.study import StudyData
+from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import UNKNOWN, format_number, plural
 from knobscope.text.layout import align
 
@@ -25,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(study, args.root, runnable=False)
     database = args.database or Path("results") / specs.study.name / "study.duckdb"
     with StudyData.open(database, specs) as data:
-        mismatches = merge_findings(data.rows("SELECT * FROM findings"))
+        mismatches = merge_findings(data.table(FindingRow, "SELECT * FROM findings"))
         if args.number is None:
             print(_list(mismatches))
             return 0

@@ -15,7 +15,7 @@ from knobscope.commands.importing.specs import spec_files
 from knobscope.specs import Dbms, Value
 from knobscope.stages.characterise.curves import rank_tier
 from knobscope.stages.plan.blocks import config_id_of
-from knobscope.statistics.steadiness import describe_window
+from knobscope.statistics.steadiness import summarise_window
 from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_files
 
@@ -181,7 +181,7 @@ def _window_of(intervals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how steady a window was, where its intervals are known; columns of the table of runs go first."""
     rows = [row for row in intervals if row.get("t_s") is not None and row.get("ops") is not None]
     rows.sort(key=lambda row: float(row["t_s"]))
-    return describe_window([row["t_s"] for row in rows], [row["ops"] for row in rows])
+    return summarise_window([row["t_s"] for row in rows], [row["ops"] for row in rows])
 
 
 def _write_devices(table: ImportedTable, out: Path) -> list[Path]:

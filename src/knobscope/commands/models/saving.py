@@ -11,6 +11,7 @@ from knobscope import __version__
 from knobscope.errors import UserError
 from knobscope.specs import Prior, StudySpecs
 from knobscope.storage import read_sealed, write_text
+from knobscope.tables import DeviceProfile, read_document
 
 __all__ = ["make_prior", "write_prior"]
 
@@ -64,7 +65,7 @@ def _ranking(results: Path, fit: Mapping[str, Any], runs: Mapping[str, Any]) -> 
     if not path.is_file():
         raise UserError(f"{path} does not exist, though the study's database holds that fit; run the study again")
     details = read_sealed(path)
-    profile = read_sealed(results / "devices" / f"{fit['device']}.json")
+    profile = read_document(results / "devices" / f"{fit['device']}.json", DeviceProfile)
     return {
         **{key: fit[key] for key in ("dbms", "device", "workload", "model", "runs")},
         "dbms_version": runs["dbms_version"],

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
 from knobscope.specs import Value
-from knobscope.storage import read_sealed
-from knobscope.tables import RunRecord, RunRow, read_table
+from knobscope.tables import RunRecord, RunRow, read_document, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,7 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
         where = ", ".join(str(store.parent) for store in stores) or "no results at all"
         raise UserError(f"{'several runs begin' if found else 'no run'} {run_id!r} in {where}{hint}")
     path = files[found[0]]
-    record = cast(RunRecord, read_sealed(path))
+    record = read_document(path, RunRecord)
     results, run = path.parents[1], record["run"]
     plan = _read(sorted((results / run["block_id"]).parent.glob("plan/*.parquet")))
     block = results / f"{run['dbms']}/{run['device']}/{run['workload']}/runs"

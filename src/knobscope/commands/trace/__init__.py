@@ -1,6 +1,6 @@
 """Traces of single block requests, our own or others': read, and described in the numbers of the live monitor."""
 
-from knobscope.commands.trace.profile import describe_trace
+from knobscope.commands.trace.profile import profile_trace
 from knobscope.commands.trace.reading import Trace, open_trace
 
-__all__ = ["Trace", "describe_trace", "open_trace"]
+__all__ = ["Trace", "open_trace", "profile_trace"]

@@ -3,7 +3,7 @@
 import gzip
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ __all__ = [
     "open_text",
     "quote",
 ]
+
+Row = TypeVar("Row")
 
 #: The index of an operation here is its number in column `op`.
 OPERATIONS = ("read", "write", "discard", "flush")
@@ -83,11 +85,13 @@ def open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", errors="replace", newline="")
 
 
-def fetch_rows(connection: "duckdb.DuckDBPyConnection", query: str) -> list[dict[str, Any]]:
-    """Return the rows of a query, by column name."""
+def fetch_rows(connection: "duckdb.DuckDBPyConnection", kind: type[Row], query: str) -> list[Row]:
+    """Return the rows of a query, whose columns `kind` declares; `op` becomes the name of the operation."""
     cursor = connection.execute(query)
     names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    named = [row | {"op": OPERATIONS[row["op"]]} for row in rows] if "op" in names else rows
+    return cast("list[Row]", named)
 
 
 def fetch_columns(connection: "duckdb.DuckDBPyConnection", query: str) -> list[NDArray[Any]]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from knobscope.commands.trace.profile import describe_trace
+from knobscope.commands.trace.profile import profile_trace
 from knobscope.commands.trace.reading import FORMATS, open_trace
 from knobscope.commands.trace.scatter import draw_scatter
 from knobscope.commands.trace.text import format_trace
@@ -22,7 +22,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--plot: expected a name that ends in .svg, found {args.plot}")
     chosen = None if args.format == "auto" else args.format
     with open_trace(args.trace, chosen, args.device, args.file) as trace:
-        profile = describe_trace(trace, args.unit)
+        profile = profile_trace(trace, args.unit)
         if args.plot:
             draw_scatter(trace, args.plot, args.colour)
     print(format_trace(profile), end="")

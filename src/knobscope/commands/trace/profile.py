@@ -1,32 +1,40 @@
 """The I/O profile of a trace: the same numbers under the same keys as those that the kernel side counts live."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
 from knobscope.commands.trace.depth import Depth, measure_depth
-from knobscope.commands.trace.files import describe_files
+from knobscope.commands.trace.files import list_files
 from knobscope.commands.trace.order import count_followers, follow_streams
 from knobscope.commands.trace.reading import Trace
-from knobscope.commands.trace.sums import list_intervals, list_latencies, list_sizes, list_times, sum_operations
+from knobscope.commands.trace.sums import (
+    IntervalRow,
+    TracedOperation,
+    list_intervals,
+    list_latencies,
+    list_sizes,
+    list_times,
+    sum_operations,
+)
+from knobscope.tables.block_layer import IoSeriesRow, QueueDepthRow
 from knobscope.watch import Profile
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["describe_trace"]
+__all__ = ["profile_trace"]
 
-Row = dict[str, Any]
 Edges = NDArray[np.int64]
 
 _INTERVAL_NS = 100_000_000  # of the series, as live
 _MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals
 
 
-def describe_trace(trace: Trace, unit: int) -> Profile:
+def profile_trace(trace: Trace, unit: int) -> Profile:
     """Return the profile of a trace; a request is aligned when address and length are multiples of `unit` bytes.
 
     What the trace does not tell is None, or an empty list. `duration_s` is that of the recording where the trace knows
@@ -41,7 +49,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
     interval_ns = _choose_interval(end - begin)
     edges = _make_edges(begin, end, interval_ns)
     depths = _measure_depths(connection, edges) if sums["completed"] else {}
-    files, followers = describe_files(connection)
+    files, followers = list_files(connection)
     return {
         "trace": str(trace.path),
         "format": trace.format,
@@ -59,7 +67,7 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
         "truncated_lines": counts.truncated_lines,
         "out_of_order": counts.out_of_order,
         "other_requests": counts.others,
-        "io_profile": _describe_operations(connection, unit, duration_ns, followers),
+        "io_profile": [*_list_operations(connection, unit, duration_ns, followers)],
         "io_sizes": list_sizes(connection),
         "queue_depth": _list_depths(depths),
         "io_latency": list_times(connection, "lat_ns"),
@@ -71,9 +79,22 @@ def describe_trace(trace: Trace, unit: int) -> Profile:
     }
 
 
-def _sum_all(connection: "duckdb.DuckDBPyConnection") -> Row:
+class _Sums(TypedDict):
+    first: int  # ns, as all times
+    last: int
+    done: int
+    requests: int
+    completed: int
+    failed: int | None
+    owned: int
+    data: int
+    unattributed: int
+
+
+def _sum_all(connection: "duckdb.DuckDBPyConnection") -> _Sums:
     (sums,) = fetch_rows(
         connection,
+        _Sums,
         "SELECT min(ts_ns) AS first, max(ts_ns) AS last, max(ts_ns + coalesce(lat_ns, 0)) AS done, "
         "count(*) AS requests, count(lat_ns) AS completed, sum(failed::INTEGER)::BIGINT AS failed, "
         "count(owner) AS owned, count(*) FILTER (op <> 3) AS data, "
@@ -82,7 +103,7 @@ def _sum_all(connection: "duckdb.DuckDBPyConnection") -> Row:
     return sums
 
 
-def _share_unattributed(sums: Row) -> float | None:
+def _share_unattributed(sums: _Sums) -> float | None:
     """Return the share of data requests without an owner, as live: a flush has none; None where no owner is known."""
     if not sums["owned"]:
         return None
@@ -100,23 +121,27 @@ def _make_edges(begin: int, end: int, interval_ns: int) -> Edges:
     return np.append(np.arange(begin, end, interval_ns, dtype=np.int64), np.int64(end))
 
 
-def _describe_operations(
-    connection: "duckdb.DuckDBPyConnection", unit: int, duration_ns: int, followers: dict[int, int]
-) -> list[Row]:
+def _list_operations(
+    connection: "duckdb.DuckDBPyConnection", unit: int, duration_ns: int, followers: dict[str, int]
+) -> list[TracedOperation]:
     """Return the rows of `io_profile`, with rates and with two simpler measures of sequentiality beside ours."""
     rows = sum_operations(connection, unit)
     for number, row in enumerate(rows):
-        requests = row["requests"]
+        requests, size = row["requests"] or 0, row["bytes"] or 0
         sequential = followed = None
         if row["op"] in ("read", "write"):
             sequential, followed = _judge_order(connection, number)
-        in_file = followers.get(number)
         row["sequential_requests"] = sequential
-        for name, count in (("sequential", sequential), ("last_sector", followed), ("file_last_sector", in_file)):
-            row[f"{name}_share"] = count / requests if count is not None and requests else None
+        row["sequential_share"] = _share(sequential, requests)
+        row["last_sector_share"] = _share(followed, requests)
+        row["file_last_sector_share"] = _share(followers.get(row["op"]), requests)
         row["iops"] = requests * 1e9 / duration_ns if duration_ns else None
-        row["mib_per_s"] = row["bytes"] / 2**20 * 1e9 / duration_ns if duration_ns else None
+        row["mib_per_s"] = size / 2**20 * 1e9 / duration_ns if duration_ns else None
     return rows
+
+
+def _share(count: int | None, requests: int) -> float | None:
+    return count / requests if count is not None and requests else None
 
 
 def _judge_order(connection: "duckdb.DuckDBPyConnection", op: int) -> tuple[int, int]:
@@ -134,7 +159,7 @@ def _measure_depths(connection: "duckdb.DuckDBPyConnection", edges: Edges) -> di
     """
     columns = "SELECT ts_ns, ts_ns + lat_ns AS done FROM requests WHERE lat_ns IS NOT NULL"
     query = "SELECT DISTINCT queue FROM requests WHERE queue IS NOT NULL ORDER BY queue"
-    queues = [row["queue"] for row in fetch_rows(connection, query)]
+    queues = [queue for (queue,) in connection.execute(query).fetchall()]
     span = int(edges[0]), int(edges[-1])
     starts, ends = fetch_columns(connection, columns)
     whole = measure_depth(starts, ends, span, edges)
@@ -147,7 +172,7 @@ def _measure_depths(connection: "duckdb.DuckDBPyConnection", edges: Edges) -> di
     return depths
 
 
-def _list_depths(depths: dict[int, Depth]) -> list[Row]:
+def _list_depths(depths: dict[int, Depth]) -> list[QueueDepthRow]:
     return [
         {"queue": queue, "depth": depth, "time_ns": int(time_ns)}
         for queue, measured in sorted(depths.items())
@@ -158,20 +183,28 @@ def _list_depths(depths: dict[int, Depth]) -> list[Row]:
 
 def _list_series(
     connection: "duckdb.DuckDBPyConnection", edges: Edges, interval_ns: int, depth: Depth | None
-) -> list[Row]:
+) -> list[IoSeriesRow]:
     """Return rows per interval and operation; a stall has no requests, but a depth."""
     counted = list_intervals(connection, int(edges[0]), interval_ns)
     by_interval = {number: {row["op"]: row for row in rows} for number, rows in groupby(counted, lambda r: r["number"])}
     in_flight = dict.fromkeys(OPERATIONS, 0)
-    series = []
+    nothing: IntervalRow = {"number": 0, "op": "", "requests": 0, "bytes": 0, "completed": 0, "latency_mean_us": None}
+    series: list[IoSeriesRow] = []
     for number in range(len(edges) - 1):
         mean = None if depth is None else float(depth.means[number])
         for op in OPERATIONS:
-            row = by_interval.get(number, {}).get(op, {"requests": 0, "bytes": 0, "completed": 0})
+            row = by_interval.get(number, {}).get(op, nothing)
             is_stalled = bool(in_flight[op] and mean)
             in_flight[op] += row["requests"] - row["completed"]
             if row["requests"] or row["completed"] or is_stalled:
-                kept = {"op": op, "requests": row["requests"], "bytes": row["bytes"], "depth": mean}
-                t_s = (int(edges[number + 1]) - int(edges[0])) / 1e9
-                series.append({"t_s": t_s, **kept, "latency_mean_us": row.get("latency_mean_us")})
+                series.append(
+                    {
+                        "t_s": (int(edges[number + 1]) - int(edges[0])) / 1e9,
+                        "op": op,
+                        "requests": row["requests"],
+                        "bytes": row["bytes"],
+                        "depth": mean,
+                        "latency_mean_us": row["latency_mean_us"],
+                    }
+                )
     return series

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
+from knobscope.commands.trace.columns import OPERATIONS, fetch_columns
 from knobscope.commands.trace.reading import Trace
 from knobscope.storage import write_text
 
@@ -56,7 +56,7 @@ def _list_groups(connection: "duckdb.DuckDBPyConnection", colour: str) -> list[G
     if colour == "op":
         name = "CASE op " + " ".join(f"WHEN {index} THEN '{word}'" for index, word in enumerate(OPERATIONS)) + " END"
     counted = f"SELECT {name} AS name, count(*) AS n FROM requests WHERE op <> 3 GROUP BY 1 ORDER BY 2 DESC"  # noqa: S608
-    names = [row["name"] for row in fetch_rows(connection, counted)]
+    names = [name for name, _ in connection.execute(counted).fetchall()]
     if len(names) > len(_LOOKS):
         names = [*names[: len(_LOOKS) - 1], "others"]
     listed = f"list_position({names!r}::VARCHAR[], {name})"

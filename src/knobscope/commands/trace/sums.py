@@ -1,15 +1,51 @@
 """What does not depend on the order of requests: sums per operation, sizes, times, intervals. DuckDB does the work."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_rows
+from knobscope.tables import IoProfileRow
+from knobscope.tables.block_layer import IoLatencyRow, IoSizeRow
+from knobscope.watch.profile import LatencyRow
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["list_intervals", "list_latencies", "list_sizes", "list_times", "sum_operations"]
+__all__ = [
+    "IntervalRow",
+    "TracedOperation",
+    "list_intervals",
+    "list_latencies",
+    "list_sizes",
+    "list_times",
+    "sum_operations",
+]
 
-Row = dict[str, Any]
+
+class TracedOperation(IoProfileRow, total=False):
+    """Requests of an operation, with rates and two simpler measures of order."""
+
+    iops: float | None
+    mib_per_s: float | None
+    last_sector_share: float | None  # begin where the one before on the device ended
+    file_last_sector_share: float | None  # the same of the one before in their file
+
+
+class IntervalRow(TypedDict):
+    """What was issued and what was completed of an operation in an interval."""
+
+    number: int
+    op: str
+    requests: int
+    bytes: int
+    completed: int
+    latency_mean_us: float | None
+
+
+class _TimeBucket(TypedDict):
+    op: str
+    bucket: int
+    requests: int
+
 
 _BUCKETS = 176  # of time, as on the kernel side
 _FLAGS = ("fua", "preflush", "sync", "meta")
@@ -23,38 +59,38 @@ _PARTS = {
 }
 
 
-def sum_operations(connection: "duckdb.DuckDBPyConnection", unit: int) -> list[Row]:
+def sum_operations(connection: "duckdb.DuckDBPyConnection", unit: int) -> list[TracedOperation]:
     """Return requests, bytes, aligned ones, flags and parts of each operation; None is what the trace does not tell."""
     columns = ["count(r.op) AS requests", "coalesce(sum(bytes), 0)::BIGINT AS bytes"]
     columns += [f"count(*) FILTER (lba * 512 % {unit} = 0 AND bytes % {unit} = 0) AS aligned_requests"]
     for flag in _FLAGS:
-        told = f"coalesce(sum({flag}::INTEGER), 0)::BIGINT"
-        columns.append(f"CASE WHEN count(r.op) = count({flag}) THEN {told} END AS {flag}")
+        total = f"coalesce(sum({flag}::INTEGER), 0)::BIGINT"
+        columns.append(f"CASE WHEN count(r.op) = count({flag}) THEN {total} END AS {flag}")
     for part, owners in _PARTS.items():
         for kind, what in (("requests", "count(*)"), ("bytes", "sum(bytes)")):
-            told = f"coalesce({what} FILTER (owner IN {owners}), 0)::BIGINT"
-            columns.append(f"CASE WHEN count(r.op) = count(owner) THEN {told} END AS {part}_{kind}")
+            total = f"coalesce({what} FILTER (owner IN {owners}), 0)::BIGINT"
+            columns.append(f"CASE WHEN count(r.op) = count(owner) THEN {total} END AS {part}_{kind}")
     rows = fetch_rows(
         connection,
-        f"SELECT o.op AS number, {', '.join(columns)} FROM range({len(OPERATIONS)}) o(op) "  # noqa: S608
+        TracedOperation,
+        f"SELECT o.op, {', '.join(columns)} FROM range({len(OPERATIONS)}) o(op) "  # noqa: S608
         "LEFT JOIN requests r ON r.op = o.op GROUP BY o.op ORDER BY o.op",
     )
     for row in rows:
-        op = OPERATIONS[row.pop("number")]
-        is_judged = op != "flush"
-        row["aligned_requests"] = row["aligned_requests"] if is_judged else None
-        row["aligned_share"] = row["aligned_requests"] / row["requests"] if is_judged and row["requests"] else None
-        row |= {"op": op, "device_requests": row["requests"], "device_bytes": row["bytes"]}
+        aligned = row["aligned_requests"] if row["op"] != "flush" else None
+        row["aligned_requests"] = aligned
+        row["aligned_share"] = aligned / row["requests"] if aligned is not None and row["requests"] else None
+        row |= {"device_requests": row["requests"], "device_bytes": row["bytes"]}
     return rows
 
 
-def list_sizes(connection: "duckdb.DuckDBPyConnection") -> list[Row]:
+def list_sizes(connection: "duckdb.DuckDBPyConnection") -> list[IoSizeRow]:
     """Return how many requests had which size; a flush has none."""
     query = "SELECT op, bytes, count(*) AS requests FROM requests WHERE op <> 3 GROUP BY op, bytes ORDER BY op, bytes"
-    return _name_operations(fetch_rows(connection, query))
+    return fetch_rows(connection, IoSizeRow, query)
 
 
-def list_times(connection: "duckdb.DuckDBPyConnection", column: str) -> list[Row]:
+def list_times(connection: "duckdb.DuckDBPyConnection", column: str) -> list[IoLatencyRow]:
     """Return a histogram of times with the buckets of the kernel side: four per power of two ns."""
     power = f"floor(log2(greatest({column}, 1)))::BIGINT"
     bucket = (
@@ -62,12 +98,13 @@ def list_times(connection: "duckdb.DuckDBPyConnection", column: str) -> list[Row
     )
     rows = fetch_rows(
         connection,
+        _TimeBucket,
         f"SELECT op, {bucket} AS bucket, count(*) AS requests FROM requests WHERE {column} IS NOT NULL "  # noqa: S608
         "GROUP BY ALL ORDER BY ALL",
     )
     return [
         {
-            "op": OPERATIONS[row["op"]],
+            "op": row["op"],
             "low_us": _edge(row["bucket"]) / 1e3,
             "high_us": _edge(row["bucket"] + 1) / 1e3,
             "requests": row["requests"],
@@ -82,7 +119,7 @@ def _edge(bucket: int) -> int:
     return (4 + quarter) << power >> 2 if bucket >= 8 else 4 * (bucket > 0)
 
 
-def list_latencies(connection: "duckdb.DuckDBPyConnection") -> list[Row]:
+def list_latencies(connection: "duckdb.DuckDBPyConnection") -> list[LatencyRow]:
     """Return exact figures of the latency per operation, ns."""
     query = """
         SELECT
@@ -91,10 +128,10 @@ def list_latencies(connection: "duckdb.DuckDBPyConnection") -> list[Row]:
             quantile_disc(lat_ns, 0.99) AS p99_ns, quantile_disc(lat_ns, 0.999) AS p999_ns
         FROM requests WHERE lat_ns IS NOT NULL GROUP BY op ORDER BY op
         """
-    return _name_operations(fetch_rows(connection, query))
+    return fetch_rows(connection, LatencyRow, query)
 
 
-def list_intervals(connection: "duckdb.DuckDBPyConnection", begin_ns: int, interval_ns: int) -> list[Row]:
+def list_intervals(connection: "duckdb.DuckDBPyConnection", begin_ns: int, interval_ns: int) -> list[IntervalRow]:
     """Return per interval and operation what was issued and what was completed; `number` counts intervals from 0."""
     query = f"""
         WITH issued AS (
@@ -112,8 +149,4 @@ def list_intervals(connection: "duckdb.DuckDBPyConnection", begin_ns: int, inter
             coalesce(completed, 0) AS completed, latency_mean_us
         FROM issued FULL JOIN completed USING (number, op) ORDER BY number, op
         """  # noqa: S608
-    return _name_operations(fetch_rows(connection, query))
-
-
-def _name_operations(rows: list[Row]) -> list[Row]:
-    return [row | {"op": OPERATIONS[row["op"]]} for row in rows]
+    return fetch_rows(connection, IntervalRow, query)

@@ -1,5 +1,6 @@
 """The profile of a trace as text for a terminal."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from knobscope.text.formats import format_count, format_micros, format_rate, format_share, loosen_units
@@ -22,14 +23,15 @@ _ODD = {
 
 def format_trace(profile: Profile) -> str:
     """Return the text of `knobscope watch` and, per operation, rate, latency and order by simpler measures."""
-    odd = [f"{format_count(profile[key])} {words}" for key, words in _ODD.items() if profile[key]]
+    counts: Mapping[str, Any] = profile
+    odd = [f"{format_count(counts[key])} {words}" for key, words in _ODD.items() if counts.get(key)]
     latencies = {row["op"]: row for row in profile["latency"]}
     lines = [_describe(row, latencies.get(row["op"])) for row in profile["io_profile"] if row["requests"]]
     head = f"{profile['trace']} ({profile['format']})" + "".join(f"\n  {words}" for words in odd)
     return f"{head}\n{format_profile(profile)}\n" + "\n".join(lines) + "\n"
 
 
-def _describe(row: dict[str, Any], latency: dict[str, Any] | None) -> str:
+def _describe(row: Mapping[str, Any], latency: Mapping[str, Any] | None) -> str:
     facts = []
     if row["iops"] is not None:
         facts.append(f"{format_rate(row['iops'], 'requests/s')}, {format_rate(row['mib_per_s'], 'MiB/s')}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.generators.output import Output, describe_latencies, find_once, operation
+from knobscope.generators.output import Output, find_once, operation, summarise_latencies
 from knobscope.generators.results import LoadResult, same
 from knobscope.processes import open_foreign
 
@@ -41,7 +41,7 @@ def read_pgbench(output: Output, interval_s: float) -> LoadResult:
         same("clients", clients, "the call", output.threads),
         same("length of the window (s)", window_s, "clients and mean latency", in_flight_s, 0.02 * window_s + 0.05),
     ]
-    totals = {"ALL": operation(ok, failed, describe_latencies(log.latencies))}
+    totals = {"ALL": operation(ok, failed, summarise_latencies(log.latencies))}
     intervals = list(_intervals(log, window_s, interval_s))
     return LoadResult(window_s, totals, intervals, checks_of_output=checks, in_flight=clients)
 
@@ -99,4 +99,4 @@ def _intervals(log: _Log, window_s: float, interval_s: float) -> Iterator[dict[s
     order = np.argsort(number, kind="stable")
     parts = np.split(latencies[order], np.searchsorted(number[order], np.arange(1, count)))
     for index, part in enumerate(parts):
-        yield {"t_s": interval_s * (index + 1), "op": "ALL", "ops": len(part), "failed": 0, **describe_latencies(part)}
+        yield {"t_s": interval_s * (index + 1), "op": "ALL", "ops": len(part), "failed": 0, **summarise_latencies(part)}

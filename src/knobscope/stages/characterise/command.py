@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from knobscope.devices import device_lock, load_device, open_device
 from knobscope.errors import UserError
@@ -10,6 +9,7 @@ from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.stages.characterise.profile import Mode, characterise_device
 from knobscope.storage import write_sealed
+from knobscope.tables.devices import DevicePropertyRow
 
 __all__ = ["add_parser"]
 
@@ -26,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(row: dict[str, Any]) -> str:
+def _describe(row: DevicePropertyRow) -> str:
     value = row["value"]
     if value is None:
         shown = "none" if row["confidence"] != "not measured" else "?"

@@ -92,7 +92,7 @@ class FioFile:
 
     @property
     def _target(self) -> dict[str, object]:
-        return _describe(self.bytes, self.engine)
+        return _variables_of(self.bytes, self.engine)
 
 
 def find_fio() -> str:
@@ -125,7 +125,7 @@ def _lay_out(program: str, opened: OpenDevice, size: int) -> Engine:
     refusals = []
     for engine in _ENGINES:
         try:
-            _run(program, "layout", _describe(size, engine), opened.directory)
+            _run(program, "layout", _variables_of(size, engine), opened.directory)
         except FioRefusedError as error:
             refusals.append(f"{engine.name}{' with O_DIRECT' if engine.direct else ''}: {error}")
         else:
@@ -133,7 +133,7 @@ def _lay_out(program: str, opened: OpenDevice, size: int) -> Engine:
     raise UserError(f"device {opened.name}: fio cannot write to {opened.directory}; it says\n" + "\n".join(refusals))
 
 
-def _describe(size: int, engine: Engine) -> dict[str, object]:
+def _variables_of(size: int, engine: Engine) -> dict[str, object]:
     return {"FILE": _FILE_NAME, "BYTES": size, "ENGINE": engine.name, "DIRECT": int(engine.direct)}
 
 

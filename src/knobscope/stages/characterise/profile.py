@@ -1,11 +1,11 @@
 """The profile of a device: what it prefers, from curves that fio measured."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
@@ -13,10 +13,11 @@ from knobscope.stages.characterise.curves import PAGE, Measured, Point, choose_k
 from knobscope.stages.characterise.fio import FioRefusedError, lay_out_file
 from knobscope.stages.characterise.kernel import read_kernel_facts
 from knobscope.stages.characterise.others import mean_of
-from knobscope.stages.characterise.properties import describe_properties, find_preferred_size, find_ratios
+from knobscope.stages.characterise.properties import find_preferred_size, find_ratios, list_properties
 from knobscope.stages.characterise.schedule import FULL, QUICK, Schedule
 from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import TimedWrite
+from knobscope.tables.devices import DeviceCurveRow, DeviceProfile, DeviceProfileRow
 
 __all__ = ["Mode", "characterise_device", "measure_profile"]
 
@@ -25,17 +26,16 @@ Mode = Literal["quick", "full"]
 _SCHEDULES: dict[Mode, Schedule] = {"quick": QUICK, "full": FULL}
 
 
-def characterise_device(opened: OpenDevice, mode: Mode) -> dict[str, Any]:
+def characterise_device(opened: OpenDevice, mode: Mode) -> DeviceProfile:
     """Measure a device and return its profile.
 
-    Its keys are the columns of `device_profile`, `curves` (rows of `device_curve`), `properties` (rows of
-    `device_property`) and `method` (how it was measured). `quick` takes less than a minute. The caller holds the
+    `quick` takes less than a minute. The caller holds the
     device's lock. Raises UserError when fio is missing or cannot use the device.
     """
     return measure_profile(opened, _SCHEDULES[mode])
 
 
-def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
+def measure_profile(opened: OpenDevice, schedule: Schedule) -> DeviceProfile:
     """Measure all that a schedule names, and return the profile."""
     begin = time.monotonic()
     with lay_out_file(opened, schedule.file_bytes) as file:
@@ -57,42 +57,41 @@ def measure_profile(opened: OpenDevice, schedule: Schedule) -> dict[str, Any]:
             "seconds": round(time.monotonic() - begin, 1),
         }
     kernel = read_kernel_facts(opened.block)
-    properties = describe_properties(session, kernel)
+    properties = list_properties(session, kernel)
+    curves = session.merged()
     return {
-        **_identify(opened),
-        **_summarise(opened, session.merged(), {row["property"]: row["value"] for row in properties}),
+        **_summarise(opened, curves, {row["property"]: row["value"] for row in properties}),
         "method": method,
         "properties": [{"device": opened.name, **row} for row in properties],
         "curves": [
-            *(_row(opened.name, point, measured) for point, measured in session.merged().items()),
+            *(_row(opened.name, point, measured) for point, measured in curves.items()),
             *_rows_of_writes(opened.name, "write_size_durable", session.durable),
             *_rows_of_writes(opened.name, "write_size_alone", session.plain),
         ],
     }
 
 
-def _identify(opened: OpenDevice) -> dict[str, Any]:
+def _summarise(
+    opened: OpenDevice, curves: dict[Point, Measured], properties: Mapping[str, float | None]
+) -> DeviceProfileRow:
+    reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
+    commit, flush = curves[Point("commit", "randwrite", PAGE, 1)], curves[Point("flush", "randwrite", PAGE, 1)]
+    writes = find_ratios(curves, "randwrite", "write")
+    unit = properties["write_unit"]
+    unit_bytes = None if unit is None else int(unit)
     return {
         "device": opened.name,
         "tier": opened.tier,
         "block_device": opened.block.name,
         "filesystem": opened.filesystem,
         "measured_at": datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="seconds"),
-    }
-
-
-def _summarise(opened: OpenDevice, curves: dict[Point, Measured], found: dict[str, Any]) -> dict[str, Any]:
-    reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
-    commit, flush = curves[Point("commit", "randwrite", PAGE, 1)], curves[Point("flush", "randwrite", PAGE, 1)]
-    writes = find_ratios(curves, "randwrite", "write")
-    return {
         "tier_rank": rank_tier(opened.tier, curves[Point("queue_depth", "randread", PAGE, 1)].latency_p50_us),
-        "preferred_write_bytes": found["write_unit"] or find_preferred_size(curves),
-        "write_unit_bytes": found["write_unit"],
-        "write_unit_us": found["write_unit_cost"],
+        "preferred_write_bytes": unit_bytes or find_preferred_size(curves),
+        "write_unit_bytes": unit_bytes,
+        "write_unit_us": properties["write_unit_cost"],
         "fsync_rate": commit.iops,
         "fsync_p50_us": commit.flush.p50_us if commit.flush else None,
-        "flush_p50_us": found["flush"],
+        "flush_p50_us": properties["flush"],
         "flush_p99_us": flush.flush.p99_us if flush.flush else None,
         "random_read_iops_qd1": reads[1],
         "random_read_iops_best": max(reads.values()),
@@ -100,11 +99,11 @@ def _summarise(opened: OpenDevice, curves: dict[Point, Measured], found: dict[st
         "saturating_depth": find_saturation(reads),
         "random_sequential_ratio": find_ratios(curves, "randread", "read")[1],
         "random_sequential_write_ratio": writes[max(writes)],
-        "reads_beside_writes_ratio": found["reads_beside_writes"],
+        "reads_beside_writes_ratio": properties["reads_beside_writes"],
     }
 
 
-def _row(device: str, point: Point, measured: Measured) -> dict[str, Any]:
+def _row(device: str, point: Point, measured: Measured) -> DeviceCurveRow:
     return {
         "device": device,
         "curve": point.curve,
@@ -119,7 +118,7 @@ def _row(device: str, point: Point, measured: Measured) -> dict[str, Any]:
     }
 
 
-def _rows_of_writes(device: str, curve: str, writes: Sequence[TimedWrite]) -> list[dict[str, Any]]:
+def _rows_of_writes(device: str, curve: str, writes: Sequence[TimedWrite]) -> list[DeviceCurveRow]:
     """Return a row per size, at multiples of it and shifted: medians of single writes."""
     kinds: dict[tuple[int, int], list[float]] = {}
     for write in writes:

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from knobscope.stages.characterise.curves import PAGE, Measured, Pattern, Point, choose_knee, find_saturation
 from knobscope.stages.characterise.kernel import KernelFacts
 from knobscope.stages.characterise.others import Others, mean_of
 from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import CANDIDATES, UnitFinding, find_unit
+from knobscope.tables.devices import DevicePropertyRow
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Confidence", "describe_properties", "find_preferred_size", "find_ratios", "lower_confidence"]
+__all__ = ["Confidence", "find_preferred_size", "find_ratios", "list_properties", "lower_confidence"]
 
 Confidence = Literal["high", "medium", "low", "not measured"]
 
@@ -50,11 +51,11 @@ def find_preferred_size(curves: dict[Point, Measured]) -> int | None:
     return None if knee == max(sizes) else knee
 
 
-def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str, Any]]:
+def list_properties(session: Session, kernel: KernelFacts) -> list[DevicePropertyRow]:
     """Return rows of `device_property`, without the device."""
     curves, durable = session.merged(), find_unit(session.durable)
     unit = _unit_row("write_unit", durable, session, _say_sizes(kernel))
-    rows = [
+    rows: list[DevicePropertyRow] = [
         unit,
         {**unit, "property": "write_unit_cost", "value": durable.cost_us, "unit": "us", "kernel": None},
         _unit_row("write_unit_without_flush", find_unit(session.plain), session, None),
@@ -68,7 +69,7 @@ def describe_properties(session: Session, kernel: KernelFacts) -> list[dict[str,
     return [lower_confidence(row, session.others) for row in rows]
 
 
-def lower_confidence(row: dict[str, Any], others: Mapping[str, Sequence[Others]]) -> dict[str, Any]:
+def lower_confidence(row: DevicePropertyRow, others: Mapping[str, Sequence[Others]]) -> DevicePropertyRow:
     """Lower the confidence of a row when others kept the machine or the device busy while it was measured.
 
     They may be off by the share that others used, so that share is graded as the difference between rounds is.
@@ -84,7 +85,7 @@ def lower_confidence(row: dict[str, Any], others: Mapping[str, Sequence[Others]]
 
 def _row(
     name: str, value: float | None, unit: str, confidence: Confidence, because: str, kernel: str | None = None
-) -> dict[str, Any]:
+) -> DevicePropertyRow:
     return {
         "property": name,
         "value": value,
@@ -104,7 +105,7 @@ def _say(kernel: KernelFacts, *names: str) -> str:
     return ", ".join(f"{name} {'not told' if value is None else value}" for name, value in said)
 
 
-def _unit_row(name: str, found: UnitFinding, session: Session, kernel: str | None) -> dict[str, Any]:
+def _unit_row(name: str, found: UnitFinding, session: Session, kernel: str | None) -> DevicePropertyRow:
     if found.unit_bytes is None:
         confidence: Confidence = _grade(found.visible_share)
         because = (
@@ -135,7 +136,7 @@ def _agreement(values: Sequence[float]) -> tuple[Confidence, str]:
     return _grade(spread), f"{len(values)} rounds within {format_share(spread)}"
 
 
-def _preferred_row(curves: dict[Point, Measured]) -> dict[str, Any]:
+def _preferred_row(curves: dict[Point, Measured]) -> DevicePropertyRow:
     sizes = {point.block_bytes: one.bytes_per_s for point, one in curves.items() if point.curve == "write_size"}
     preferred, largest = find_preferred_size(curves), max(sizes)
     best = format_number(max(sizes.values()) / 1e6)
@@ -147,7 +148,7 @@ def _preferred_row(curves: dict[Point, Measured]) -> dict[str, Any]:
     return _row("preferred_write_size", preferred, "bytes", "medium", because)
 
 
-def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> dict[str, Any]:
+def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> DevicePropertyRow:
     point = Point("flush", "randwrite", PAGE, 1)
     times = curves[point].flush
     if times is None:
@@ -162,7 +163,7 @@ def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     return _row("flush", times.p50_us, "us", confidence, because, _say(kernel, "write_cache", "fua"))
 
 
-def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> dict[str, Any]:
+def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> DevicePropertyRow:
     reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
     saturating = find_saturation(reads)
     best = max(reads, key=lambda depth: reads[depth])
@@ -178,7 +179,7 @@ def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     return _row("saturating_depth", saturating, "requests", confidence, f"{because}; {words}", queues)
 
 
-def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> list[dict[str, Any]]:
+def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> list[DevicePropertyRow]:
     rows = []
     kinds: list[tuple[str, Pattern, Pattern]] = [("reads", "randread", "read"), ("writes", "randwrite", "write")]
     for name, scattered, ordered in kinds:
@@ -193,7 +194,7 @@ def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelF
     return rows
 
 
-def _beside_row(session: Session, curves: dict[Point, Measured]) -> dict[str, Any]:
+def _beside_row(session: Session, curves: dict[Point, Measured]) -> DevicePropertyRow:
     beside, alone = curves[Point("beside", "randread", PAGE, 1)], curves[Point("queue_depth", "randread", PAGE, 1)]
     windows = session.windows[Point("beside", "randread", PAGE, 1)]
     confidence, words = _agreement([window.latency_p50_us for window in windows])
@@ -204,7 +205,7 @@ def _beside_row(session: Session, curves: dict[Point, Measured]) -> dict[str, An
     return _row("reads_beside_writes", beside.latency_p50_us / alone.latency_p50_us, "ratio", confidence, because)
 
 
-def _atomic_row(kernel: KernelFacts) -> dict[str, Any]:
+def _atomic_row(kernel: KernelFacts) -> DevicePropertyRow:
     return _row(
         "atomic_write",
         None,

@@ -5,7 +5,7 @@ import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
@@ -15,6 +15,7 @@ from knobscope.stages.confirm.findings import blamed_cause, confirm_findings
 from knobscope.stages.detect import read_findings, run_rules, write_findings
 from knobscope.storage import read_sealed, whole_file, write_sealed
 from knobscope.study_data.opening import open_study
+from knobscope.tables.detection import FindingRow
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 #: What a test changes of a finding.
-_TOLD = ("confirmed", "confirmation", "sentence")
+_TESTED: tuple[Literal["confirmed", "confirmation", "sentence"], ...] = ("confirmed", "confirmation", "sentence")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -35,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
             rows = run_rules(connection, specs, tested=rows)
     if args.device is not None:
         of_device = {index: row for index, row in enumerate(rows) if row["device"] == args.device}
-        write_sealed(args.out, {str(index): {key: row[key] for key in _TOLD} for index, row in of_device.items()})
+        write_sealed(args.out, {str(index): {key: row[key] for key in _TESTED} for index, row in of_device.items()})
         rows = list(of_device.values())
     else:
         with whole_file(args.out) as part:
@@ -54,8 +55,8 @@ def _test(
     args: argparse.Namespace,
     specs: StudySpecs,
     connection: "duckdb.DuckDBPyConnection",
-    findings: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
+    findings: list[FindingRow],
+) -> list[FindingRow]:
     """Return the findings with what fio says of them: of those on one device, or of all."""
     testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
     wanted = set(specs.devices) if args.device is None else {args.device}
@@ -67,10 +68,10 @@ def _test(
         return confirm_findings(findings, specs.rules, connection, opened, args.seconds)
 
 
-def _join(findings: list[dict[str, Any]], files: list[Path]) -> list[dict[str, Any]]:
+def _join(findings: list[FindingRow], files: list[Path]) -> list[FindingRow]:
     """Return the findings with what was found on each device before."""
-    told = {int(index): row for file in files for index, row in read_sealed(file).items()}
-    return [{**row, **told.get(index, {})} for index, row in enumerate(findings)]
+    tested: dict[int, FindingRow] = {int(index): row for file in files for index, row in read_sealed(file).items()}
+    return [row | tested[index] if index in tested else row for index, row in enumerate(findings)]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from knobscope.stages.characterise.fio import FioFile, FioRefusedError
 from knobscope.stages.characterise.progress import Countdown
 from knobscope.stages.confirm.pattern import Pattern
-from knobscope.stages.confirm.replica import Part, describe_replica
+from knobscope.stages.confirm.replica import Part, plan_replica
 from knobscope.statistics.looks import LOOKS, SIGNIFICANCE
 from knobscope.text.formats import describe_effect, loosen_units
 
@@ -48,7 +48,7 @@ def repeat_replicas(
     the first look take `seconds`, and are at least five; a caller whom they answer takes no second look. Raises
     FioRefusedError when fio fails or a window finishes nothing.
     """
-    parts = [describe_replica(pattern, file, part) for pattern, _ in replicas]
+    parts = [plan_replica(pattern, file, part) for pattern, _ in replicas]
     windows = sum(len(one) for one in parts)
     rounds = max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S))
     window_ms = max(_SHORTEST_MS, round(1000 * (seconds / windows / rounds - _START_S)))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from knobscope.devices import BlockDevice, OpenDevice, device_lock
 from knobscope.errors import UserError
@@ -12,6 +12,7 @@ from knobscope.stages.confirm.evidence import find_preferred_bytes, find_sides, 
 from knobscope.stages.confirm.replica import find_aligned_part
 from knobscope.stages.confirm.trials import Setting, Stand, try_cause
 from knobscope.stages.detect import find_busy_share, withdraw
+from knobscope.tables.detection import FindingRow
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,19 +26,19 @@ class _UntestableError(Exception):
     """Why a finding cannot be put to the test, in words."""
 
 
-def blamed_cause(finding: Mapping[str, Any], rules: Mapping[str, Rule]) -> RuleCause | None:
+def blamed_cause(finding: FindingRow, rules: Mapping[str, Rule]) -> RuleCause | None:
     """Return the cause that a mismatch names, if its rule blames a factor that fio can change alone."""
     rule = rules.get(finding["rule"])
     return rule.about.cause if rule is not None and finding["verdict"] == "mismatch" else None
 
 
 def confirm_findings(
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRow],
     rules: Mapping[str, Rule],
     connection: "duckdb.DuckDBPyConnection",
     opened_devices: Mapping[str, OpenDevice],
     seconds_per_finding: float,
-) -> list[dict[str, Any]]:
+) -> list[FindingRow]:
     """Return the findings (rows of `findings`, same order) with `confirmed` and `confirmation` filled in.
 
     Those that stage `explain` has judged keep what it said; where it only measured an effect again, what fio says comes
@@ -46,7 +47,7 @@ def confirm_findings(
     work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
     confirmation. Raises UserError when fio is missing.
     """
-    rows = [dict(row) for row in findings]
+    rows = [row.copy() for row in findings]
     testable = []
     measured_again = []
     for row in rows:
@@ -70,7 +71,7 @@ def confirm_findings(
 
 
 def _confirm_on_device(
-    tests: list[tuple[dict[str, Any], RuleCause]],
+    tests: list[tuple[FindingRow, RuleCause]],
     connection: "duckdb.DuckDBPyConnection",
     opened: OpenDevice | None,
     seconds: float,
@@ -92,14 +93,14 @@ def _confirm_on_device(
 
 
 def _test(
-    row: dict[str, Any],
+    row: FindingRow,
     cause: RuleCause,
     connection: "duckdb.DuckDBPyConnection",
     file: FioFile,
     block: BlockDevice,
     seconds: float,
     label: str,
-) -> dict[str, str]:
+) -> FindingRow:
     preferred = find_preferred_bytes(connection, row["device"])
     if preferred is None:
         raise _UntestableError(f"device {row['device']} has no profile")
@@ -112,11 +113,14 @@ def _test(
         return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
     if outcome.is_borne_out:
         return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
-    refuted = {"confirmed": "no", "confirmation": f"{seen} So {cause.refuted}."}
-    return {**refuted, "sentence": withdraw(row["sentence"], cause.refuted)}
+    return {
+        "confirmed": "no",
+        "confirmation": f"{seen} So {cause.refuted}.",
+        "sentence": withdraw(row["sentence"], cause.refuted),
+    }
 
 
-def _read_setting(row: dict[str, Any], cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:
+def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:
     """Return what a finding compares; raises _UntestableError where the requests of its runs are not known."""
     slower, faster = find_sides(connection, row)
     pattern = read_pattern(connection, slower)

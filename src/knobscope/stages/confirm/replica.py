@@ -9,7 +9,7 @@ from knobscope.devices.extents import inspect_file, read_partition_start
 from knobscope.stages.characterise.fio import Engine, FioFile
 from knobscope.stages.confirm.pattern import Pattern
 
-__all__ = ["Part", "describe_replica", "find_aligned_part", "write_bssplit"]
+__all__ = ["Part", "find_aligned_part", "plan_replica", "write_bssplit"]
 
 _MOST_SIZES = 60  # fio takes 64
 _MATTERING_BYTES = 0.05
@@ -44,9 +44,7 @@ def find_aligned_part(file: FioFile, unit: int, block: BlockDevice) -> Part:
     return Part(longest.offset + skipped, (longest.length - skipped) // _MIB * _MIB)
 
 
-def describe_replica(
-    pattern: Pattern, file: FioFile, part: Part | None = None
-) -> list[tuple[float, dict[str, object]]]:
+def plan_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> list[tuple[float, dict[str, object]]]:
     """Return the variables that make fio repeat a pattern on a file, or on a part of it.
 
     They come with the share of the writes that they are for: a flush after every 1.4 writes, which fio cannot do, is

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary
@@ -28,8 +28,19 @@ from knobscope.stages.plan import list_left_out
 from knobscope.statistics.drift import rank_drift
 from knobscope.storage import blame_content, read_sealed, whole_file
 from knobscope.study_data.opening import MOST_ROWS
-from knobscope.tables import LOCKED, TABLES, describe_refusal, fetch_limited, insert_rows, lock, require_readable
-from knobscope.tables.reference import define_tables, describe_tables
+from knobscope.tables import (
+    LOCKED,
+    TABLES,
+    DeviceProfile,
+    describe_refusal,
+    fetch_limited,
+    insert_rows,
+    lock,
+    read_document,
+    require_readable,
+)
+from knobscope.tables.detection import CaseRow, FindingRow, KnobRow
+from knobscope.tables.reference import comment_tables, define_tables
 from knobscope.tables.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
 
 if TYPE_CHECKING:
@@ -127,7 +138,7 @@ def _store_views(connection: "duckdb.DuckDBPyConnection", views: Mapping[str, st
         connection.execute(f"CREATE {'VIEW' if name in OPEN_VIEWS else 'TABLE'} {name} AS {query}")
 
 
-def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, describe: bool = False) -> None:
+def write_findings(database: Path, findings: Iterable[FindingRow], *, describe: bool = False) -> None:
     """Replace the findings of a study's database, all or none; rows have the columns of the table.
 
     `describe` writes also the meaning of all tables and columns, for those who open the database themselves.
@@ -139,15 +150,15 @@ def write_findings(database: Path, findings: Iterable[dict[str, Any]], *, descri
         connection.execute("DELETE FROM findings")
         insert_rows(connection, "findings", findings)
         if describe:
-            connection.execute(";".join(describe_tables()))
+            connection.execute(";".join(comment_tables()))
         connection.commit()
 
 
-def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[dict[str, Any]]:
+def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[FindingRow]:
     """Return the rows of table `findings`."""
     cursor = connection.execute("FROM findings")
     names = [column[0] for column in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)]
+    return cast("list[FindingRow]", [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)])
 
 
 def withdraw(sentence: str, reason: str) -> str:
@@ -291,14 +302,14 @@ def _of_case(case: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
 
 def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Path], _specs: StudySpecs) -> None:
     for path in profiles:
-        profile = read_sealed(path)
+        profile = read_document(path, DeviceProfile)
         insert_rows(connection, "device_profile", [profile])
         curves = [{"device": profile["device"], **point} for point in profile.get("curves", [])]
         insert_rows(connection, "device_curve", curves)
         insert_rows(connection, "device_property", profile.get("properties", []))
 
 
-def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
+def _case_rows(specs: StudySpecs) -> list[CaseRow]:
     return [
         {
             "dbms": case.dbms,
@@ -313,7 +324,7 @@ def _case_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     ]
 
 
-def _knob_rows(specs: StudySpecs) -> list[dict[str, Any]]:
+def _knob_rows(specs: StudySpecs) -> list[KnobRow]:
     return [
         {
             "dbms": name,

@@ -75,7 +75,7 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
         return
     effects = pd.concat([effects for effects, _ in results], ignore_index=True)
     effects["q_value"] = effects.groupby("metric")["p_value"].transform(lambda p: adjust_for_fdr(p.to_numpy()))
-    effects = _describe_knobs(effects, specs)
+    effects = _add_knob_columns(effects, specs)
     devices = connection.execute("FROM device_tiers").df()
     effects = effects.merge(devices, how="left", on="device")
     add_frame(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
@@ -167,7 +167,7 @@ def _fit_against(
     }
 
 
-def _describe_knobs(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":
+def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":
     """Add what the specs say of the knob, and the steps from the reference value to this one."""
     import pandas as pd
 

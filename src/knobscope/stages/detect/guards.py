@@ -17,11 +17,11 @@ from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.copies import Figure, cautious_noise, chances_of_series, find_copies, measured_figure
 from knobscope.statistics.series import (
     Series,
-    describe_series,
     find_exceptions,
     find_frozen,
     find_silent,
     find_truncated,
+    measure_shapes,
 )
 from knobscope.statistics.stalls import find_stalls
 
@@ -154,7 +154,7 @@ def find_damaged_series(runs: "pd.DataFrame", series: dict[str, Series]) -> Iter
     known = runs[runs["run_id"].isin(list(series))]
     for _, case in known.groupby(_CASE, sort=False):
         names = case["run_id"].tolist()
-        shapes = describe_series([series[name] for name in names])
+        shapes = measure_shapes([series[name] for name in names])
         configuration: Ints = case["config_id"].factorize()[0].astype(np.int64)
         window: Floats = case["window_s"].to_numpy(float)
         found = {

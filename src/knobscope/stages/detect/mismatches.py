@@ -5,11 +5,13 @@ He et al. (PVLDB 16(7), 2023) count 123 symptoms of 17 causes in the same way.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
+
+from knobscope.tables.detection import FindingRow
 
 __all__ = ["Mismatch", "merge_findings"]
 
-Row = dict[str, Any]
+Column = Literal["rule", "dbms", "device", "workload"]
 
 
 @dataclass(frozen=True)
@@ -17,46 +19,47 @@ class Mismatch:
     """Findings with one cause, the costliest first; `number` counts the mismatches of a study from 1."""
 
     number: int
-    findings: list[Row]
+    findings: list[FindingRow]
 
     @property
-    def worst(self) -> Row:
+    def worst(self) -> FindingRow:
         """The costliest finding."""
         return self.findings[0]
 
     @property
     def knob(self) -> str | None:
         """The knob; None: the default configuration itself, whatever the knobs are set to."""
-        name: str | None = self.worst["knob"]
-        return name
+        return self.worst["knob"]
 
     @property
     def cause(self) -> str | None:
         """What the rules blame, or an experiment found; None where nobody named a cause."""
         return next((row["cause"] for row in self.findings if row["cause"]), None)
 
-    def names(self, column: str) -> list[str]:
+    def names(self, column: Column) -> list[str]:
         """Return what its findings have in a column, each once, in their order."""
         return list(dict.fromkeys(row[column] for row in self.findings))
 
 
-def merge_findings(findings: Iterable[Row]) -> list[Mismatch]:
+def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
     """Return the mismatches of a study, the costliest first, without those whose cause an experiment refuted.
 
     Findings belong together when they have DBMS, knob and cause in common. One whose rule names no cause joins those of
     its knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
     """
     kept = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
-    kept.sort(key=lambda row: (-(row["penalty"] or 0), *(str(row[name] or "") for name in _ORDER)))
+    kept.sort(key=lambda row: (-(row["penalty"] or 0), *_case_of(row)))
     causes: dict[tuple[str, str | None], set[str]] = {}
     for row in kept:
-        causes.setdefault((row["dbms"], row["knob"]), set()).update({row["cause"]} - {None})
-    groups: dict[tuple[str | None, ...], list[Row]] = {}
+        if (cause := row["cause"]) is not None:
+            causes.setdefault((row["dbms"], row["knob"]), set()).add(cause)
+    groups: dict[tuple[str | None, ...], list[FindingRow]] = {}
     for row in kept:
-        named = causes[row["dbms"], row["knob"]] if row["knob"] else set()
+        named = causes.get((row["dbms"], row["knob"]), set()) if row["knob"] else set()
         joined = row["cause"] or (next(iter(named)) if len(named) == 1 else None)
         groups.setdefault((row["dbms"], row["knob"], joined or f"rule {row['rule']}"), []).append(row)
     return [Mismatch(number, rows) for number, rows in enumerate(groups.values(), 1)]
 
 
-_ORDER = ("rule", "dbms", "device", "workload", "knob", "value")
+def _case_of(row: FindingRow) -> tuple[str, ...]:
+    return row["rule"], row["dbms"], row["device"], row["workload"], row["knob"] or "", row["value"] or ""

@@ -32,7 +32,7 @@ _QUERY = f"""
 """  # noqa: S608 - a constant of ours
 
 
-def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str, ...], str]:
+def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], str]:
     """Return a sentence for each swept value (dbms, device, workload, knob, value) with interrupted runs behind it."""
     return {row[:5]: _describe(*row[5:]) for row in connection.execute(_QUERY).fetchall()}
 

@@ -6,11 +6,11 @@ time, better I/O makes throughput 1 / (1 - share) times as high, at most.
 """
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from knobscope.specs import Rule
 from knobscope.stages.detect.evidence import find_busy_share, find_runs_behind
+from knobscope.tables.detection import ReturnedRow
 from knobscope.text.formats import format_number, format_share, loosen_units
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def most_gain(busy_share: float, faster: float = math.inf) -> float:
     return 1 / left if left > 0 else math.inf
 
 
-def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: dict[str, Any]) -> str:
+def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "ReturnedRow") -> str:
     """Limit the penalty of a row that a rule returned, with its evidence; return a sentence that says so, or nothing.
 
     Where no run says how long the device was busy, there is no penalty.
@@ -47,7 +47,7 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: dict
     )
 
 
-def _slower_runs(connection: "duckdb.DuckDBPyConnection", row: Mapping[str, Any]) -> list[str]:
+def _slower_runs(connection: "duckdb.DuckDBPyConnection", row: "ReturnedRow") -> list[str]:
     behind = find_runs_behind(connection, row)
     is_default = row["knob"] is None or row["evidence"].get("slower") == "baseline"
     return behind.default if is_default else behind.value

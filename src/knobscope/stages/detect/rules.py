@@ -9,7 +9,7 @@ files.
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
 from knobscope.specs import VERDICTS, Rule, StudySpecs
@@ -17,6 +17,7 @@ from knobscope.specs.reading.source import read_text, show_path
 from knobscope.stages.detect.pauses import read_pauses
 from knobscope.stages.detect.penalties import limit_penalty
 from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
+from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULE_COLUMNS", "run_rules"]
 
-Row = dict[str, Any]
 
 #: What the query of a rule returns, in any order.
 RULE_COLUMNS = {
@@ -42,11 +42,11 @@ _EXCUSES: dict[str | None, str] = {
     "workload": "is part of the load and no choice of the DBMS, so that it matters is no mismatch.",
     "kernel": "is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS.",
 }
-#: What a finding has before anybody tests its cause.
-_UNCONFIRMED = {"confirmed": "not_tested", "confirmation": None}
 
 
-def run_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested: Sequence[Row] = ()) -> list[Row]:
+def run_rules(
+    connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, tested: Sequence[FindingRow] = ()
+) -> list[FindingRow]:
     """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
 
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
@@ -86,23 +86,33 @@ class _Judge:
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
         self._pauses = read_pauses(connection)
 
-    def __call__(self, rule: Rule) -> list[Row]:
+    def __call__(self, rule: Rule) -> list[FindingRow]:
         rows = _run_rule(self._connection, rule, self._tables)
         limits = [(row, limit_penalty(self._connection, rule, row)) for row in rows]
-        limits.sort(key=lambda one: _order(one[0]))
+        limits.sort(key=lambda limit: _order(limit[0]))
+        findings: list[FindingRow] = []
         for row, limit in limits:
-            swept = tuple(row[name] for name in _SWEPT)
+            swept = (row["dbms"], row["device"], row["workload"], row["knob"], row["value"])
             if (beside := self._besides.get(swept)) is not None:
                 row["evidence"]["beside"] = beside
             sentence = self._sentences.say(rule, row) + limit + self._pauses.get(swept, "")
             excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
             if excuse is not None and row["verdict"] == "mismatch":
-                row.update(verdict="none", penalty=None)
+                row["verdict"], row["penalty"] = "none", None
                 sentence = f"{row['knob']} {excuse} {sentence}"
             cause = rule.about.cause.factor if rule.about.cause else None
-            row.update(rule=rule.name, evidence=json.dumps(row["evidence"]), cause=cause, sentence=sentence)
-            row.update(_UNCONFIRMED)
-        return [row for row, _ in limits]
+            findings.append(
+                {
+                    "rule": rule.name,
+                    **row,
+                    "evidence": json.dumps(row["evidence"]),
+                    "cause": cause,
+                    "sentence": sentence,
+                    "confirmed": "not_tested",  # nobody has tested its cause yet
+                    "confirmation": None,
+                }
+            )
+        return findings
 
 
 def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], dict[str, str]]:
@@ -112,21 +122,21 @@ def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | N
     return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
 
 
-def _mechanism_of(specs: StudySpecs, row: Row) -> str | None:
+def _mechanism_of(specs: StudySpecs, row: ReturnedRow) -> str | None:
     """Return the mechanism of the knob that a finding is about; None where there is none."""
     dbms = specs.dbms.get(row["dbms"])
     knob = dbms.knobs.get(row["knob"] or "") if dbms is not None else None
     return knob.mechanism if knob is not None else None
 
 
-def _order(row: Row) -> tuple[Any, ...]:
+def _order(row: ReturnedRow) -> tuple[Any, ...]:
     """Mismatches first, the costliest on top; then by case, knob and value."""
     names = (row["dbms"], row["device"], row["workload"], row["knob"] or "", row["value"] or "")
     penalty = -row["penalty"] if row["penalty"] is not None else math.inf
     return (VERDICTS.index(row["verdict"]), penalty, *names)
 
 
-def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[str]) -> list[Row]:
+def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[str]) -> list[ReturnedRow]:
     """Return what the query of a rule returns, with all columns and the evidence decoded."""
     import duckdb
 
@@ -150,7 +160,7 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
         row["evidence"] = json.loads(row["evidence"] or "{}")
         if row["verdict"] not in VERDICTS:
             raise UserError(f"{path} returns verdict {row['verdict']!r}; expected one of {', '.join(VERDICTS)}")
-    return rows
+    return cast("list[ReturnedRow]", rows)
 
 
 def _cast(name: str, kind: str) -> str:

@@ -14,6 +14,7 @@ from knobscope.stages.explain.questions import Question
 from knobscope.stages.explain.shares import Amount, Share, amount_of, remaining_share
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.tables import WhatIfRow, WhatIfRunRow
+from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
     describe_change,
     describe_effect,
@@ -281,7 +282,7 @@ class Answer:
         return "What the cause is cannot be told from these runs."
 
 
-def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dict[str, Any]:
+def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
@@ -295,12 +296,12 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
     if cause is None:
         if answer.conclusion != "cause":
             return {"confirmed": "not_tested", "confirmation": said}
-        found = answer.causes[0][0]
-        return {"confirmed": "found", "cause": _BLAMED.get(found, found), "confirmation": said}
+        cause_found = answer.causes[0][0]
+        return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": said}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
         return {"confirmed": answer.untold, "confirmation": said}
-    judged = {
+    judged: FindingRow = {
         "confirmed": "yes" if confirmed else "no",
         "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
     }

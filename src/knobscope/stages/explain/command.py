@@ -4,10 +4,10 @@ import argparse
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
@@ -20,16 +20,26 @@ from knobscope.stages.explain.delays import DelayedAnswer
 from knobscope.stages.explain.experiment import Bench
 from knobscope.stages.explain.properties import what_if_devices
 from knobscope.stages.explain.questions import Question, ask_questions, is_modelled
-from knobscope.storage import read_sealed, write_sealed
+from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
-from knobscope.tables import EXPLAINING_TABLES, WhatIfRunRow
+from knobscope.tables import SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
+from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import plural
 
 __all__ = ["add_parser"]
 
 
 #: What the stage changes of a finding.
-_TOLD = ("confirmed", "confirmation", "sentence", "cause")
+_JUDGED = {"confirmed", "confirmation", "sentence", "cause"}
+
+
+class _Explained(TypedDict):
+    """What came out on one device (JSON); findings by their position in the table."""
+
+    findings: dict[str, FindingRow]
+    what_if_runs: list[WhatIfRunRow]
+    what_ifs: list[WhatIfRow]
+    sensitivities: list[SensitivityRow]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -51,17 +61,17 @@ def _run(args: argparse.Namespace) -> int:
     if of_device:
         print(f"explain {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
     answers, runs = _answer(bench, specs.devices[args.device], of_device)
-    told: dict[int, dict[str, Any]] = {}
+    judged: dict[int, FindingRow] = {}
     for answer in answers:
         for index in answer.question.findings:
             finding = findings[index]
             rule = specs.rules.get(finding["rule"])
-            told[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+            judged[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
     tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities}
-    write_sealed(args.out, {"findings": told, **tables})
+    write_sealed(args.out, {"findings": judged, **tables})
     _tell(answers)
     return 0
 
@@ -81,13 +91,17 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
     return answers, runs
 
 
-def _join(args: argparse.Namespace, findings: list[dict[str, Any]]) -> int:
+def _join(args: argparse.Namespace, findings: list[FindingRow]) -> int:
     """Write the database with what came out on each device."""
-    explained = [read_sealed(file) for file in args.explained]
+    explained = [read_document(file, _Explained) for file in args.explained]
     for of_device in explained:
-        for index, told in of_device["findings"].items():
-            findings[int(index)] |= {name: told[name] for name in _TOLD if name in told}
-    tables = {name: [row for one in explained for row in one[name]] for name in EXPLAINING_TABLES}
+        for index, judged in of_device["findings"].items():
+            findings[int(index)] |= select_columns(FindingRow, judged.keys() & _JUDGED, judged)
+    tables: dict[str, list[Mapping[str, Any]]] = {
+        "what_if_runs": [row for of_device in explained for row in of_device["what_if_runs"]],
+        "what_ifs": [row for of_device in explained for row in of_device["what_ifs"]],
+        "sensitivities": [row for of_device in explained for row in of_device["sensitivities"]],
+    }
     part = args.out.with_name(args.out.name + ".part")
     shutil.copyfile(args.database, part)
     write_findings(part, findings)

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from knobscope.devices import close_device
-from knobscope.specs import Case, Device, StudySpecs
+from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.specs.models.transport import read_transport
 from knobscope.stages.explain.questions import TOGETHER, Question
 from knobscope.stages.measure import BlockProgress, Measurer, open_measurer
@@ -187,7 +186,7 @@ def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | No
 def _plan_row(
     bench: Bench, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
 ) -> PlanRow:
-    configuration: dict[str, Any] = group[0].reference if asked is None else asked.configuration
+    configuration: dict[str, Value] = group[0].reference if asked is None else asked.configuration
     values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
     block = hashlib.sha256(values.encode()).hexdigest()[:8]
     return {

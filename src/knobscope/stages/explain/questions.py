@@ -5,15 +5,16 @@ Each once, however many findings ask for it.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from knobscope.specs import Case, Device, StudySpecs
+from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.stages.explain.properties import what_if_devices
 from knobscope.stages.explain.shares import NOTHING, Amount, amount_of
 from knobscope.stages.plan import list_dependents
 from knobscope.statistics.looks import LOOKS
+from knobscope.tables.detection import FindingRow
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,8 +68,8 @@ class Question:
     case: Case
     knob: str | None
     value: str | None
-    configuration: dict[str, Any]
-    reference: dict[str, Any]
+    configuration: dict[str, Value]
+    reference: dict[str, Value]
     findings: tuple[int, ...]
     other: str | None = None
     rest: Amount = NOTHING
@@ -89,7 +90,7 @@ def is_modelled(device: Device | None) -> bool:
 
 
 def ask_questions(
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRow],
     specs: StudySpecs,
     connection: "duckdb.DuckDBPyConnection",
     most: int,
@@ -107,7 +108,7 @@ def ask_questions(
         row = findings[index]
         if row["verdict"] != "mismatch":
             continue
-        rule = specs.rules.get(str(row.get("rule")))
+        rule = specs.rules.get(row.get("rule", ""))
         is_level = rule is not None and rule.about.explained == "time"
         if row["knob"] is None and not is_level:
             continue
@@ -125,12 +126,12 @@ def ask_questions(
     return list(found.values())
 
 
-def _compared_levels(row: Mapping[str, Any]) -> tuple[str, str | None]:
+def _compared_levels(row: FindingRow) -> tuple[str, str | None]:
     """Return the device of a finding, and that of the lower tier on which the same configuration is faster, if any."""
     return str(row["device"]), json.loads(row["evidence"] or "{}").get("lower_device")
 
 
-def _choose_device(row: Mapping[str, Any], connection: "duckdb.DuckDBPyConnection") -> tuple[str, str | None]:
+def _choose_device(row: FindingRow, connection: "duckdb.DuckDBPyConnection") -> tuple[str, str | None]:
     """Return the device on which a finding is tested, and that of the other tier, if it compares two.
 
     Of two, it is the one with the larger effect: taking costs away can make an effect smaller, not larger.
@@ -144,23 +145,24 @@ def _choose_device(row: Mapping[str, Any], connection: "duckdb.DuckDBPyConnectio
     return larger, lower if larger == higher else higher
 
 
-def _read_effect(row: Mapping[str, Any], device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+def _read_effect(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
     found = connection.execute(_EFFECT, _asked(row, device)).fetchone()
     return Amount(*map(float, found)) if found else None
 
 
-def _read_time(row: Mapping[str, Any], device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+def _read_time(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
     """Return the time per operation of a finding's configuration, microseconds; None with fewer than two runs."""
     times = [time for (time,) in connection.execute(_TIMES, _asked(row, device)).fetchall()]
     return amount_of(times) if len(times) > 1 else None
 
 
-def _asked(row: Mapping[str, Any], device: str) -> dict[str, Any]:
-    return {**{name: row[name] for name in ("dbms", "workload", "knob", "value")}, "device": device}
+def _asked(row: FindingRow, device: str) -> dict[str, str | None]:
+    names = {"dbms": row["dbms"], "workload": row["workload"], "knob": row["knob"], "value": row["value"]}
+    return {**names, "device": device}
 
 
 def _pose(
-    row: Mapping[str, Any],
+    row: FindingRow,
     index: int,
     device: str,
     other: str | None,

@@ -17,7 +17,7 @@ from knobscope.stages.measure.progress import BlockProgress
 from knobscope.stages.measure.run import Bench
 from knobscope.stages.measure.store import RunStore
 from knobscope.stages.prepare import DiskRoom
-from knobscope.storage import read_sealed
+from knobscope.tables import DeviceProfile, read_document
 from knobscope.watch import SeveralWatch, Watch, open_watch
 
 __all__ = ["open_measurer"]
@@ -42,7 +42,7 @@ def open_measurer(
 
     `traces`: directory for a trace of every run, a directory each.
     """
-    facts = read_sealed(profile)
+    facts = read_document(profile, DeviceProfile)
     workload = specs.workloads[case.workload]
     with ExitStack() as stack:
         device = stack.enter_context(open_device(specs.devices[case.device], root, specs.study.name))
@@ -135,4 +135,4 @@ def _open_watches(
 
 def _unit(profile: Path) -> int:
     """Return the preferred write size of a device in bytes, by which alignment is counted."""
-    return int(read_sealed(profile)["preferred_write_bytes"] or _NO_PREFERENCE)
+    return int(read_document(profile, DeviceProfile)["preferred_write_bytes"] or _NO_PREFERENCE)

@@ -43,7 +43,7 @@ from knobscope.specs import (
 from knobscope.stages.measure.complaints import tell_complaints
 from knobscope.stages.measure.disturbance import notice_disturbance
 from knobscope.stages.measure.elsewhere import reach_client_machine
-from knobscope.stages.measure.files import describe_files, describe_named
+from knobscope.stages.measure.files import list_files, name_rows
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock
@@ -51,15 +51,14 @@ from knobscope.stages.measure.recovery import Crash, open_crash
 from knobscope.stages.measure.validity import RunFailedError, check_data, check_result, check_window
 from knobscope.stages.measure.window import requested_window, share_of_window
 from knobscope.stages.prepare import DiskRoom, Snapshot, copy_snapshot
-from knobscope.statistics.steadiness import describe_window
+from knobscope.statistics.steadiness import summarise_window
 from knobscope.tables import (
     EffectiveValueRow,
-    FaultRow,
-    FileAccessRow,
     MonitorFacts,
     OperationRow,
     RunRecord,
     RunRow,
+    select_columns,
 )
 from knobscope.watch import FileTree, Profile, Watch
 
@@ -238,14 +237,11 @@ def _carry_out(
         profile = bench.watch.end()
         trees += read_trees(instance)
         grouped = group_trees(trees, bench.layout)
-        record["files"] = describe_files(profile, grouped[None], dbms, tables)
+        record["files"] = list_files(profile, grouped[None], dbms, tables)
         for device, other in profile.get("elsewhere", {}).items():
-            record["files"] += describe_files(other, grouped[device], dbms, tables)
-        accesses, faults = (
-            describe_named(profile.get(key, []), trees, dbms, tables) for key in ("file_access", "faults")
-        )
-        record["file_access"] = cast("list[FileAccessRow]", accesses)
-        record["faults"] = cast("list[FaultRow]", faults)
+            record["files"] += list_files(other, grouped[device], dbms, tables)
+        record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
+        record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
@@ -271,11 +267,6 @@ def _check_knobs(
         raise RunFailedError("invalid", "not in force: " + ", ".join(words))
 
 
-def _monitor_facts(profile: Profile) -> RunRow:
-    """Return the columns of `runs` that are keys of the profile."""
-    return cast("RunRow", {name: profile[name] for name in MonitorFacts.__annotations__})
-
-
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:
     """Fill the record; raises RunFailedError when the result is not whole."""
     totals = result.operations["ALL"]
@@ -295,7 +286,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
-    record["run"] |= _monitor_facts(profile)
+    record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
         _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
@@ -312,7 +303,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         if row["op"] == "ALL" and row["t_s"] > 0
     ]
     ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
-    record["run"] |= cast("RunRow", describe_window(ends, counts))
+    record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks

@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from knobscope.identity import hash_identity, run_identity
 from knobscope.specs import Case, StudySpecs, Value
-from knobscope.storage import DamagedFileError, read_sealed, set_aside, write_sealed
-from knobscope.tables import PlanRow, RunRecord
+from knobscope.storage import DamagedFileError, set_aside, write_sealed
+from knobscope.tables import PlanRow, RunRecord, read_document
 
 __all__ = ["RunStore", "run_id_of"]
 
@@ -54,7 +53,7 @@ class RunStore:
         if not path.exists():
             return None
         try:
-            record = cast(RunRecord, read_sealed(path))
+            record = read_document(path, RunRecord)
             if record["run"]["run_id"] != run_id:
                 raise DamagedFileError(path, f"it holds run {record['run']['run_id']}")
             return record

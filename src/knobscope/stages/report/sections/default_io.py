@@ -11,7 +11,7 @@ from knobscope.stages.report.sections.evidence import Comparison, default_only, 
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_rate, format_share, format_size, share_of
 
-__all__ = ["DefaultIo", "IoLine", "describe_default_io"]
+__all__ = ["DefaultIo", "IoLine", "build_default_io"]
 
 _LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
 
@@ -37,7 +37,7 @@ class DefaultIo:
     empty: str = ""
 
 
-def describe_default_io(data: StudyData, case: Case) -> DefaultIo:
+def build_default_io(data: StudyData, case: Case) -> DefaultIo:
     """Return what the successful sentinels of a case asked of the device."""
     compared = default_only(data, case, slug("default", *str(case).split("/")))
     sentinels = compared.settings[0]
@@ -55,7 +55,7 @@ def describe_default_io(data: StudyData, case: Case) -> DefaultIo:
     return DefaultIo(lines, [picture for picture in pictures if picture is not None], empty)
 
 
-def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
+def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
     if not runs:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -49,7 +50,7 @@ class Setting:
 
     name: str
     look: str
-    runs: list[Row]
+    runs: Sequence[Row]
 
     @property
     def watched(self) -> list[str]:

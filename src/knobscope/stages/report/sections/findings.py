@@ -5,7 +5,7 @@ A card is a mismatch with all its findings, whatever rule, device, workload and 
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -23,6 +23,7 @@ from knobscope.stages.report.sections.evidence import (
     picture_throughput,
 )
 from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.tables.detection import FindingRow
 from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
 
@@ -134,8 +135,8 @@ class FindingsSection:
 
 def build_findings(data: StudyData) -> FindingsSection:
     """Return the section from table `findings`."""
-    rows = data.rows(
-        "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
+    rows = data.table(
+        FindingRow, "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
     )
     order = list(data.specs.rules)
     return FindingsSection(
@@ -157,8 +158,8 @@ def _why_empty(data: StudyData) -> str:
     return "The rules returned nothing; `knobscope detect` writes the findings."
 
 
-def _is_withdrawn(row: Row) -> bool:
-    return bool(row["verdict"] == "mismatch" and row["confirmed"] == "no")
+def _is_withdrawn(row: FindingRow) -> bool:
+    return row["verdict"] == "mismatch" and row["confirmed"] == "no"
 
 
 def _about(data: StudyData, rule: str) -> RuleSpec:
@@ -167,9 +168,9 @@ def _about(data: StudyData, rule: str) -> RuleSpec:
     return known.about if known else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
 
 
-def _tallies(rows: list[Row]) -> Iterator[Tally]:
-    def key(row: Row) -> tuple[str, str, str]:
-        return tuple(row[name] or UNKNOWN for name in ("dbms", "device", "workload"))  # type: ignore[return-value]
+def _tallies(rows: Sequence[FindingRow]) -> Iterator[Tally]:
+    def key(row: FindingRow) -> tuple[str, str, str]:
+        return row["dbms"] or UNKNOWN, row["device"] or UNKNOWN, row["workload"] or UNKNOWN
 
     for case, members in groupby(sorted(rows, key=key), key=key):
         counts: dict[str, dict[str, int]] = {}

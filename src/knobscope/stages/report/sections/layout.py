@@ -6,7 +6,7 @@ from knobscope.specs import Case
 from knobscope.study_data.study import StudyData
 from knobscope.text.formats import UNKNOWN, format_number, format_rate, format_share, format_size
 
-__all__ = ["LayoutLine", "describe_layout"]
+__all__ = ["LayoutLine", "list_layout_lines"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class LayoutLine:
     busy: str
 
 
-def describe_layout(data: StudyData, case: Case) -> list[LayoutLine]:
+def list_layout_lines(data: StudyData, case: Case) -> list[LayoutLine]:
     """Return what each device was asked for in the sweep of a case, from table `layout_io`; nothing without a layout.
 
     Layouts are told by the knobs `device.PART` that differ from the default configuration, in runs that change nothing

@@ -7,10 +7,10 @@ from statistics import median
 
 from knobscope.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
 from knobscope.specs import Case
-from knobscope.stages.report.sections.default_io import DefaultIo, describe_default_io
+from knobscope.stages.report.sections.default_io import DefaultIo, build_default_io
 from knobscope.stages.report.sections.failures import Failure, list_failures
 from knobscope.stages.report.sections.guards import describe_level, name_set_aside
-from knobscope.stages.report.sections.layout import LayoutLine, describe_layout
+from knobscope.stages.report.sections.layout import LayoutLine, list_layout_lines
 from knobscope.statistics.steadiness import UNEVEN
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import (
@@ -146,8 +146,8 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         timeline=_timeline(data, case, runs, blocks),
         drift_notes=notes,
         facts=[*_facts(runs), *_set_aside_facts(data, case)],
-        default_io=describe_default_io(data, case),
-        layout=describe_layout(data, case),
+        default_io=build_default_io(data, case),
+        layout=list_layout_lines(data, case),
     )
 
 
