@@ -25,7 +25,7 @@ from knobscope.devices import device_lock, open_device, take_down
 from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device, Emulation
-from knobscope.specs import device_figures as figures
+from knobscope.specs.models import device_figures as figures
 from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.models.quantity import read_duration_ns, read_size
 from knobscope.stages.characterise.curves import find_saturation

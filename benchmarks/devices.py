@@ -30,8 +30,8 @@ from knobscope.devices.calibration import FLUSHING, INSTANT_DEVICE, ensure_calib
 from knobscope.devices.fit import fit_device, known_drives, read_figures
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device
-from knobscope.specs import device_figures as figures
 from knobscope.specs.checks.emulation_limits import HEADROOM
+from knobscope.specs.models import device_figures as figures
 from knobscope.specs.models.device_model import DeviceModel, DiskModel
 from knobscope.specs.models.transport import Transport
 

@@ -25,7 +25,7 @@ from knobscope.stages.prepare import estimate_space
 from knobscope.stages.tune import count_runs
 from knobscope.text.formats import format_seconds, format_size, loosen_units, plural
 
-__all__ = ["affordable_rounds", "describe_study"]
+__all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
 
 
 def affordable_rounds(specs: StudySpecs) -> int:
@@ -64,7 +64,7 @@ def describe_study(specs: StudySpecs) -> str:
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
         f"in all at most {whole.runs} runs, {_about(whole)}"
     )
-    more = (_describe_budget, _describe_room, _describe_dependents, _describe_left_out)
+    more = (_describe_budget, _describe_room, _describe_dependents, describe_left_out)
     return loosen_units("\n".join([line, *(line for describe in more for line in describe(specs))]))
 
 
@@ -131,7 +131,7 @@ def _describe_dependents(specs: StudySpecs) -> list[str]:
     ]
 
 
-def _describe_left_out(specs: StudySpecs) -> list[str]:
+def describe_left_out(specs: StudySpecs) -> list[str]:
     """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
     replaced = {(dbms, one.knob, value_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
     rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]
