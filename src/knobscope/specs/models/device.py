@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
-from knobscope.specs.models.quantity import Size, read_size
+from knobscope.specs.models.quantity import Size
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
 __all__ = ["Device", "Emulation", "Precondition", "Tier"]
@@ -15,10 +15,10 @@ Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
 _SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20
 
 
-def _check_image_size(text: str) -> str:
-    if read_size(text) < _SMALLEST or read_size(text) % 4096:
+def _check_image_size(size: Size) -> Size:
+    if size.bytes < _SMALLEST or size.bytes % 4096:
         raise ValueError("at least 64MiB, and a multiple of 4KiB")
-    return text
+    return size
 
 
 class Emulation(SpecModel):
@@ -44,13 +44,8 @@ class Emulation(SpecModel):
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield an image that is too small for its file system."""
-        if self.filesystem == "xfs" and self.size_bytes < _SMALLEST_XFS:
-            yield Misfit(("size",), self.size, "at least 300MiB for xfs")
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the image in bytes."""
-        return read_size(self.size)
+        if self.filesystem == "xfs" and self.size.bytes < _SMALLEST_XFS:
+            yield Misfit(("size",), str(self.size), "at least 300MiB for xfs")
 
 
 class Precondition(SpecModel):
@@ -71,11 +66,6 @@ class Precondition(SpecModel):
         """Yield that nothing is done."""
         if not self.trim and self.fill is None and not self.rest_s:
             yield Misfit((), "none of `trim`, `fill`, `rest_s`", "one of them, or no `precondition`")
-
-    @property
-    def fill_bytes(self) -> int:
-        """Bytes to write; 0 for none."""
-        return 0 if self.fill is None else read_size(self.fill)
 
 
 class Device(SpecModel):
