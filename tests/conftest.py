@@ -16,7 +16,7 @@ from emulated import require_loops
 
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.specs.library import read_spec
+from knobscope.specs.shelf import read_spec
 
 ROOT = Path(__file__).parents[1]
 

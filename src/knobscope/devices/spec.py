@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.library import read_spec
 from knobscope.specs.models.device import Device
+from knobscope.specs.shelf import read_spec
 
 __all__ = ["load_device"]
 

@@ -22,7 +22,6 @@ from knobscope.specs.library import (
     find_specs,
     load_study,
     parse_case,
-    read_spec,
     validate_files,
 )
 from knobscope.specs.models.choice import KnobChoice
@@ -73,6 +72,7 @@ from knobscope.specs.models.workload import Workload, factor_knob
 from knobscope.specs.models.writing import Moment, Writing
 from knobscope.specs.reading.base import Value, suggest, value_text
 from knobscope.specs.reading.source import SpecErrors, SpecProblem
+from knobscope.specs.shelf import read_spec
 
 __all__ = [
     "CATALOGUE_KEYS",
