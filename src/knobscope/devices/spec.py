@@ -1,5 +1,6 @@
 """Reads the spec of one device, named as a person names it."""
 
+import sys
 from pathlib import Path
 
 from knobscope.errors import UserError
@@ -19,4 +20,7 @@ def load_device(name: str, root: Path) -> Device:
     if not file.is_file():
         known = ", ".join(sorted(other.stem for other in shelf.glob("*.yaml"))) or "none"
         raise UserError(f"no device spec {file}; expected a YAML file, or one of the names in {shelf}: {known}")
-    return read_spec(file, Device, None)[1]
+    device = read_spec(file, Device, None)[1]
+    if device.notice:
+        print(f"knobscope: {device.notice}", file=sys.stderr)
+    return device

@@ -1,5 +1,6 @@
 """Loads studies: what a study names is read, checked and completed. All problems of all files are reported together."""
 
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +95,9 @@ def load_study(
     shelf = read_shelf(path, root, runnable)
     if problems := check_study(shelf, ask_versions=ask_versions):
         raise SpecErrors(problems)
+    for device in shelf.devices.values():
+        if device.notice:
+            print(f"knobscope: {show_path(path)}: {device.notice}", file=sys.stderr)
     return complete_study(shelf)
 
 

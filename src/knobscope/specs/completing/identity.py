@@ -72,7 +72,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "run": "dedicated",
         "report": "description source",
         # A precondition is put beside where there is one; to read a temperature changes nothing.
-        "nothing": "precondition health",
+        "nothing": "precondition health renamed",
     },
     Workload: {
         "data": "generator records parameters",

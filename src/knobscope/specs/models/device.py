@@ -104,6 +104,11 @@ class Device(SpecModel):
         default_factory=dict,
         description="With `like`: parameters of the device model that differ, with their values, e.g. {flush: 0us}.",
     )
+    renamed: Name | None = Field(
+        default=None,
+        description="The name that this device has now. A study that names the old one keeps its results, and a notice "
+        "says what to write.",
+    )
     source: list[str] = Field(
         default_factory=list, description="Where the figures of the device model were published: title or address."
     )
@@ -122,6 +127,11 @@ class Device(SpecModel):
         """What says how long requests take; None of real devices, and of those that are only delayed."""
         model = None if self.emulate is None else self.emulate.model
         return None if isinstance(model, Delay) else model
+
+    @property
+    def notice(self) -> str | None:
+        """Say what to write instead of a name that was changed; None where it was not."""
+        return f"device {self.name} is now called {self.renamed}: write {self.renamed}" if self.renamed else None
 
     @property
     def is_dedicated(self) -> bool:
