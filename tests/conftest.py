@@ -138,7 +138,7 @@ def finished_small(shared: Path) -> Path:
 @pytest.fixture(scope="session")
 def device_profile(finished_small: Path) -> Path:
     """The profile of the shipped device, measured once."""
-    return finished_small / "results/small/devices/here.json"
+    return finished_small / "results/small/devices/local-disk.json"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A device that got another name: studies that use the old one load, keep the identity of their runs, and get a notice."""
+"""A device that got another name: studies with the old one load, runs keep their identity, and a notice is printed."""
 
 from pathlib import Path
 
