@@ -80,7 +80,7 @@ def test_results_without_seals_are_not_judged_but_json_is(results: Path) -> None
     assert find_damaged(results) == []
     (results / "devices/local-disk.json").write_bytes(b"")
     (sentence,) = set_aside_damaged(results)
-    assert "here.json is damaged: it is empty" in sentence
+    assert "local-disk.json is damaged: it is empty" in sentence
 
 
 def files_of(results: Path) -> list[Path]:
