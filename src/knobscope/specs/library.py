@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.specs.completing.layout import name_devices
+from knobscope.specs.completing.layout_knobs import name_devices
 from knobscope.specs.completing.study import complete_dbms, join_studies, name_knobs
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from knobscope.specs.checks.check import check_dbms, check_device, check_generator, check_parameters, check_programs
 from knobscope.specs.completing.exclusions import Exclusions
-from knobscope.specs.completing.layout import name_devices
+from knobscope.specs.completing.layout_knobs import name_devices
 from knobscope.specs.completing.study import DbmsFiles, read_dbms_files
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device

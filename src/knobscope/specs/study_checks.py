@@ -10,7 +10,7 @@ from knobscope.specs.checks.check import (
     check_versions,
 )
 from knobscope.specs.completing.factors import check_factors
-from knobscope.specs.completing.layout import check_layout, check_layout_devices
+from knobscope.specs.completing.layout_knobs import check_layout, check_layout_devices
 from knobscope.specs.completing.startable import check_startable
 from knobscope.specs.completing.study import NamedKnobs, complete_dbms, join_studies, name_knobs
 from knobscope.specs.models.client_host import check_client_host

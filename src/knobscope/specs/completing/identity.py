@@ -12,7 +12,7 @@ from typing import Any, Literal
 from knobscope.specs.models.client_host import ClientHost
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device
-from knobscope.specs.models.files import Files
+from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.generator import Generator
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.study import Sampling, Screening, Study, Sweep

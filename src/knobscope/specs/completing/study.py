@@ -7,7 +7,7 @@ from pathlib import Path
 from knobscope.specs.completing.catalogue import KnobCatalogue, catalogue_file, read_knob_catalogue, take_named_knobs
 from knobscope.specs.completing.exclusions import Exclusion, read_exclusions
 from knobscope.specs.completing.factors import spread_factors
-from knobscope.specs.completing.layout import spread_layout
+from knobscope.specs.completing.layout_knobs import spread_layout
 from knobscope.specs.completing.startable import StartableRecord, narrow_knobs, read_records, refuse_settings
 from knobscope.specs.completing.whole import spread_all, spread_levels
 from knobscope.specs.models.dbms import Dbms
