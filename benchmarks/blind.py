@@ -27,7 +27,7 @@ from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device, Emulation
 from knobscope.specs.models import device_figures as figures
 from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
-from knobscope.specs.models.quantity import read_duration_ns, read_size
+from knobscope.specs.models.quantity import Duration
 from knobscope.stages.characterise.curves import find_saturation
 from knobscope.stages.characterise.profile import Mode, characterise_device
 
@@ -102,8 +102,8 @@ def cover(model: DeviceModel, share: float) -> DeviceModel:
     """Return what a model is on a part of the device only: a disk's seeks are shorter there."""
     if not isinstance(model, DiskModel):
         return model
-    track, seek = read_duration_ns(model.track_seek), read_duration_ns(model.seek)
-    return model.model_copy(update={"seek": f"{(track + (seek - track) * math.sqrt(share)) / 1e3:.1f}us"})
+    track, seek = model.track_seek.ns, model.seek.ns
+    return model.model_copy(update={"seek": Duration(f"{(track + (seek - track) * math.sqrt(share)) / 1e3:.1f}us")})
 
 
 def simulate(model: DeviceModel, size: int, depth: int, order: str) -> float:
@@ -130,13 +130,13 @@ def visible_unit(model: DeviceModel) -> int | None:
     """Return the write unit, None where there is none, or a protected cache waits until all of it was written."""
     if isinstance(model, DiskModel) or model.unit is None:
         return None
-    return None if model.power_loss_protection and read_size(model.cache) else read_size(model.unit)
+    return None if model.power_loss_protection and model.cache.bytes else model.unit.bytes
 
 
 def mean_turn_us(model: DeviceModel) -> float:
     """Return what a disk takes to store one page at a random place: a seek and half a turn, less what a write took."""
-    positioned = 1e6 / (figures.random_read_iops(model, 1) or math.inf) - read_duration_ns(model.read) / 1e3
-    return positioned - read_duration_ns(model.write) / 1e3
+    positioned = 1e6 / (figures.random_read_iops(model, 1) or math.inf) - model.read.us
+    return positioned - model.write.us
 
 
 def measure(device: Device, mode: Mode) -> dict[str, Any]:

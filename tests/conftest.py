@@ -16,7 +16,7 @@ from emulated import require_loops
 
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.specs.library import read_spec
+from knobscope.specs.shelf import read_spec
 
 ROOT = Path(__file__).parents[1]
 
@@ -138,7 +138,7 @@ def finished_small(shared: Path) -> Path:
 @pytest.fixture(scope="session")
 def device_profile(finished_small: Path) -> Path:
     """The profile of the shipped device, measured once."""
-    return finished_small / "results/small/devices/here.json"
+    return finished_small / "results/small/devices/local-disk.json"
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ SMALL = """
 name: small
 description: the smallest study there is
 dbms: [sqlite]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.5}
 knobs:
@@ -78,7 +78,7 @@ def finish_small(folder: Path) -> None:
     """
     make_folder(folder)
     write_study(folder, "small", SMALL)
-    profile = folder / "results/small/devices/here.json"
+    profile = folder / "results/small/devices/local-disk.json"
     profile.parent.mkdir(parents=True)
     profile.touch()
     (folder / "told.txt").write_text(call(folder, "small"))
@@ -88,7 +88,7 @@ def finish_small(folder: Path) -> None:
 def place_profile(folder: Path, profile: Path, *names: str) -> None:
     """Give studies the profile of their device, so that they need not measure it."""
     for name in names:
-        target = folder / f"results/{name}/devices/here.json"
+        target = folder / f"results/{name}/devices/local-disk.json"
         target.parent.mkdir(parents=True)
         shutil.copy(profile, target)
 

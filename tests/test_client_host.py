@@ -15,7 +15,7 @@ STUDY = """
 name: far
 description: the smallest study whose load comes from another machine
 dbms: [postgresql]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
 knobs:

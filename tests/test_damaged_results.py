@@ -12,7 +12,7 @@ from studies import assert_stays_finished, call, command, query
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks/faults"))
 from damage import damage_something
 
-CASE = "sqlite/here/ycsb-a"
+CASE = "sqlite/local-disk/ycsb-a"
 
 pytestmark = pytest.mark.real
 
@@ -56,7 +56,7 @@ def test_every_kind_of_damaged_output_is_made_anew(small_study: Path, shift: int
         results / CASE / "plan/screen-0.parquet",
         results / CASE / "prepared/screen-0.json",
         results / CASE / "runs/screen-0-0/runs.parquet",
-        results / "devices/here.json",
+        results / "devices/local-disk.json",
     ]
     for number, path in enumerate(damaged):
         DAMAGES[(number + shift) % len(DAMAGES)](path)
@@ -89,7 +89,7 @@ def test_whatever_is_damaged_the_report_stays_or_is_made_anew_with_the_same_runs
 
 @pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="root gives its rights away")
-@pytest.mark.parametrize("name", ["report.html", "study.duckdb", "devices/here.json"])
+@pytest.mark.parametrize("name", ["report.html", "study.duckdb", "devices/local-disk.json"])
 def test_an_output_without_rights_is_set_aside_in_one_sentence(small_study: Path, name: str) -> None:
     """Root reads it all the same, unless it has given up its right to."""
     results = small_study / "results/small"

@@ -156,7 +156,7 @@ def test_a_device_is_measured_again_on_request(small_study: Path) -> None:
     for rule in ("characterise", "measure", "detect", "report"):
         assert re.search(rf"^rule {rule}:|^localrule {rule}:|^{rule} +\d", said, re.MULTILINE), rule
     assert "Forced execution" in said
-    assert re.search(r"updated by another job: .*devices/here\.json", said)
+    assert re.search(r"updated by another job: .*devices/local-disk\.json", said)
 
 
 def test_progress_has_noted_each_run_of_each_block(small_study: Path) -> None:

@@ -19,7 +19,7 @@ def run_ids(folder: Path) -> set[str]:
 
 def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: Path) -> None:
     """The profile that lay there, empty, is made anew: `test_damaged_results` damages what lies in a finished study."""
-    assert "here.json is damaged: it is empty" in (finished_small / "told.txt").read_text()
+    assert "local-disk.json is damaged: it is empty" in (finished_small / "told.txt").read_text()
     statuses = studies.query(finished_small, "small", "SELECT status, count(*) FROM runs GROUP BY ALL")
     assert statuses == [("ok", 7 + 2 * (3 + 3))]  # each block, of a round or of the sweep, has three sentinels
     unread = "SELECT count(*) FROM effective_values JOIN runs USING (run_id) WHERE status = 'ok' AND effective IS NULL"

@@ -21,7 +21,7 @@ class Study:
     dbms: str
     knobs: str
     server: str | None  # command name of its server
-    device: str = "here"
+    device: str = "local-disk"
     more: str = ""
     prefix: tuple[str, ...] = ()  # of the command that calls it
 

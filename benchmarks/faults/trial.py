@@ -140,7 +140,7 @@ def _list_outliving(world: World) -> list[str]:
 
 def _list_left(world: World, study: Study) -> list[str]:
     """Take down the device of the study, which stays until somebody does so, and return what is left then."""
-    if study.device != "here":
+    if study.device != "local-disk":
         command = [sys.executable, "-m", "knobscope", "devices", "down", study.device]
         subprocess.run(command, cwd=world.project, check=True, stdout=subprocess.DEVNULL)
     return [f"left: {one}" for one in world.list_left()]

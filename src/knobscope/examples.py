@@ -4,7 +4,7 @@ import argparse
 
 __all__ = ["EXAMPLES", "add_examples"]
 
-_CASE = "--case sqlite/here/ycsb-a"
+_CASE = "--case sqlite/local-disk/ycsb-a"
 _STUDY = "--study specs/studies/quickstart.yaml"
 _RESULTS = "results/quickstart"
 
@@ -31,7 +31,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "select": [f"knobscope select {_STUDY} {_CASE} --round 0 --runs block --plans plan.parquet --out fit.json"],
     "repeat": [
-        "knobscope repeat --study specs/studies/sqlite-tiers.yaml --case sqlite/here/ycsb-a --round 0"
+        "knobscope repeat --study specs/studies/sqlite-tiers.yaml --case sqlite/local-disk/ycsb-a --round 0"
         " --runs block-0 block-1 block-2 --plans plan.parquet --out repeat.json"
     ],
     "tune": [

@@ -172,7 +172,7 @@ def limit_submitted(jobs: int) -> None:
 
 
 def test_no_more_jobs_are_submitted_than_a_full_queue_takes(cluster: None, remote: Path) -> None:
-    studies.write_study(remote, "small", studies.SMALL.replace("[here]", f"[{', '.join(DEVICES)}]"))
+    studies.write_study(remote, "small", studies.SMALL.replace("[local-disk]", f"[{', '.join(DEVICES)}]"))
     try:
         limit_submitted(1)
         with started(remote, cluster_command(remote, "small", "--until", "characterise")) as pipeline:

@@ -11,7 +11,7 @@ from knobscope.specs import SpecErrors, load_study
 from knobscope.stages.measure.machine import describe_machine
 from knobscope.storage import read_sealed, write_sealed
 
-TWO_DEVICES = studies.SMALL.replace("[here]", "[here, elsewhere]")
+TWO_DEVICES = studies.SMALL.replace("[local-disk]", "[local-disk, elsewhere]")
 ELSEWHERE = """
 name: elsewhere
 description: a device that another node has
@@ -24,11 +24,11 @@ def test_a_node_needs_only_what_it_measures(tmp_path: Path) -> None:
     studies.make_folder(tmp_path)
     (tmp_path / "specs/devices").unlink()
     (tmp_path / "specs/devices").mkdir()
-    (tmp_path / "specs/devices/here.yaml").symlink_to(studies.ROOT / "specs/devices/here.yaml")
+    (tmp_path / "specs/devices/local-disk.yaml").symlink_to(studies.ROOT / "specs/devices/local-disk.yaml")
     (tmp_path / "specs/devices/elsewhere.yaml").write_text(ELSEWHERE)
     study = studies.write_study(tmp_path, "small", TWO_DEVICES)
-    assert set(load_study(study, tmp_path, runnable={"here"}).devices) == {"here", "elsewhere"}
-    for wanted in (True, {"here", "elsewhere"}):
+    assert set(load_study(study, tmp_path, runnable={"local-disk"}).devices) == {"local-disk", "elsewhere"}
+    for wanted in (True, {"local-disk", "elsewhere"}):
         with pytest.raises(SpecErrors, match="of-another-node"):
             load_study(study, tmp_path, runnable=wanted)
 
@@ -59,7 +59,7 @@ def test_a_job_changes_nothing_that_is_the_pipelines_business(small_study: Path)
     lock = small_study / ".snakemake/locks/0.output.lock"
     lock.parent.mkdir(exist_ok=True)
     lock.write_text("results/small/report.html")
-    damaged = results / "devices/here.json"
+    damaged = results / "devices/local-disk.json"
     damaged.write_text("{}")
     page = "results/small/report.html"
     job = [page, "--mode", "remote", "--nolock", "--force", "--allowed-rules", "report", "all"]

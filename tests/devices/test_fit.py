@@ -12,6 +12,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Device, FlashModel
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.device_figures import random_read_iops, random_write_iops, sequential_write_rate
+from knobscope.specs.models.quantity import Duration
 from knobscope.specs.models.transport import WAIT_US, Transport, write_transport
 
 pytestmark = pytest.mark.real  # the simulator is built by `make setup`
@@ -117,7 +118,7 @@ def test_a_device_answers_early_by_what_its_way_costs(tmp_path: Path, monkeypatc
         "--queue=1=0.5000,7=4.0000",
         "--page-queue=3=1.5000",
     ]
-    instant = model.model_copy(update={"read": "0us", "write": "0us"})
+    instant = model.model_copy(update={"read": Duration("0us"), "write": Duration("0us")})
     assert early_arguments(instant)[0] == "--early=40000,30000,50000"
 
 

@@ -51,7 +51,7 @@ def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
         (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
     study = tmp_path / "specs" / "studies" / "orders.yaml"
     study.write_text(
-        "{name: orders, description: Orders, dbms: [redis], devices: [here], workloads: {tpcc: {records: 1}},"
+        "{name: orders, description: Orders, dbms: [redis], devices: [local-disk], workloads: {tpcc: {records: 1}},"
         " knobs: {redis: {appendfsync: }}}"
     )
     with pytest.raises(SpecErrors, match=r"TPC-C for redis; expected a DBMS whose binding is knobscope\.JdbcBinding"):

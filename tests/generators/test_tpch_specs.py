@@ -62,7 +62,7 @@ def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
         (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
     study = tmp_path / "specs" / "studies" / "books.yaml"
     study.write_text(
-        "{name: books, description: Books, dbms: [redis], devices: [here], workloads: {tpch: {records: 10}},"
+        "{name: books, description: Books, dbms: [redis], devices: [local-disk], workloads: {tpch: {records: 10}},"
         " knobs: {redis: {appendfsync: }}}"
     )
     with pytest.raises(SpecErrors, match=r"TPC-H for redis; expected a DBMS whose binding is knobscope\.JdbcBinding"):

@@ -17,7 +17,7 @@ def commands_on(database: Path, folder: Path, honest: Path) -> list[list[object]
         ["finding", *asked[:1], 1, *asked[1:]],
         ["report", "--study", STUDY, "--database", database, "--out", folder / "page.html"],
         ["compare", database, honest, "--json", "-"],
-        ["export", STUDY, "--to", "mlos", "--case", "sqlite/here/ycsb-a", "--database", database,
+        ["export", STUDY, "--to", "mlos", "--case", "sqlite/local-disk/ycsb-a", "--database", database,
          "--out", folder / "space.json"],
         ["io-knobs", *asked],
     ]  # fmt: skip

@@ -122,8 +122,8 @@ def test_sealed_files_of_another_shape_get_a_sentence(open_watched: Open, run_fo
     for number, content in enumerate(shapes):
         write_sealed(tmp_path / f"{number}.json", content)
         commands.append(
-            ["plan", "--study", STUDY, "--root", ROOT, "--case", "sqlite/here/ycsb-a", "--phase", "sweep", "--round", 1,
-             "--repeat", tmp_path / f"{number}.json", "--out", run_folder / "plan.parquet"]
+            ["plan", "--study", STUDY, "--root", ROOT, "--case", "sqlite/local-disk/ycsb-a", "--phase", "sweep",
+             "--round", 1, "--repeat", tmp_path / f"{number}.json", "--out", run_folder / "plan.parquet"]
         )  # fmt: skip
     commands += [[*commands[0][:6], case, *commands[0][7:]] for case in ("x", "///", "a/b/c", "\x1b/x/y")]
     answers = open_watched(*commands)

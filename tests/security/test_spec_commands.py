@@ -194,7 +194,7 @@ def study(seen: Path, open_directory: Path) -> Iterator[Path]:
     folder = open_directory / "sandbox"
     for kind in ("dbms", "devices", "workloads", "generators", "studies"):
         (folder / "specs" / kind).mkdir(parents=True)
-    (folder / "specs/devices/here.yaml").symlink_to(ROOT / "specs/devices/here.yaml")
+    (folder / "specs/devices/local-disk.yaml").symlink_to(ROOT / "specs/devices/local-disk.yaml")
     programs = {"telling": {"find": [str(open_directory / "telling")], "package": "none"}}
     write(folder / "specs/dbms/telling.yaml", spec_of(open_directory / "telling"))
     write(folder / "specs/generators/teller.yaml", {**TELLER, "programs": programs})
@@ -208,7 +208,7 @@ def study(seen: Path, open_directory: Path) -> Iterator[Path]:
             "name": "telling",
             "description": "tells who runs it",
             "dbms": ["telling"],
-            "devices": ["here"],
+            "devices": ["local-disk"],
             "workloads": {"load": None},
             "knobs": {"telling": {"knob": None}},
         },

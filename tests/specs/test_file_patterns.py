@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from knobscope.specs import Dbms
-from knobscope.specs.models.files import Files
+from knobscope.specs.models.file_patterns import Files
 
 
 def files(**keys: Any) -> Files:

@@ -171,7 +171,7 @@ def test_a_pipe_that_a_user_names_is_not_renamed(tmp_path: Path, capsys: pytest.
     """It might be /dev/null, and the user root."""
     os.mkfifo(tmp_path / "pipe")
     study = Path(__file__).parents[2] / "specs/studies/quickstart.yaml"
-    arguments = ["plan", "--study", str(study), "--case", "sqlite/here/ycsb-a", "--phase", "sweep"]
+    arguments = ["plan", "--study", str(study), "--case", "sqlite/local-disk/ycsb-a", "--phase", "sweep"]
     arguments += ["--fits", str(tmp_path / "pipe"), "--out", str(tmp_path / "plan.parquet")]
     assert main(arguments) == 2
     assert "pipe is damaged: it is empty" in capsys.readouterr().err

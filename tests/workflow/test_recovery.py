@@ -15,9 +15,9 @@ from knobscope.storage import write_json, write_sealed, write_text
 from knobscope.tables import write_table
 from knobscope.workflow.recovery import find_damaged, require_own_files, set_aside_damaged
 
-CASE = "sqlite/here/ycsb-a"
+CASE = "sqlite/local-disk/ycsb-a"
 OUTPUTS = [
-    "devices/here.json",
+    "devices/local-disk.json",
     f"{CASE}/fit/0.json",
     f"{CASE}/repeat/0.json",
     f"{CASE}/plan/screen-0.parquet",
@@ -30,7 +30,7 @@ OUTPUTS = [
 
 def write_results(results: Path) -> None:
     """Write a result of each kind, whose content is random."""
-    write_sealed(results / "devices/here.json", {"device": random.random()})
+    write_sealed(results / "devices/local-disk.json", {"device": random.random()})
     write_sealed(results / CASE / "fit/0.json", {"stopped": random.random()})
     write_sealed(results / CASE / "repeat/0.json", {"more": random.random()})
     write_table(results / CASE / "plan/screen-0.parquet", "plan", [{"position": random.randrange(1000)}])
@@ -78,9 +78,9 @@ def test_results_without_seals_are_not_judged_but_json_is(results: Path) -> None
         path.unlink()
     (results / "study.duckdb").write_bytes(b"")
     assert find_damaged(results) == []
-    (results / "devices/here.json").write_bytes(b"")
+    (results / "devices/local-disk.json").write_bytes(b"")
     (sentence,) = set_aside_damaged(results)
-    assert "here.json is damaged: it is empty" in sentence
+    assert "local-disk.json is damaged: it is empty" in sentence
 
 
 def files_of(results: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_figures import SEQUENTIAL, SEQUENTIAL_DEPTH
 from knobscope.specs.models.device_model import FlashModel
+from knobscope.specs.models.quantity import Duration, Rate, Size
 from knobscope.specs.models.transport import (
     WAIT_US,
     Transport,
@@ -30,15 +31,21 @@ from knobscope.specs.models.transport import (
 __all__ = ["FLUSHING", "INSTANT_DEVICE", "calibrate", "ensure_calibrated", "run_fio"]
 
 
-def _make_device(latency: str) -> Device:
+def _make_device(latency: Duration) -> Device:
     model = FlashModel(
-        kind="flash", channels=65536, read=latency, write=latency, cache="1GiB", drain="1000000GB/s", flush=latency
+        kind="flash",
+        channels=65536,
+        read=latency,
+        write=latency,
+        cache=Size("1GiB"),
+        drain=Rate("1000000GB/s"),
+        flush=latency,
     )
-    emulation = Emulation(size="512MiB", model=model)
+    emulation = Emulation(size=Size("512MiB"), model=model)
     return Device(name="calibration", description=f"{latency} for all requests", tier="memory", emulate=emulation)
 
 
-INSTANT_DEVICE = _make_device("0us")
+INSTANT_DEVICE = _make_device(Duration("0us"))
 _REPEATS = 3
 #: Numbers of reads under way at which waiting for others is measured, of one page and of many.
 _DEPTHS = (2, 4, 8, 16, 32)
@@ -89,7 +96,7 @@ def _measure() -> Transport:
     forget_transport()  # nothing must be answered early
     times, bandwidths = _measure_rounds(INSTANT_DEVICE, _measure_sizes, _measure_bandwidths)
     at_once, inside, (read_page, write_page) = times[:3], times[3:6], times[6:]
-    waiting = _make_device(f"{WAIT_US:g}us")
+    waiting = _make_device(Duration(f"{WAIT_US:g}us"))
     asleep, _ = _measure_rounds(waiting, _measure_latencies, lambda _: ())
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
     write_transport(Transport(0.0, 0.0, 0.0, wake_us, 0.0, *_UNLIMITED))  # so the program knows how long it may sleep

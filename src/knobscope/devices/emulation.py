@@ -77,7 +77,7 @@ def _folder_of(device: Device, root: Path) -> DeviceFolder:
 def _identify(device: Device, emulation: Emulation) -> dict[str, object]:
     """Return what the image was made for; another description needs another image."""
     model = emulation.model.model_dump(mode="json") if emulation.model else None
-    return {"device": device.name, "size": emulation.size, "filesystem": emulation.filesystem, "model": model}
+    return {"device": device.name, "size": str(emulation.size), "filesystem": emulation.filesystem, "model": model}
 
 
 def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
@@ -97,7 +97,7 @@ def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) ->
 
 def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
     """Make the image with its file system, as ourselves: only attaching it needs root."""
-    if (free := shutil.disk_usage(folder.images).free) < emulation.size_bytes:
+    if (free := shutil.disk_usage(folder.images).free) < emulation.size.bytes:
         raise UserError(
             f"device {device.name}: {folder.images} has {free >> 20} MiB free, and the image may grow to "
             f"{emulation.size}; free some space, or make `size` smaller"
@@ -106,7 +106,7 @@ def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> N
         directory.mkdir(exist_ok=True)
         directory.chmod(0o711)  # servers run as another user when we are root, and must get through
     with folder.image.open("wb") as image:
-        image.truncate(emulation.size_bytes)
+        image.truncate(emulation.size.bytes)
     folder.image.chmod(0o600)
     make_filesystem(emulation.filesystem, [*_MKFS_OPTIONS[emulation.filesystem], str(folder.image)])
     if isinstance(emulation.model, Delay):

@@ -21,14 +21,14 @@ from knobscope.specs.models.device_figures import (
     sequential_write_rate,
 )
 from knobscope.specs.models.device_model import FlashModel
-from knobscope.specs.models.quantity import show_duration, show_rate
+from knobscope.specs.models.quantity import Duration, Rate, Size
 from knobscope.specs.reading.base import suggest
 
 __all__ = ["Figures", "Misfit", "find_misfits", "fit_device", "fit_model", "known_drives", "read_figures"]
 
 _COLUMNS = ("rbps", "rrandiops", "rseqiops", "wbps", "wrandiops", "wseqiops")
 #: Typical of the tier: read and write latency in us at depth one, flush. No figure of the table tells them.
-_TYPICAL = {"nvme_ssd": (80.0, 20.0, "1.5ms"), "sata_ssd": (110.0, 40.0, "1.2ms")}
+_TYPICAL = {"nvme_ssd": (80.0, 20.0, Duration("1.5ms")), "sata_ssd": (110.0, 40.0, Duration("1.2ms"))}
 #: Enough requests under way to reach what a figure was measured at.
 _SATURATED = 4096
 
@@ -107,15 +107,15 @@ def fit_model(figures: Figures) -> FlashModel:
     return FlashModel(
         kind="flash",
         channels=channels,
-        read=show_duration(channels / figures.rrandiops * 1e9),
-        sequential_read=show_duration(channels / figures.rseqiops * 1e9),
-        bus=show_rate(figures.rbps),
-        write_bus=show_rate(max(figures.rbps, figures.wbps)) if figures.tier == "nvme_ssd" else None,
-        write=show_duration(write_us * 1e3),
-        cache="64MiB",
-        drain=show_rate(drain),
-        random_write=show_duration(random_s * 1e9),
-        sequential_write=show_duration(sequential_s * 1e9),
+        read=Duration.of_ns(channels / figures.rrandiops * 1e9),
+        sequential_read=Duration.of_ns(channels / figures.rseqiops * 1e9),
+        bus=Rate.of_bytes(figures.rbps),
+        write_bus=Rate.of_bytes(max(figures.rbps, figures.wbps)) if figures.tier == "nvme_ssd" else None,
+        write=Duration.of_ns(write_us * 1e3),
+        cache=Size("64MiB"),
+        drain=Rate.of_bytes(drain),
+        random_write=Duration.of_ns(random_s * 1e9),
+        sequential_write=Duration.of_ns(sequential_s * 1e9),
         flush=flush,
     )
 
@@ -138,7 +138,7 @@ def fit_device(figures: Figures, source: str) -> Device:
         name=name if name[0].isalpha() else f"drive-{name}",
         description=f"a model of {figures.drive}, fitted to its saturated IOPS and bandwidth",
         tier="sata_ssd" if figures.tier == "sata_ssd" else "nvme_ssd",
-        emulate=Emulation(size="2GiB", model=fit_model(figures)),
+        emulate=Emulation(size=Size("2GiB"), model=fit_model(figures)),
         source=[f"{source}: {figures.drive}{count}"],
     )
 

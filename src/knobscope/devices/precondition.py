@@ -29,8 +29,8 @@ def precondition(wanted: Precondition, directory: Path) -> None:
     """
     if wanted.trim:
         _trim(find_mount(directory).point)
-    if wanted.fill_bytes:
-        _fill(directory, wanted.fill_bytes)
+    if wanted.fill is not None:
+        _fill(directory, wanted.fill.bytes)
     time.sleep(wanted.rest_s)
 
 

@@ -7,19 +7,12 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs.models.device_figures import PAGE, SEQUENTIAL, latencies_alone
 from knobscope.specs.models.device_model import Delay, DeviceModel
-from knobscope.specs.models.quantity import read_duration_ns, read_percentage, read_rate, read_size
+from knobscope.specs.models.quantity import Quantity
 from knobscope.specs.models.transport import Transport, read_transport
 
 __all__ = ["answering_command", "early_arguments", "find_program", "model_arguments"]
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
-#: How a parameter is read, by its name; the program takes nanoseconds, bytes and bytes per second.
-_READ = {
-    **dict.fromkeys(("bus", "write_bus", "drain", "media"), read_rate),
-    **dict.fromkeys(("cache", "unit", "stall_every"), read_size),
-    "jitter": read_percentage,
-}
-_PLAIN = ("channels", "queue", "seed")
 
 
 def find_program(name: str = "devmodel") -> Path:
@@ -43,19 +36,22 @@ def answering_command(model: DeviceModel | Delay, file: Path, image: Path) -> li
 
 
 def _delay_arguments(delay: Delay) -> list[str]:
-    return [f"{name}={round(read_duration_ns(getattr(delay, name)))}" for name in ("read", "write", "flush")]
+    return [f"{name}={round(getattr(delay, name).ns)}" for name in ("read", "write", "flush")]
 
 
 def model_arguments(model: DeviceModel) -> list[str]:
-    """Return a device model as KEY=VALUE arguments of the program; what is absent is left out."""
+    """Return a device model as KEY=VALUE arguments of the program; what is absent is left out.
+
+    The program takes nanoseconds, bytes and bytes per second.
+    """
     arguments = []
-    for key, value in model.model_dump(exclude_none=True).items():
+    for key, value in model:
         if key == "power_loss_protection":
             arguments.append(f"protected={int(value)}")
-        elif key == "kind" or key in _PLAIN:
+        elif isinstance(value, Quantity):
+            arguments.append(f"{key}={value.amount:.6f}")
+        elif value is not None:
             arguments.append(f"{key}={value}")
-        else:
-            arguments.append(f"{key}={_READ.get(key, read_duration_ns)(value):.6f}")
     return arguments
 
 

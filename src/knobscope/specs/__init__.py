@@ -22,7 +22,6 @@ from knobscope.specs.library import (
     find_specs,
     load_study,
     parse_case,
-    read_spec,
     validate_files,
 )
 from knobscope.specs.models.choice import KnobChoice
@@ -32,7 +31,7 @@ from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
 from knobscope.specs.models.drivers import FETCH_DRIVERS, driver_directory, find_driver
 from knobscope.specs.models.expression import Expression
-from knobscope.specs.models.files import matches_pattern
+from knobscope.specs.models.file_patterns import matches_pattern
 from knobscope.specs.models.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.models.introspect import CATALOGUE_KEYS, Introspection, Trial
 from knobscope.specs.models.kernel import kernel_knob, split_kernel
@@ -73,6 +72,7 @@ from knobscope.specs.models.workload import Workload, factor_knob
 from knobscope.specs.models.writing import Moment, Writing
 from knobscope.specs.reading.base import Value, suggest, value_text
 from knobscope.specs.reading.source import SpecErrors, SpecProblem
+from knobscope.specs.shelf import read_spec
 
 __all__ = [
     "CATALOGUE_KEYS",

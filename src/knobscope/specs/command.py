@@ -9,10 +9,11 @@ from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.documents.reference import write_reference
 from knobscope.specs.documents.rule_page import render_rules, write_rules
 from knobscope.specs.documents.schema import write_schemas
-from knobscope.specs.library import find_specs, load_study, read_spec, validate_files
+from knobscope.specs.library import find_specs, load_study, validate_files
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.rule import SHIPPED_RULES, read_rule, shipped_rules
 from knobscope.specs.reading.arguments import find_study
+from knobscope.specs.shelf import read_spec
 
 __all__ = ["add_parser"]
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FullGrid",
+    "PossibleRuns",
     "Settings",
-    "Space",
     "Term",
     "contained_terms",
     "design_matrix",
@@ -208,7 +208,7 @@ class Settings:
         return ", ".join(f"{factor}={name}" for factor, name in zip(term.factors, names, strict=True))
 
 
-class Space(Protocol):
+class PossibleRuns(Protocol):
     """What could be run, as far as the stop rule looks at it; Settings are one."""
 
     def cells(self, term: Term) -> Mapping[tuple[int, ...], float]:

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
-from knobscope.statistics.design import Settings, Space, Term, pairwise_terms
+from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
 from knobscope.statistics.models import Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 
@@ -177,7 +177,7 @@ def _few(runs: Runs) -> str | None:
     return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
 
 
-def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
+def _unseen(model: Model, seen: Settings, possible: PossibleRuns) -> str | None:
     """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
     for term, wanted in _needed_cells(model, seen, possible):
         found = seen.cells(term)
@@ -190,7 +190,9 @@ def _unseen(model: Model, seen: Settings, possible: Space) -> str | None:
     return None
 
 
-def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tuple[Term, dict[tuple[int, ...], float]]]:
+def _needed_cells(
+    model: Model, seen: Settings, possible: PossibleRuns
+) -> Iterator[tuple[Term, dict[tuple[int, ...], float]]]:
     """Yield the cells that have to be seen before a stop, with the share of all settings they hold, by term.
 
     Every level. Every cell of a kept interaction. And, because an interaction hides best where nobody has looked, every
@@ -208,7 +210,7 @@ def _needed_cells(model: Model, seen: Settings, possible: Space) -> Iterator[tup
             yield term, wanted
 
 
-def _runs_wild(model: Model, runs: Runs, possible: Space, rng: np.random.Generator) -> str | None:
+def _runs_wild(model: Model, runs: Runs, possible: PossibleRuns, rng: np.random.Generator) -> str | None:
     """Say so when the model predicts something far beyond all that was measured.
 
     Where nobody has looked, several interactions of the same factors together can add up to anything.
@@ -244,7 +246,7 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
 def decide_stop(
     runs: Runs,
     name: str,
-    possible: Space,
+    possible: PossibleRuns,
     threshold: float,
     splits: int,
     seed: int,

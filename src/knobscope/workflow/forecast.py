@@ -109,7 +109,7 @@ def _describe_room(specs: StudySpecs) -> list[str]:
         loaded = [len(levels[name]) for name in levels if specs.dbms[case.dbms].knobs[name].apply == "load"]
         loads = min(prod(loaded), specs.study.sampling.runs_per_round)
         room = specs.study.budget.disk_gb * 1e9
-        room = min(room, emulated.size_bytes) if emulated is not None else room
+        room = min(room, emulated.size.bytes) if emulated is not None else room
         each = estimate_space(workload, specs.generators.get(workload.generator))
         if each * (loads + 1) / 2 > room:  # half of the estimate is the copy of the run in hand, of which there is one
             needs = f"may take {format_size(each * (loads + 1) / 2)} by estimate ({plural(loads, 'load-time setting')})"

@@ -19,7 +19,7 @@ STUDY = """
 name: tuned
 description: a study whose knobs a tuner gets
 dbms: [postgresql]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a:
 knobs:

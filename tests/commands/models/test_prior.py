@@ -17,7 +17,7 @@ STUDY = """\
 name: later
 description: starts from a prior
 dbms: [sqlite]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a: {records: 300}
 knobs:
@@ -42,7 +42,7 @@ def ranking(**changes: Any) -> dict[str, Any]:
         "dbms_version": "3.46.1",
         "workload": "ycsb-a",
         "workload_class": "write",
-        "device": "here",
+        "device": "local-disk",
         "device_profile": {"tier": "cloud", "preferred_write_bytes": 16384},
         "measured": "2026-11-21T08:00:00",
         "model": "anova",
@@ -100,7 +100,7 @@ def test_the_first_knobs_that_stand_out_are_selected(study: Callable[..., Path])
     assert [entry["knob"] for entry in fit["importance"] if entry["selected"]] == ["journal_mode", "synchronous"]
     assert fit["stopped"]
     assert (fit["runs"], fit["prior"], fit["holdout_r2"]) == (0, "earlier", 0.93)
-    assert "sqlite 3.46.1 on here" in fit["reason"]
+    assert "sqlite 3.46.1 on local-disk" in fit["reason"]
 
 
 def test_rankings_of_several_devices_are_joined_by_the_best_rank(study: Callable[..., Path]) -> None:

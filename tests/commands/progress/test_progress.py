@@ -12,7 +12,7 @@ from knobscope.stages.measure.progress import BlockProgress, BlockState, progres
 from knobscope.stages.plan import plan_sweep
 from knobscope.tables import RunRow, write_table
 
-CASE = Case("sqlite", "here", "ycsb-a")
+CASE = Case("sqlite", "local-disk", "ycsb-a")
 OK: RunRow = {"status": "ok", "throughput_ops": 1234.4}
 FAILED: RunRow = {"status": "failed_start", "reason": "the server ended with exit code 1"}
 
@@ -107,7 +107,7 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     out = show(capsys)
     assert f"2 of {2 * size}       1  sweep-0-0\n" in out
     assert "\nlast run: failed_start: the server ended with exit code 1  cache_size=-500\n" in out
-    assert "last heard of: measure-sweep-0-0 of sqlite/here/ycsb-a, " in out
+    assert "last heard of: measure-sweep-0-0 of sqlite/local-disk/ycsb-a, " in out
     assert f"takes about {(2 * size - 2) * 2.1:.0f} s more" in out  # .1 and .5 s, and 1.5 around them
     assert "1 run failed; why is in the logs below results/small/logs" in out
     for block in ("sweep-0-0", "sweep-0-1"):

@@ -11,7 +11,7 @@ from knobscope.commands.show.page import draw_sparkline
 from knobscope.stages.measure import RunStore, write_block
 from knobscope.tables import PlanRow, RunRecord, RunRow, write_table
 
-BLOCK = "sqlite/here/ycsb-a/sweep-0-0"
+BLOCK = "sqlite/local-disk/ycsb-a/sweep-0-0"
 DEFAULT = {"synchronous": "full", "cache_size": -2000}
 
 
@@ -21,7 +21,7 @@ def record_of(run_id: str, position: int, **more: Any) -> RunRecord:
         "study": "tiny",
         "block_id": BLOCK,
         "dbms": "sqlite",
-        "device": "here",
+        "device": "local-disk",
         "workload": "ycsb-a",
         "dbms_version": "3.46",
         "tier": "nvme_ssd",
@@ -57,12 +57,12 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     store = RunStore(results / "store")
     for record in records:
         store.save(record["run"]["run_id"], record)
-    write_block(records, results / "sqlite/here/ycsb-a/runs/sweep-0-0")
+    write_block(records, results / "sqlite/local-disk/ycsb-a/runs/sweep-0-0")
     rows: list[PlanRow] = [
         {"block_id": BLOCK, "config_id": f"c{n}", "is_sentinel": n == 0, "configuration": json.dumps(values)}
         for n, values in enumerate([DEFAULT, {**DEFAULT, "synchronous": "off"}, {**DEFAULT, "cache_size": -500}])
     ]
-    write_table(results / "sqlite/here/ycsb-a/plan/sweep-0.parquet", "plan", rows)
+    write_table(results / "sqlite/local-disk/ycsb-a/plan/sweep-0.parquet", "plan", rows)
     return results
 
 

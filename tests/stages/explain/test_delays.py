@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule
+from knobscope.specs.models.quantity import Duration
 from knobscope.stages.explain.causes import judge_finding
 from knobscope.stages.explain.delays import DELAYED, NO_DELAY, DelayedAnswer
 from knobscope.stages.explain.experiment import ITSELF
@@ -57,7 +58,7 @@ def answer(cpu: tuple[float, float], waits: tuple[Waits, Waits], question: Quest
     found.add(NO_DELAY, measure(NO_DELAY, cpu, waits, 1))
     for number, (name, op) in enumerate(DELAYED.items()):
         if any(op in one for one in waits):
-            found.add(name, measure(name, cpu, waits, number + 2), {op: f"{DELAY_US[op]:.0f}us"})
+            found.add(name, measure(name, cpu, waits, number + 2), {op: Duration.of_ns(1e3 * DELAY_US[op])})
         else:
             found.note_unused(name)
     return found
@@ -111,7 +112,9 @@ def test_what_is_asked_for_more_or_less_often_when_it_is_slower_does_not_count_a
     """3 flushes of 1 ms, of whose time a part is waited for, beside 200 us of CPU."""
     cpu, waits = (200.0, 200.0), ({"flush": 3.0}, {"flush": 3.0})
     found = DelayedAnswer(ask(is_level=True))
-    for number, (name, change) in enumerate({ITSELF: None, NO_DELAY: None, "flush_delay": {"flush": "1ms"}}.items()):
+    for number, (name, change) in enumerate(
+        {ITSELF: None, NO_DELAY: None, "flush_delay": {"flush": Duration("1ms")}}.items()
+    ):
         found.add(name, measure(name, cpu, waits, number, more, waited), change)
     share = found.shares["flush_delay"]
     true = 3000 * waited / (200 + 3000 * waited)

@@ -55,5 +55,5 @@ def test_properties_that_a_device_does_not_have_are_left_out() -> None:
 
 
 def test_a_device_without_a_model_has_none() -> None:
-    with pytest.raises(ValueError, match="here is not modelled"):
-        what_if_devices(shipped("here"))
+    with pytest.raises(ValueError, match="local-disk is not modelled"):
+        what_if_devices(shipped("local-disk"))

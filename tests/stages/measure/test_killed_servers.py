@@ -8,8 +8,8 @@ import pytest
 from knobscope.devices import find_block_device
 from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
-from knobscope.specs.library import read_spec
 from knobscope.specs.models.programs import Program
+from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.recovery import Crash
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot

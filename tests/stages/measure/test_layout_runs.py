@@ -11,8 +11,8 @@ from emulated import require_loops
 
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Part, Study, Value, Workload, Writing
-from knobscope.specs.completing.layout import spread_layout
-from knobscope.specs.library import read_spec
+from knobscope.specs.completing.layout_knobs import spread_layout
+from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
 from knobscope.watch import SeveralWatch, open_watch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import Dbms, KnobChoice
-from knobscope.specs.library import read_spec
+from knobscope.specs.shelf import read_spec
 from knobscope.stages.plan.pairs import count_combinations, interacting_pairs, pair_configurations
 from knobscope.stages.plan.sampling import Space
 

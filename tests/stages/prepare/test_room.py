@@ -95,6 +95,8 @@ def test_what_may_not_fit_is_said_before_anything_is_measured() -> None:
     name = specs.cases[0].workload
     large = specs.workloads[name].model_copy(update={"records": 5_000_000})
     said = describe_study(replace(specs, workloads={name: large}))
-    assert "sqlite/here/ycsb-a: data of ycsb-a may take" in said and "judged by the size of the first load" in said
+    assert (
+        "sqlite/local-disk/ycsb-a: data of ycsb-a may take" in said and "judged by the size of the first load" in said
+    )
     huge = large.model_copy(update={"records": 10**9})
     assert "refused at once" in describe_study(replace(specs, workloads={name: huge}))

@@ -19,7 +19,9 @@ def run(folder: Path, most: int, effect: float) -> str:
 
 
 def decisions(folder: Path) -> list[dict[str, Any]]:
-    return [read_sealed(path) for path in sorted((folder / "results/small/sqlite/here/ycsb-a/repeat").glob("*.json"))]
+    return [
+        read_sealed(path) for path in sorted((folder / "results/small/sqlite/local-disk/ycsb-a/repeat").glob("*.json"))
+    ]
 
 
 def started(folder: Path) -> dict[str, str]:

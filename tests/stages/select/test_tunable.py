@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from knobscope.specs import Dbms, Value
-from knobscope.specs.library import read_spec
+from knobscope.specs.shelf import read_spec
 from knobscope.stages.plan import Space
 from knobscope.stages.select.command import tunable_values
 

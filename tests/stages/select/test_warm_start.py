@@ -16,7 +16,7 @@ STUDY = {
     "name": "later",
     "description": "starts warm",
     "dbms": ["sqlite"],
-    "devices": ["here"],
+    "devices": ["local-disk"],
     "workloads": {"ycsb-a": {"records": 300}},
     "knobs": {"sqlite": {"synchronous": None, "journal_mode": None, "cache_size": {"values": [-500, -2000]}}},
 }

@@ -17,7 +17,7 @@ STUDY = """
 name: tiny
 description: SQLite, tuned in miniature
 dbms: [sqlite]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a: {records: 300, threads: 1, warmup_s: 0.1, measure_s: 0.4}
 knobs:
@@ -27,7 +27,7 @@ knobs:
     wal_autocheckpoint: {range: [10, 1000]}
 tune: {trials: %(trials)d, seeds: 1, spaces: [top1, all], repeats: 2}
 """
-CASE = "sqlite/here/ycsb-a"
+CASE = "sqlite/local-disk/ycsb-a"
 
 pytestmark = pytest.mark.real
 
@@ -45,7 +45,7 @@ def tune(folder: Path, trials: int) -> None:
     study.write_text(STUDY % {"trials": trials})
     out = folder / CASE / "runs/tune"
     arguments = ["--study", str(study), "--root", str(folder), "--case", CASE, "--fit", str(folder / "fit.json")]
-    arguments += ["--profile", str(folder / "results/tiny/devices/here.json"), "--store", str(folder / "store")]
+    arguments += ["--profile", str(folder / "results/tiny/devices/local-disk.json"), "--store", str(folder / "store")]
     assert main(["tune", *arguments, "--plan-out", str(folder / "plan.parquet"), "--out", str(out)]) == 0
 
 
@@ -68,7 +68,10 @@ def test_the_database_and_the_report_say_what_came_out(project: Path) -> None:
     specs = load_study(project / "specs/studies/tiny.yaml", project, runnable=False)
     database = project / "study.duckdb"
     files = StudyFiles(
-        [project / CASE / "runs/tune"], [project / "plan.parquet"], [], [project / "results/tiny/devices/here.json"]
+        [project / CASE / "runs/tune"],
+        [project / "plan.parquet"],
+        [],
+        [project / "results/tiny/devices/local-disk.json"],
     )
     build_database(files, specs, database)
     with duckdb.connect(str(database), read_only=True) as connection:

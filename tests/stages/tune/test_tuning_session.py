@@ -17,7 +17,7 @@ STUDY = """
 name: tuned
 description: knobs with constraints and special values
 dbms: [postgresql]
-devices: [here]
+devices: [local-disk]
 workloads:
   ycsb-a:
 knobs:

@@ -5,7 +5,7 @@ that the list costs nothing and the spec's own knobs remain those that somebody 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from knobscope.specs.models.knob import Knob
 from knobscope.specs.reading.base import Name, SpecModel
 from knobscope.specs.reading.json_file import read_json_file
 
-__all__ = ["KnobCatalogue", "add_named_knobs", "catalogue_file", "read_knob_catalogue"]
+__all__ = ["KnobCatalogue", "add_named_knobs", "catalogue_file", "read_knob_catalogue", "take_named_knobs"]
 
 
 class KnobCatalogue(SpecModel):
@@ -51,15 +51,19 @@ def _restore_numbers(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "special": {json.loads(value): meaning for value, meaning in special.items()}}
 
 
-def add_named_knobs(dbms: Dbms, spec: Path, names: Iterable[str]) -> tuple[Dbms, list[str]]:
+def add_named_knobs(dbms: Dbms, spec: Path, names: Collection[str]) -> tuple[Dbms, list[str]]:
+    """Do as `take_named_knobs`, with the catalogue beside a spec; it is read only when a name is missing from that."""
+    catalogue = None if dbms.knobs.keys() >= set(names) else read_knob_catalogue(catalogue_file(spec))
+    return take_named_knobs(dbms, catalogue, names)
+
+
+def take_named_knobs(dbms: Dbms, catalogue: KnobCatalogue | None, names: Iterable[str]) -> tuple[Dbms, list[str]]:
     """Return the DBMS with those of the named knobs that only its catalogue has, and all names to choose from.
 
-    A knob under `without` is not taken, nor one whose `apply` the spec's `writing` does not cover. The catalogue is
-    read only when a name is missing from the spec.
+    A knob under `without` is not taken, nor one whose `apply` the spec's `writing` does not cover.
     """
     missing = [name for name in names if name not in dbms.knobs]
-    catalogue = read_knob_catalogue(catalogue_file(spec)) if missing else None
-    if catalogue is None:
+    if catalogue is None or not missing:
         return dbms, sorted(dbms.knobs)
     known = {
         name: knob

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from knobscope.specs.models.client_host import ClientHost
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device
-from knobscope.specs.models.files import Files
+from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.generator import Generator
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.study import Sampling, Screening, Study, Sweep
@@ -72,7 +72,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "run": "dedicated",
         "report": "description source",
         # A precondition is put beside where there is one; to read a temperature changes nothing.
-        "nothing": "precondition health",
+        "nothing": "precondition health renamed",
     },
     Workload: {
         "data": "generator records parameters",

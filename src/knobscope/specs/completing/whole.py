@@ -7,11 +7,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from knobscope.specs.checks.check import is_unwritable
-from knobscope.specs.completing.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
-from knobscope.specs.completing.exclusions import Exclusion, find_reason, read_exclusions
+from knobscope.specs.completing.catalogue import KnobCatalogue, catalogue_file, take_named_knobs
+from knobscope.specs.completing.exclusions import Exclusion, find_reason
 from knobscope.specs.models.choice import AllKnobs, KnobGroup
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.knob import Knob
@@ -39,19 +38,24 @@ class WholeDbms:
     problems: list[SpecProblem] = field(default_factory=list)
 
 
-def spread_all(document: Document, study: Study, dbms: Dbms, specs: Path, workloads: Collection[Workload]) -> WholeDbms:
+def spread_all(
+    document: Document,
+    study: Study,
+    dbms: Dbms,
+    catalogue: KnobCatalogue | None,
+    exclusions: Sequence[Exclusion],
+    workloads: Collection[Workload],
+) -> WholeDbms:
     """Return the study with the knobs that `all` of a DBMS stands for; as it was when it does not ask for `all`.
 
-    `specs` is the folder with the catalogues and exclusions. What the study says of a knob by name stays as it is.
+    What the study says of a knob by name stays as it is.
     """
     whole = study.whole_of(dbms.name)
     if whole is None:
         return WholeDbms(study)
-    spec = specs / "dbms" / f"{dbms.name}.yaml"
-    catalogue, exclusions = read_knob_catalogue(catalogue_file(spec)), read_exclusions(specs / "exclusions")
     if catalogue is None or not exclusions:
-        return WholeDbms(study, problems=list(_find_missing(document, dbms, specs, catalogue, exclusions)))
-    full = add_named_knobs(dbms, spec, catalogue.knobs)[0]
+        return WholeDbms(study, problems=list(_find_missing(document, dbms, catalogue, exclusions)))
+    full = take_named_knobs(dbms, catalogue, catalogue.knobs)[0]
     every = {**catalogue.knobs, **{name: _categorise(name, knob, catalogue) for name, knob in full.knobs.items()}}
     named = study.knobs[dbms.name]
     wanted = [name for name in (*full.knobs, *catalogue.knobs) if whole.wants(name, every[name])]
@@ -74,9 +78,10 @@ def _categorise(name: str, knob: Knob, catalogue: KnobCatalogue) -> Knob:
 
 
 def _find_missing(
-    document: Document, dbms: Dbms, specs: Path, catalogue: KnobCatalogue | None, exclusions: Sequence[Exclusion]
+    document: Document, dbms: Dbms, catalogue: KnobCatalogue | None, exclusions: Sequence[Exclusion]
 ) -> Iterator[SpecProblem]:
     """Yield files without which nobody knows what all knobs are, or which of them are dangerous."""
+    specs = document.path.absolute().parent.parent
     found = f"all knobs of {dbms.name}"
     if catalogue is None:
         file = show_path(catalogue_file(specs / "dbms" / f"{dbms.name}.yaml"))

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.expression import WORKLOAD_NAMES
-from knobscope.specs.models.files import Files
+from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.introspect import Introspection
 from knobscope.specs.models.kernel import is_kernel_knob
 from knobscope.specs.models.knob import Knob, Version

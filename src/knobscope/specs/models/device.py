@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
-from knobscope.specs.models.quantity import Size, read_size
+from knobscope.specs.models.quantity import Size
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
 __all__ = ["Device", "Emulation", "Precondition", "Tier"]
@@ -15,10 +15,10 @@ Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
 _SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20
 
 
-def _check_image_size(text: str) -> str:
-    if read_size(text) < _SMALLEST or read_size(text) % 4096:
+def _check_image_size(size: Size) -> Size:
+    if size.bytes < _SMALLEST or size.bytes % 4096:
         raise ValueError("at least 64MiB, and a multiple of 4KiB")
-    return text
+    return size
 
 
 class Emulation(SpecModel):
@@ -44,13 +44,8 @@ class Emulation(SpecModel):
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield an image that is too small for its file system."""
-        if self.filesystem == "xfs" and self.size_bytes < _SMALLEST_XFS:
-            yield Misfit(("size",), self.size, "at least 300MiB for xfs")
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the image in bytes."""
-        return read_size(self.size)
+        if self.filesystem == "xfs" and self.size.bytes < _SMALLEST_XFS:
+            yield Misfit(("size",), str(self.size), "at least 300MiB for xfs")
 
 
 class Precondition(SpecModel):
@@ -71,11 +66,6 @@ class Precondition(SpecModel):
         """Yield that nothing is done."""
         if not self.trim and self.fill is None and not self.rest_s:
             yield Misfit((), "none of `trim`, `fill`, `rest_s`", "one of them, or no `precondition`")
-
-    @property
-    def fill_bytes(self) -> int:
-        """Bytes to write; 0 for none."""
-        return 0 if self.fill is None else read_size(self.fill)
 
 
 class Device(SpecModel):
@@ -114,6 +104,11 @@ class Device(SpecModel):
         default_factory=dict,
         description="With `like`: parameters of the device model that differ, with their values, e.g. {flush: 0us}.",
     )
+    renamed: Name | None = Field(
+        default=None,
+        description="The name that this device has now. A study that names the old one keeps its results, and a notice "
+        "says what to write.",
+    )
     source: list[str] = Field(
         default_factory=list, description="Where the figures of the device model were published: title or address."
     )
@@ -132,6 +127,11 @@ class Device(SpecModel):
         """What says how long requests take; None of real devices, and of those that are only delayed."""
         model = None if self.emulate is None else self.emulate.model
         return None if isinstance(model, Delay) else model
+
+    @property
+    def notice(self) -> str | None:
+        """Say what to write instead of a name that was changed; None where it was not."""
+        return f"device {self.name} is now called {self.renamed}: write {self.renamed}" if self.renamed else None
 
     @property
     def is_dedicated(self) -> bool:

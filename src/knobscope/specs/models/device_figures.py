@@ -5,7 +5,7 @@ that sorts its queue has no closed form beyond depth one.
 """
 
 from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
-from knobscope.specs.models.quantity import read_duration_ns, read_rate, read_size
+from knobscope.specs.models.quantity import Duration
 from knobscope.specs.models.transport import Latencies
 
 __all__ = [
@@ -26,15 +26,11 @@ SEQUENTIAL_DEPTH = 4
 
 
 def _transfer_s(model: DeviceModel, length: int) -> float:
-    return length / read_rate(model.bus) if model.bus else 0.0
+    return length / model.bus.bytes if model.bus else 0.0
 
 
 def _transfer_to_s(model: FlashModel, length: int) -> float:
-    return length / read_rate(model.write_bus) if model.write_bus else _transfer_s(model, length)
-
-
-def _seconds(duration: str) -> float:
-    return read_duration_ns(duration) / 1e9
+    return length / model.write_bus.bytes if model.write_bus else _transfer_s(model, length)
 
 
 def _closed(depth: int, alone_s: float, each_s: float, bus_s: float) -> float:
@@ -45,8 +41,8 @@ def _closed(depth: int, alone_s: float, each_s: float, bus_s: float) -> float:
 
 def _disk_read_s(model: DiskModel) -> float:
     """Return how long a read of 4 KiB takes anywhere on a disk."""
-    head = _seconds(model.seek) + _seconds(model.rotation) / 2 + PAGE / read_rate(model.media)
-    return head + _seconds(model.read)
+    head = model.seek.s + model.rotation.s / 2 + PAGE / model.media.bytes
+    return head + model.read.s
 
 
 def random_read_iops(model: DeviceModel, depth: int) -> float | None:
@@ -54,7 +50,7 @@ def random_read_iops(model: DeviceModel, depth: int) -> float | None:
     bus = _transfer_s(model, PAGE)
     if isinstance(model, DiskModel):
         return 1 / _disk_read_s(model) if depth == 1 else None
-    return _closed(depth, _seconds(model.read) + bus, _seconds(model.read) / model.channels, bus)
+    return _closed(depth, model.read.s + bus, model.read.s / model.channels, bus)
 
 
 def random_write_iops(model: DeviceModel, depth: int) -> float | None:
@@ -67,22 +63,22 @@ def random_write_iops(model: DeviceModel, depth: int) -> float | None:
 
 def _write_s(model: FlashModel, length: int) -> float:
     """Return how long one write takes on the device: without a cache its units are filled at once."""
-    partly = model.unit is not None and length % read_size(model.unit) > 0
-    fill = _seconds(model.fill) if partly and read_size(model.cache) == 0 else 0.0
-    return _seconds(model.write) + fill
+    partly = model.unit is not None and length % model.unit.bytes > 0
+    fill = model.fill.s if partly and model.cache.bytes == 0 else 0.0
+    return model.write.s + fill
 
 
-def _store_s(model: FlashModel, length: int, overhead: str) -> float:
-    return length / read_rate(model.drain) + _seconds(overhead)
+def _store_s(model: FlashModel, length: int, overhead: Duration) -> float:
+    return length / model.drain.bytes + overhead.s
 
 
 def sequential_read_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: int = SEQUENTIAL_DEPTH) -> float:
     """Return bytes per second of sequential reads."""
     bus = _transfer_s(model, length)
     if isinstance(model, DiskModel):
-        media = length / read_rate(model.media)
-        return length * _closed(depth, media + _seconds(model.read), media, bus)
-    latency = _seconds(model.sequential_read or model.read)
+        media = length / model.media.bytes
+        return length * _closed(depth, media + model.read.s, media, bus)
+    latency = (model.sequential_read or model.read).s
     return length * _closed(depth, latency + bus, latency / model.channels, bus)
 
 
@@ -90,7 +86,7 @@ def sequential_write_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: i
     """Return bytes per second of sequential writes, sustained."""
     if isinstance(model, DiskModel):
         bus = _transfer_s(model, length)
-        return length * _closed(depth, _seconds(model.write) + bus, length / read_rate(model.media), bus)
+        return length * _closed(depth, model.write.s + bus, length / model.media.bytes, bus)
     bus = _transfer_to_s(model, length)
     return length * _closed(depth, _write_s(model, length) + bus, _store_s(model, length, model.sequential_write), bus)
 
@@ -99,19 +95,19 @@ def latencies_alone(model: DeviceModel) -> Latencies:
     """Return how long requests of 4 KiB take that find the device idle; of a disk a flush takes as long as a read."""
     bus_s = _transfer_s(model, PAGE)
     if isinstance(model, DiskModel):
-        read_s, write_s = _disk_read_s(model), _seconds(model.write) + bus_s
+        read_s, write_s = _disk_read_s(model), model.write.s + bus_s
     else:
-        read_s, write_s = _seconds(model.read) + bus_s, _write_s(model, PAGE) + _transfer_to_s(model, PAGE)
+        read_s, write_s = model.read.s + bus_s, _write_s(model, PAGE) + _transfer_to_s(model, PAGE)
     flush_us = flush_latency_us(model)
     return Latencies(1e6 * read_s, 1e6 * write_s, 1e6 * read_s if flush_us is None else flush_us)
 
 
 def flush_latency_us(model: DeviceModel) -> float | None:
     """Return the latency of a flush after one write of 4 KiB; None for a disk that has to turn for it."""
-    flush = _seconds(model.flush) * 1e6
+    flush = model.flush.s * 1e6
     if model.power_loss_protection:
         return flush
     if isinstance(model, DiskModel):
         return None
-    partly = model.unit is not None and read_size(model.unit) > PAGE and read_size(model.cache) > 0
-    return flush + (_seconds(model.fill) * 1e6 if partly else 0.0)
+    partly = model.unit is not None and model.unit.bytes > PAGE and model.cache.bytes > 0
+    return flush + (model.fill.s * 1e6 if partly else 0.0)

@@ -7,10 +7,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from knobscope.specs.models.quantity import Duration, Percentage, Rate, Size, read_duration_ns, read_size
+from knobscope.specs.models.quantity import Duration, Percentage, Rate, Size
 from knobscope.specs.reading.base import Misfit, SpecModel
 
 __all__ = ["Delay", "DeviceModel", "DiskModel", "FlashModel"]
+
+_NO_TIME = Duration("0us")
 
 
 class _Common(SpecModel):
@@ -29,7 +31,8 @@ class _Common(SpecModel):
         default=False, description="True when the cache survives a power cut: a flush then stores nothing."
     )
     jitter: Percentage = Field(
-        default="0%", description="Spread of each latency: standard deviation of its logarithm; the mean stays."
+        default=Percentage("0%"),
+        description="Spread of each latency: standard deviation of its logarithm; the mean stays.",
     )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="Seed of the jitter.")
 
@@ -50,23 +53,24 @@ class FlashModel(_Common):
     )
     drain: Rate = Field(description="Rate at which the cache is stored: sequential writes of large size, sustained.")
     random_write: Duration = Field(
-        default="0us", description="By how much each random write delays the drain, beyond its bytes."
+        default=_NO_TIME, description="By how much each random write delays the drain, beyond its bytes."
     )
-    sequential_write: Duration = Field(default="0us", description="The same for each sequential write.")
+    sequential_write: Duration = Field(default=_NO_TIME, description="The same for each sequential write.")
     unit: Size | None = Field(
         default=None, description="Write unit: one that is flushed before all of it was written has to be filled."
     )
     fill: Duration = Field(
-        default="0us", description="Filling one unit that was written in part; as many at a time as there are channels."
+        default=_NO_TIME,
+        description="Filling one unit that was written in part; as many at a time as there are channels.",
     )
     stall: Duration | None = Field(default=None, description="Garbage collection, in which nothing is answered.")
     stall_every: Size | None = Field(default=None, description="Data written between two stalls.")
 
     @model_validator(mode="after")
     def _fits(self) -> "FlashModel":
-        if self.unit is not None and (read_size(self.unit) < 512 or read_size(self.unit) % 512):
-            raise Misfit(("unit",), self.unit, "a multiple of 512B")
-        if self.unit is None and read_duration_ns(self.fill) > 0:
+        if self.unit is not None and (self.unit.bytes < 512 or self.unit.bytes % 512):
+            raise Misfit(("unit",), str(self.unit), "a multiple of 512B")
+        if self.unit is None and self.fill > _NO_TIME:
             raise Misfit(("fill",), f"{self.fill} and no `unit`", "both or neither")
         if (self.stall is None) != (self.stall_every is None):
             raise Misfit(("stall",), "one of `stall` and `stall_every`", "both or neither")
@@ -85,10 +89,10 @@ class DiskModel(_Common):
 
     @model_validator(mode="after")
     def _fits(self) -> "DiskModel":
-        if read_duration_ns(self.track_seek) > read_duration_ns(self.seek):
+        if self.track_seek > self.seek:
             raise Misfit(("track_seek",), f"{self.track_seek}, longer than `seek`", "at most `seek`")
-        if read_duration_ns(self.rotation) == 0:
-            raise Misfit(("rotation",), self.rotation, "a duration above 0")
+        if self.rotation == _NO_TIME:
+            raise Misfit(("rotation",), str(self.rotation), "a duration above 0")
         return self
 
 
@@ -96,9 +100,9 @@ class Delay(SpecModel):
     """Storage as it is, only later: requests take as long as on the image directory's own disk, and so much more."""
 
     kind: Literal["delay"] = Field(description="delay.")
-    read: Duration = Field(default="0us", description="By how much reads take longer.")
-    write: Duration = Field(default="0us", description="By how much writes take longer.")
-    flush: Duration = Field(default="0us", description="By how much flushes take longer.")
+    read: Duration = Field(default=_NO_TIME, description="By how much reads take longer.")
+    write: Duration = Field(default=_NO_TIME, description="By how much writes take longer.")
+    flush: Duration = Field(default=_NO_TIME, description="By how much flushes take longer.")
 
 
 DeviceModel = FlashModel | DiskModel

@@ -1,105 +1,155 @@
-"""Quantities with a unit, as specs write them: 1.6ms, 32KiB, 520MB/s, 5%."""
+"""Quantities with a unit, as specs write them: 1.6ms, 32KiB, 520MB/s, 5%. They are read once, when a spec is validated.
+
+A quantity compares by its amount and is stored as the text of the spec: what identifies a run or a device stays as it
+was written.
+"""
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
-__all__ = [
-    "Duration",
-    "Percentage",
-    "Rate",
-    "Size",
-    "read_duration_ns",
-    "read_percentage",
-    "read_rate",
-    "read_size",
-    "show_duration",
-    "show_rate",
-    "show_size",
-]
-
-_DURATIONS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_RATES = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+__all__ = ["Duration", "Percentage", "Quantity", "Rate", "Size"]
 
 
-def _pattern(units: dict[str, float] | dict[str, int]) -> str:
-    return rf"^{_NUMBER}({'|'.join(map(re.escape, units))})$"
+class Quantity:
+    """An amount in the base unit of its kind, and the text that states it. ValueError: the text states none."""
+
+    __slots__ = ("amount", "text")
+    units: ClassVar[Mapping[str, float]]
+    example: ClassVar[str]
+    expected: ClassVar[str]
+
+    def __init__(self, text: str) -> None:
+        found = re.match(self._pattern(), text)
+        if found is None:
+            raise ValueError(self.expected)
+        self.amount, self.text = float(found[1]) * self.units[found[2]], text
+
+    def __str__(self) -> str:
+        """Return it as the spec states it."""
+        return self.text
+
+    def __repr__(self) -> str:
+        """Return the call that makes it."""
+        return f"{type(self).__name__}({self.text!r})"
+
+    def __hash__(self) -> int:
+        """Equal amounts have equal hashes."""
+        return hash(self.amount)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same amount of the same kind: 1ms equals 1000us."""
+        return type(other) is type(self) and self.amount == other.amount
+
+    def __lt__(self, other: Self) -> bool:
+        """Whether it is a smaller amount of the same kind."""
+        return self.amount < other.amount if type(other) is type(self) else NotImplemented
+
+    @classmethod
+    def _pattern(cls) -> str:
+        return rf"^([0-9]+(?:\.[0-9]+)?)({'|'.join(map(re.escape, cls.units))})$"
+
+    @classmethod
+    def _show(cls, amount: float, *units: str) -> Self:
+        """Return an amount with four digits, in the first of these units that it reaches, or else in the last."""
+        unit = next((unit for unit in units if amount >= cls.units[unit]), units[-1])
+        digits = f"{float(f'{amount / cls.units[unit]:.4g}'):.4f}".rstrip("0").rstrip(".")
+        return cls(f"{digits}{unit}")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Take text or a quantity, give text."""
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, read_text: value if isinstance(value, cls) else cls(read_text(value)),
+            core_schema.str_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(str, return_schema=core_schema.str_schema()),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe it to editors and the reference; the message of `expected` is for people."""
+        return {**handler(core_schema.str_schema()), "pattern": cls._pattern(), "examples": [cls.example]}
 
 
-def _read(text: str, units: dict[str, float] | dict[str, int], expected: str) -> float:
-    found = re.match(_pattern(units), text)
-    if found is None:
-        raise ValueError(expected)
-    return float(found[1]) * units[found[2]]
+class Duration(Quantity):
+    """A length of time."""
+
+    __slots__ = ()
+    units: ClassVar[Mapping[str, float]] = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+    example = "1.6ms"
+    expected = "a duration with its unit (ns, us, ms or s), e.g. 1.6ms"
+
+    @classmethod
+    def of_ns(cls, nanoseconds: float) -> Self:
+        """Return a duration with four digits."""
+        return cls._show(nanoseconds, "s", "ms", "us")
+
+    @property
+    def ns(self) -> float:
+        """In nanoseconds."""
+        return self.amount
+
+    @property
+    def us(self) -> float:
+        """In microseconds."""
+        return self.amount / 1e3
+
+    @property
+    def s(self) -> float:
+        """In seconds."""
+        return self.amount / 1e9
 
 
-def read_duration_ns(text: str) -> float:
-    """Return a duration such as 1.6ms in nanoseconds; raises ValueError."""
-    return _read(text, _DURATIONS, "a duration with its unit (ns, us, ms or s), e.g. 1.6ms")
+class Size(Quantity):
+    """An amount of data."""
+
+    __slots__ = ()
+    units: ClassVar[Mapping[str, float]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+    example = "32KiB"
+    expected = "a size with its unit (B, KiB, MiB, GiB or TiB), e.g. 32KiB"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        if self.amount != int(self.amount):
+            raise ValueError("a whole number of bytes")
+
+    @property
+    def bytes(self) -> int:
+        """In bytes."""
+        return int(self.amount)
 
 
-def read_size(text: str) -> int:
-    """Return a size such as 32KiB in bytes; raises ValueError."""
-    size = _read(text, _SIZES, "a size with its unit (B, KiB, MiB, GiB or TiB), e.g. 32KiB")
-    if size != int(size):
-        raise ValueError("a whole number of bytes")
-    return int(size)
+class Rate(Quantity):
+    """Data per time."""
+
+    __slots__ = ()
+    units: ClassVar[Mapping[str, float]] = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+    example = "520MB/s"
+    expected = "a rate with its unit (kB/s, MB/s or GB/s), e.g. 520MB/s"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        if self.amount == 0:
+            raise ValueError("a rate above 0; leave the key out where there is no limit")
+
+    @classmethod
+    def of_bytes(cls, bytes_per_second: float) -> Self:
+        """Return a rate with four digits."""
+        return cls._show(bytes_per_second, "MB/s", "kB/s")
+
+    @property
+    def bytes(self) -> float:
+        """In bytes per second."""
+        return self.amount
 
 
-def read_rate(text: str) -> float:
-    """Return a rate such as 520MB/s in bytes per second; raises ValueError when it is none, or is 0."""
-    rate = _read(text, _RATES, "a rate with its unit (kB/s, MB/s or GB/s), e.g. 520MB/s")
-    if rate == 0:
-        raise ValueError("a rate above 0; leave the key out where there is no limit")
-    return rate
+class Percentage(Quantity):
+    """A part of a whole; its amount is a share of one."""
 
-
-def read_percentage(text: str) -> float:
-    """Return a percentage such as 5% as a share of one; raises ValueError."""
-    return _read(text, {"%": 0.01}, "a percentage, e.g. 5%")
-
-
-def show_duration(nanoseconds: float) -> str:
-    """Return a duration as specs write it, with four digits."""
-    unit = next((unit for unit in ("s", "ms", "us") if nanoseconds >= _DURATIONS[unit]), "us")
-    return f"{_plain(nanoseconds / _DURATIONS[unit])}{unit}"
-
-
-def show_rate(bytes_per_second: float) -> str:
-    """Return a rate as specs write it, with four digits."""
-    unit = "MB/s" if bytes_per_second >= 1e6 else "kB/s"
-    return f"{_plain(bytes_per_second / _RATES[unit])}{unit}"
-
-
-def show_size(size: int) -> str:
-    """Return a size as specs write it: in the largest unit that gives a whole number."""
-    unit = next(unit for unit in reversed(_SIZES) if size % _SIZES[unit] == 0)
-    return f"{size // _SIZES[unit]}{unit}"
-
-
-def _plain(number: float) -> str:
-    digits = f"{float(f'{number:.4g}'):.4f}"
-    return digits.rstrip("0").rstrip(".")
-
-
-def _checked(read: Callable[[str], float]) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        read(text)
-        return text
-
-    return check
-
-
-def _schema(units: dict[str, float] | dict[str, int], example: str) -> Any:
-    """For editors and the reference; the check has the better words."""
-    return Field(json_schema_extra={"pattern": _pattern(units), "examples": [example]})
-
-
-Duration = Annotated[str, AfterValidator(_checked(read_duration_ns)), _schema(_DURATIONS, "1.6ms")]
-Size = Annotated[str, AfterValidator(_checked(read_size)), _schema(_SIZES, "32KiB")]
-Rate = Annotated[str, AfterValidator(_checked(read_rate)), _schema(_RATES, "520MB/s")]
-Percentage = Annotated[str, AfterValidator(_checked(read_percentage)), _schema({"%": 0.01}, "5%")]
+    __slots__ = ()
+    units: ClassVar[Mapping[str, float]] = {"%": 0.01}
+    example = "5%"
+    expected = "a percentage, e.g. 5%"

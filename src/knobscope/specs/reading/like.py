@@ -12,7 +12,7 @@ from knobscope.specs.reading.source import Document, Location, SpecErrors, load_
 __all__ = ["load_device_document"]
 
 #: Never taken over: they say which device it is.
-_OWN = ("name", "description", "like", "change", "source")
+_OWN = ("name", "description", "like", "change", "renamed", "source")
 
 
 def load_device_document(path: Path, seen: tuple[Path, ...] = ()) -> Document:

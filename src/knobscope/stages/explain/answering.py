@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from knobscope.devices import close_device, count_scratch_bytes, open_device
 from knobscope.errors import UserError
 from knobscope.specs import Device
+from knobscope.specs.models.quantity import Duration
 from knobscope.stages.explain.causes import Answer
 from knobscope.stages.explain.delays import DELAYED, NO_DELAY, DelayedAnswer
 from knobscope.stages.explain.experiment import ITSELF, Bench, measure_pairs
@@ -82,7 +83,7 @@ def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswe
                 for answer in still_open.values():
                     answer.note_unused(name)
                 continue
-            change = {op: f"{max(_SHORTEST_US, longest_us):.0f}us"}
+            change = {op: Duration(f"{max(_SHORTEST_US, longest_us):.0f}us")}
             slower = delayed_device(device, name, change, opened.filesystem, room)
             for question, measured in measure_pairs(bench, slower, name, list(still_open)):
                 answers[question].add(name, measured, change)

@@ -67,7 +67,7 @@ class Answer:
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow], change: Mapping[str, Any] | None = None) -> None:
         """Take in all pairs of runs on a device, of which some parameters differ: the one itself first."""
-        self.changes[name] = json.dumps(change or {}, sort_keys=True)
+        self.changes[name] = json.dumps(change or {}, sort_keys=True, default=str)
         values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else time_of))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:

@@ -16,7 +16,6 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from knobscope.specs import RuleCause
-from knobscope.specs.models.quantity import read_duration_ns
 from knobscope.stages.explain.causes import Answer, list_usable, share_words, time_of
 from knobscope.stages.explain.experiment import ITSELF, OPERATIONS
 from knobscope.stages.explain.shares import Share
@@ -52,7 +51,7 @@ class DelayedAnswer(Answer):
         """Take in all pairs of runs on a device, of which one kind of request may be delayed: the one itself first."""
         self.runs[name] = list_usable(runs)
         if name in DELAYED and change:
-            self.delays_us[name] = read_duration_ns(change[DELAYED[name]]) / 1e3
+            self.delays_us[name] = change[DELAYED[name]].us
         super().add(name, runs, change)
 
     @property

@@ -10,7 +10,7 @@ Of a real device nothing can be taken away. There a file on it stands behind a p
 from collections.abc import Iterator, Mapping
 
 from knobscope.specs import Device, DiskModel, FlashModel
-from knobscope.specs.models.quantity import read_duration_ns, read_size
+from knobscope.specs.models.quantity import Duration, Quantity, Rate, Size
 
 __all__ = ["EVERYTHING", "PROPERTY_WORDS", "delayed_device", "what_if_devices"]
 
@@ -28,13 +28,13 @@ PROPERTY_WORDS = {
     "one_channel": "one request served at a time",
     EVERYTHING: "no costs at all",
 }
-_NO_TIME = "0us"
-_NO_LIMIT = "1000GB/s"
-_SMALLEST_UNIT = "4KiB"
+_NO_TIME = Duration("0us")
+_NO_LIMIT = Rate("1000GB/s")
+_SMALLEST_UNIT = Size("4KiB")
 _MANY = 4096
 _FILESYSTEMS = ("ext4", "xfs")
 _MEBIBYTE = 1 << 20
-Change = dict[str, str | int]
+Change = dict[str, Quantity | int]
 
 
 def what_if_devices(device: Device) -> dict[str, Device]:
@@ -52,7 +52,7 @@ def what_if_devices(device: Device) -> dict[str, Device]:
     return {name: _change(device, name, change) for name, change in {**changes, EVERYTHING: together}.items()}
 
 
-def delayed_device(device: Device, name: str, change: Mapping[str, str], filesystem: str, size: int) -> Device:
+def delayed_device(device: Device, name: str, change: Mapping[str, Duration], filesystem: str, size: int) -> Device:
     """Return a device in a file of some bytes on another one, on which requests are delayed as `change` says.
 
     It has the file system of the other one where that is one of those that an emulated device may have.
@@ -68,22 +68,19 @@ def delayed_device(device: Device, name: str, change: Mapping[str, str], filesys
     return Device.model_validate({**content, **named})
 
 
-def _change(device: Device, name: str, change: Mapping[str, str | int]) -> Device:
+def _change(device: Device, name: str, change: Change) -> Device:
     """Return the what-if device, as its spec with `like` and `change` would read."""
     content = device.model_dump(mode="json")
-    content["emulate"]["model"] |= change
-    about = {"description": f"{device.name} with {PROPERTY_WORDS[name]}", "like": device.name, "change": dict(change)}
+    written = {key: str(value) if isinstance(value, Quantity) else value for key, value in change.items()}
+    content["emulate"]["model"] |= written
+    about = {"description": f"{device.name} with {PROPERTY_WORDS[name]}", "like": device.name, "change": written}
     return Device.model_validate({**content, **about, "name": f"{device.name}-if-{name.replace('_', '-')}"})
 
 
 def _flash_changes(model: FlashModel) -> Iterator[tuple[str, Change]]:
-    if read_duration_ns(model.flush) > 0:
+    if model.flush > _NO_TIME:
         yield "flush", {"flush": _NO_TIME}
-    if (
-        model.unit is not None
-        and read_size(model.unit) > read_size(_SMALLEST_UNIT)
-        and read_duration_ns(model.fill) > 0
-    ):
+    if model.unit is not None and model.unit > _SMALLEST_UNIT and model.fill > _NO_TIME:
         yield "write_unit", {"unit": _SMALLEST_UNIT, "fill": _NO_TIME}
     order: Change = {"random_write": model.sequential_write} if model.random_write != model.sequential_write else {}
     if model.sequential_read is not None and model.sequential_read != model.read:
@@ -100,12 +97,12 @@ def _flash_changes(model: FlashModel) -> Iterator[tuple[str, Change]]:
 
 def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
     flush: Change = {} if model.power_loss_protection else {"power_loss_protection": True}
-    if read_duration_ns(model.flush) > 0:
+    if model.flush > _NO_TIME:
         flush["flush"] = _NO_TIME
     if flush:  # most of it is to write out the cache; on flash that is `bandwidth` and, apart from it, `write_unit`
         yield "flush", flush
     yield "order", {"seek": _NO_TIME, "track_seek": _NO_TIME}
-    yield "rotation", {"rotation": "1us"}
+    yield "rotation", {"rotation": Duration("1us")}
     yield "bandwidth", {**({"bus": _NO_LIMIT} if model.bus else {}), "media": _NO_LIMIT}
     yield from _latency(model)
     yield from _parallelism("queue", model.queue)
@@ -113,7 +110,7 @@ def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
 
 def _latency(model: FlashModel | DiskModel, *more: str) -> Iterator[tuple[str, Change]]:
     times = {name: getattr(model, name) for name in ("read", "write", *more)}
-    slow = [name for name, time in times.items() if time is not None and read_duration_ns(time) > 0]
+    slow = [name for name, time in times.items() if time is not None and time > _NO_TIME]
     if slow:
         yield "latency", dict.fromkeys(slow, _NO_TIME)
 

@@ -10,7 +10,7 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.processes.parallel import one_thread
 from knobscope.statistics.curves import important_points
-from knobscope.statistics.design import FullGrid, Settings, Space
+from knobscope.statistics.design import FullGrid, PossibleRuns, Settings
 from knobscope.statistics.explained import ExplainedTerm, list_terms
 from knobscope.statistics.models.forest import ExtraTrees
 from knobscope.statistics.points import Axis
@@ -225,7 +225,7 @@ def _encode(
     factors: Sequence[str],
     levels: Mapping[str, Sequence[Any]] | None,
     candidates: "pd.DataFrame | None",
-) -> tuple[Settings, Space]:
+) -> tuple[Settings, PossibleRuns]:
     """Return the settings of the runs, and the space of what is possible: the candidates, else the full grid."""
     import pandas as pd
 

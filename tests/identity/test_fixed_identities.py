@@ -1,0 +1,56 @@
+"""What identifies runs and devices stays the same from version to version: stores of earlier versions are found again.
+
+The hashes were computed with version 0.2.0. Where one changes, every run of every user is measured again: raise
+MEASURE_VERSION instead, and only where earlier runs can no longer be compared.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope import identity
+from knobscope.identity import MEASURE_VERSION, hash_identity, run_identity, varied_knobs
+from knobscope.specs import Case, Device, load_study, read_spec, select_fields
+
+GOOD = Path(__file__).parents[1] / "specs/good"
+CARE: dict[str, Any] = {
+    "name": "care",
+    "description": "behind a delay, filled first",
+    "tier": "nvme_ssd",
+    "emulate": {"size": "128MiB", "model": {"kind": "delay", "flush": "1.50ms", "read": "0us"}},
+    "precondition": {"trim": True, "fill": "1.5GiB"},
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "phase", "expected"),
+    [
+        (Case("server", "disk", "mix"), "screen", "0057845ac84bf0d0"),
+        (Case("server", "image", "mix"), "sweep", "a37b97aed861c749"),
+        (Case("embedded", "disk", "mix"), "sweep", "b983d489494a1446"),
+    ],
+)
+def test_runs_keep_their_identity(case: Case, phase: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "_installed", lambda *_: {})  # digests of programs of this machine
+    assert MEASURE_VERSION == 2
+    specs = load_study(GOOD / "studies/small.yaml", GOOD, runnable=False)
+    assert hash_identity(run_identity(specs, case, phase, varied_knobs(specs, case.dbms)), 16) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "profile"),
+    [
+        ("disk", "b722008748404106", "7a7d7997f683a6f5"),
+        ("image", "ce5c619d83ecff8f", "c351763df4a78a1d"),
+        ("fast", "6f223f35adc6e370", "3d8968be159ef71e"),
+        ("fast-flush", "7d6dcbde6b54a107", "3ac0f7c1044c7b2e"),
+        ("care", "f1ebcdead2aa2ad0", "670886bb407fc9b0"),
+    ],
+)
+def test_devices_keep_their_identity(name: str, run: str, profile: str) -> None:
+    file = GOOD / f"devices/{name}.yaml"
+    device = read_spec(file, Device, None)[1] if file.exists() else Device.model_validate(CARE)
+    precondition = device.precondition.model_dump(mode="json") if device.precondition else None
+    assert hash_identity({**select_fields(device, "run"), "precondition": precondition}, 16) == run
+    assert hash_identity(select_fields(device, "profile"), 16) == profile
