@@ -59,12 +59,10 @@ def _why_unwatched(data: StudyData, runs: list[Row]) -> str:
     if not runs:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":
-        return (
-            "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
-        )
+        return "No block-level facts: the study uses the procfs monitor (`monitor: procfs`), which reports only totals."
     reasons = sorted({run["monitor_reason"] for run in runs if run.get("monitor_reason")})
     return (
-        "No block-level facts: the monitor fell back to procfs, which knows totals only; BPF could not be used: "
+        "No block-level facts: the monitor fell back to procfs, which reports only totals, because BPF could not be used: "
         f"{'; '.join(reasons) or 'the reason was not recorded'}. Rules that need the block layer answer `insufficient`."
     )
 

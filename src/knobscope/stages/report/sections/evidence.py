@@ -157,7 +157,7 @@ def picture_throughput(comparison: Comparison) -> Figure:
             for setting in comparison.settings
             for run in setting.runs
         ],
-        caption="Dots are runs, the upright line their mean, the lying one the 95 % interval of the effect.",
+        caption="Dots are runs, the vertical line is their mean, the horizontal one the 95 % interval of the effect.",
     )
 
 
