@@ -28,7 +28,7 @@ _TABLES = ("io_profile", "io_latency", "io_modes", "queue_depth")
 def judge_profile(profile: dict[str, Any], device: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the findings about a profile that `knobscope watch --json` wrote, on a device that was characterised.
 
-    Raises UserError for something else than a profile.
+    Raises UserError for something other than a profile.
     """
     import duckdb
 

@@ -23,7 +23,7 @@ _PLAIN = ("channels", "queue", "seed")
 
 
 def find_program(name: str = "devmodel") -> Path:
-    """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built beside the checkout.
+    """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built next to the checkout.
 
     Raises UserError when it is not built.
     """

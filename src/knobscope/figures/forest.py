@@ -61,7 +61,7 @@ class MetricPanel:
 
 
 def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[MetricPanel]) -> Canvas:
-    """Draw the panels beside each other when there is room, else below each other; better is always on the right."""
+    """Draw the panels next to each other when there is room, else below each other; better is always on the right."""
     groups = [(key, list(members)) for key, members in groupby(rows, key=lambda row: (row.group, row.note))]
     body = sum(_HEAD + _ROW * len(members) for _, members in groups)
     height = _TOP + body + _BOTTOM

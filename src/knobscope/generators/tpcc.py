@@ -1,4 +1,4 @@
-"""TPC-C: what it needs beside YCSB's own workloads, with which it shares the load client (docs/tpcc.md)."""
+"""TPC-C: what it needs in addition to YCSB's own workloads, with which it shares the load client (docs/tpcc.md)."""
 
 from knobscope.specs import TPCC, Workload
 

@@ -1,4 +1,4 @@
-"""TPC-DS: its data and queries, made by DuckDB's extension, and what it needs beside YCSB's own (docs/tpcds.md)."""
+"""TPC-DS: its data and queries, made by DuckDB's extension, and what it needs beyond YCSB (docs/tpcds.md)."""
 
 import csv
 import json

@@ -15,7 +15,7 @@ from knobscope.specs import Dbms, Part, matches_pattern, part_knob
 
 __all__ = ["PartHome", "devices_of_part", "make_part_homes", "move_part", "part_statements"]
 
-#: Directory beside loaded data with a directory for each part that statements put there.
+#: Directory next to loaded data with a directory for each part that statements put there.
 _PARTS = "parts"
 
 
@@ -28,7 +28,7 @@ class PartHome:
 
 
 def make_part_homes(dbms: Dbms, snapshot: Path) -> dict[str, PartHome]:
-    """Make directories for parts beside the data that is to be loaded; returns knob -> home, mostly nothing."""
+    """Make directories for parts next to the data that is to be loaded; returns knob -> home, mostly nothing."""
     names = [name for name, part in dbms.layout_parts.items() if part.load is not None]
     if names:
         make_shared_directory(snapshot / _PARTS, find_service_user())

@@ -86,7 +86,9 @@ class PairEffectRow(CaseColumns, EstimateColumns, total=False):
     value: Annotated[Text, "Its value: JSON, words without quotes."]
     other: Annotated[Text, "The other knob."]
     other_value: Annotated[Text, "Its value."]
-    alone: Annotated[Real, "What the first value does beside the defaults, in the same blocks (natural-log ratio)."]
+    alone: Annotated[
+        Real, "What the first value does together with the defaults, in the same blocks (natural-log ratio)."
+    ]
     other_alone: Annotated[Real, "The same of the other value."]
     together: Annotated[Real, "The same of both."]
     blocks: Annotated[Integer, "Blocks that hold both values, each alone, and the default configuration."]
@@ -274,7 +276,7 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     sentence: Annotated[Text, "The finding in words."]
     confirmed: Annotated[
         Text | None,
-        "Whether an experiment bore the named cause out: `yes`, `no` (the finding is withdrawn), `not_tested`; "
+        "Whether an experiment confirmed the named cause: `yes`, `no` (the finding is refuted), `not_tested`; "
         "`found`: the rule names no cause, and the experiment found one.",
     ]
     confirmation: Annotated[Text | None, "What the experiment showed, in words."]

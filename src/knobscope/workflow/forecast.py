@@ -47,7 +47,7 @@ def affordable_rounds(specs: StudySpecs) -> int:
 def describe_study(specs: StudySpecs) -> str:
     """Return in one line how much the study will measure at most, then its budget and what is special in its sweep.
 
-    That is which values are measured beside a change of other knobs, and which are left out.
+    That is which values are measured together with a change of other knobs, and which are left out.
     """
     study, cases = specs.study, len(specs.cases)
     rounds, each = affordable_rounds(specs), screening_effort(specs)

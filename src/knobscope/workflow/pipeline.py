@@ -330,7 +330,7 @@ class Pipeline:
         }
 
     def data_spec(self, case: str) -> Dump:
-        """What the loaded data of a case depends on, beside the plan."""
+        """What the loaded data of a case depends on, next to the plan."""
         dbms, device, workload = (getattr(self.specs, kind) for kind in ("dbms", "devices", "workloads"))
         names = parse_case(case)
         generator = self.specs.generators.get(workload[names.workload].generator)
@@ -341,7 +341,7 @@ class Pipeline:
         }
 
     def run_spec(self, case: str, phase: str) -> Dump:
-        """What the runs of a case depend on, beside the plan; the same for all its blocks."""
+        """What the runs of a case depend on, next to the plan; the same for all its blocks."""
         if (known := self._run_specs.get((case, phase))) is None:
             names = parse_case(case)
             known = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))

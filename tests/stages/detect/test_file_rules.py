@@ -47,8 +47,8 @@ def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study:
     assert found["read_mostly"] == ["customers"]
     assert found["written"] == ["log files", "orders", "journal"]
     assert (
-        "customers is read and hardly written (0 % of the requests), on the device that also takes writes to log files, orders and"
-        in row.sentence
+        "customers is read and hardly written (0 % of the requests), on the device that also takes writes to log "
+        "files, orders and" in row.sentence
     )
     assert "at best the workload is to be expected 3" in row.sentence
 
@@ -148,7 +148,9 @@ def test_calls_that_are_merged_have_kept_their_order(make_study: Make) -> None:
     study = make_study(uses=with_orders("customers", logical=0.97, device=0.05, call_bytes=1024))
     row = the_row(files_of(study.judge("access_pattern")), file="customers")
     assert row.verdict == "none"
-    assert row.sentence.endswith("calls of 1 KiB are merged into requests of 4 KiB, and keep their order within each request.")
+    assert row.sentence.endswith(
+        "calls of 1 KiB are merged into requests of 4 KiB, and keep their order within each request."
+    )
 
 
 def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:

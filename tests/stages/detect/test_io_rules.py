@@ -191,7 +191,9 @@ def test_io_parallelism_that_no_value_frees(make_study: Make) -> None:
     row = only_row(study.judge("io_parallelism"))
     assert row.verdict == "mismatch"
     assert row.knob is None or pd.isna(row.knob)
-    assert "while the device is busy (80 % of the time), and only one request in flight for 99 % of that" in row.sentence
+    assert (
+        "while the device is busy (80 % of the time), and only one request in flight for 99 % of that" in row.sentence
+    )
     assert "none of the 9 values of 5 knobs that were measured" in row.sentence
     # Of the time, 20 % are spent without the device, and its 80 % become a ninth: 1 / (.2 + .8 / 9).
     assert row.penalty == pytest.approx(3.46, abs=0.01)
@@ -239,14 +241,22 @@ QUEUED: list[tuple[Any, ...]] = [
     ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "at any depth"),  # a tape, say
     # One at a time uses nothing of what lies beyond the first request, however little that is.
     ({"depth_one": 0.99, "saturating_depth": 1.5}, "mismatch", "the device needs 1.5 in flight to reach its full rate"),
-    ({"depth_one": 0.96, "saturating_depth": 1.1}, "none", "that is, beyond the first request, at least 50 % of what it needs"),
+    (
+        {"depth_one": 0.96, "saturating_depth": 1.1},
+        "none",
+        "that is, beyond the first request, at least 50 % of what it needs",
+    ),
     # Four queues, each at depth one: four in flight, of which the device could take sixteen.
     (
         {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.99},
         "mismatch",
         "4 hardware queues has",
     ),
-    ({"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4}, "none", "only one request in flight for 73 %"),
+    (
+        {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4},
+        "none",
+        "only one request in flight for 73 %",
+    ),
     ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded queue carries 90 %"),
     ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for only 3 %"),
 ]
@@ -283,7 +293,11 @@ USED: list[tuple[Any, ...]] = [
     ({}, "none", "the device is well used"),
     ({"write_iops": 40000.0}, "mismatch", "too few requests in flight: the device needs 16"),
     ({"write_iops": 40000.0, "flushes": 0.7}, "mismatch", "flushes per second of 1 ms each take 7"),
-    ({"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0}, "mismatch", "too few requests in flight"),  # a fast flush
+    (
+        {"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0},
+        "mismatch",
+        "too few requests in flight",
+    ),  # a fast flush
     # A fifth of the writes fill units in part.
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go into filling units of the device"),
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 2000.0}, "mismatch", "flushes per second of 1 ms each take"),

@@ -219,7 +219,8 @@ def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> No
     assert "The higher tier is 4" in rows.loc[("page", "1"), "sentence"]
     assert "The effect is reversed on the higher tier, which is 2" in rows.loc[("page", "16"), "sentence"]
     assert (
-        "The effect is smaller on the higher tier, which by itself is no mismatch: 4" in rows.loc[("buffer", "32"), "sentence"]
+        "The effect is smaller on the higher tier, which by itself is no mismatch: 4"
+        in rows.loc[("buffer", "32"), "sentence"]
     )
     evidence = json.loads(rows.loc[("page", "16"), "evidence"])
     assert evidence["opposite"] is True

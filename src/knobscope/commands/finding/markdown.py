@@ -28,8 +28,8 @@ from knobscope.text.formats import (
 
 __all__ = ["describe_mismatch"]
 
-_CONFIRMED = {"yes": "borne out by an experiment", "found": "found by an experiment", "not_tested": "not known"}
-#: Figures of the runs that are shown beside throughput, where they were measured: column -> words and format.
+_CONFIRMED = {"yes": "confirmed by an experiment", "found": "found by an experiment", "not_tested": "not known"}
+#: Figures of the runs that are shown in addition to throughput, where they were measured: column -> words and format.
 _FIGURES = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
     "cpu_share": ("CPU of the DBMS, share of all cores", format_share),
@@ -44,7 +44,7 @@ def describe_mismatch(
     pictures: Sequence[tuple[Path, Figure]] = (),
     readers: Sequence[Reader] = (),
 ) -> str:
-    """Return the report; `pictures` are files beside it with what they show, `readers` functions that read the knob."""
+    """Return the report; `pictures` are files next to it with captions, `readers` functions that read the knob."""
     parts = [
         map(_inert, _head(data, mismatch)),
         map(_inert, _symptoms(data, mismatch)),

@@ -152,7 +152,7 @@ def find_startable(trials: Trials, name: str, catalogue: KnobCatalogue | None) -
 
 
 def _refusal(dbms: Dbms, name: str, refused: Refused | None) -> Refusal | None:
-    """Return the refusal, with the `requires` of the spec that the value breaks beside the defaults."""
+    """Return the refusal, with the `requires` of the spec that the value breaks together with the defaults."""
     if refused is None:
         return None
     values = {**{other: knob.default for other, knob in dbms.knobs.items()}, name: refused.value}

@@ -103,7 +103,7 @@ class Dbms(SpecModel):
         default_factory=dict, description="Files that the server reads, by name; they lie in {config}."
     )
     writing: dict[Apply, Writing] = Field(
-        default_factory=dict, description="How knobs are handed over, by their `apply`, unless they say it themselves."
+        default_factory=dict, description="How knobs are passed, by their `apply`, unless they say it themselves."
     )
     booleans: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
         default=["off", "on"], description="How false and true are written."

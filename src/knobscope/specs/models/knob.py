@@ -110,7 +110,7 @@ class Knob(SpecModel):
     )
     alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
     writing: Writing | None = Field(
-        default=None, description="How this knob is handed over, when that differs from others with its `apply`."
+        default=None, description="How this knob is passed, when that differs from others with its `apply`."
     )
     since: Version | None = Field(default=None, description="First version that has it, in quotes: '18'.")
     until: Version | None = Field(

@@ -75,7 +75,7 @@ class RuleCause(SpecModel):
         "`knobscope explain` changes the property of the device that this is about."
     )
     expected: Literal["gain", "no_loss"] = Field(
-        description="What bears the cause out: the changed I/O is faster, beyond noise and by most of the difference "
+        description="What confirms the cause: the changed I/O is faster, beyond noise and by most of the difference "
         "between the two settings (docs/causes.md), or it loses at most 10 %."
     )
     confirmed: str = Field(description="What that means, as the end of a sentence.")
@@ -196,7 +196,7 @@ def read_shipped_rule(name: str) -> Rule:
 
 
 def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:
-    """Yield what is wrong with a query as far as that can be told without a database."""
+    """Yield what is wrong with a query as far as that can be determined without a database."""
     import duckdb
 
     if not path.is_file():

@@ -160,7 +160,7 @@ class Answer:
         return all(share is not None and share.is_less_than_half for share in both)
 
     def can_judge(self, cause: RuleCause) -> bool:
-        """Whether the experiment can bear out what a rule names; that the device is no cause it always can."""
+        """Whether the experiment can confirm what a rule names; that the device is no cause it always can."""
         del cause
         return True
 
@@ -310,7 +310,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> dic
 
 
 def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
-    """Whether the named cause is the one that was found; None where that cannot be told."""
+    """Whether the named cause is the one that was found; None where that cannot be determined."""
     if answer.conclusion == "undecided" or not (answer.can_judge(cause) or answer.conclusion == "not_the_device"):
         return None
     if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
@@ -323,7 +323,7 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *_PROPERTIES[cause.factor])]
     if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
-    # One of several causes is neither withdrawn nor called the cause.
+    # One of several causes is neither refuted nor called the cause.
     return False if all(share.is_less_than_half and not share.is_part for share in named) else None
 
 

@@ -67,7 +67,7 @@ def render_report(
     """Write the report of a study's DuckDB file, which is only read.
 
     With `figures` every figure is also written to that folder, as SVG with a CSV of its data. `traces` has a folder
-    for each run that left one; beside the database if not named. `cases` are those to show with pictures, as
+    for each run that left one; next to the database if not named. `cases` are those to show with pictures, as
     DBMS/DEVICE/WORKLOAD: if not named all, or of many the worst. UserError: the database is missing or no study's
     database, or has no such case.
     """

@@ -30,7 +30,8 @@ def _describe(row: Row) -> str:
     ahead = row["ahead"]
     words = [
         f"on {row['client_host']} ({row['machine']}), over ssh",
-        f"the round trip of a byte took {format_number(row['round_trip'])} µs (median; at most {format_number(row['longest'])} µs"
+        f"the round trip of a byte took {format_number(row['round_trip'])} µs (median; at most "
+        f"{format_number(row['longest'])} µs"
         "), which is part of every latency",
         f"its clock was up to {format_number(abs(ahead))} µs {'ahead' if ahead >= 0 else 'behind'}, known within "
         f"± {format_number(row['error'])} µs; its timestamps are corrected for that",

@@ -160,7 +160,7 @@ def name_beside(data: StudyData, row: Row) -> str:
 
 
 def name_setting(data: StudyData, row: Row) -> str:
-    """Say what was set: synchronous = off, and beside what, if anything."""
+    """Say what was set: synchronous = off, with the other knobs changed, if any."""
     value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
     return f"{row['knob']} = {value}{name_beside(data, row)}"
 

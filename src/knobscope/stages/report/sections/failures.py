@@ -60,7 +60,7 @@ def _failure(data: StudyData, row: Row) -> Failure:
 
 
 def _describe_configuration(data: StudyData, dbms: str, config_id: str) -> str:
-    """Return what a configuration changes in the default one; values as they were handed over, to be tried by hand."""
+    """Return what a configuration changes in the default one; values as they were passed, to be tried by hand."""
     changed = data.rows(
         """
         SELECT DISTINCT knob, value FROM knob_values

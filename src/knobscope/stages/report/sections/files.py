@@ -27,7 +27,7 @@ _MOST_LINES = 24
 
 @dataclass(frozen=True)
 class FileLine:
-    """One table, file or kind of files in one direction; numbers are those of a run in the mean."""
+    """One table, file or kind of files in one direction; numbers are those of a run on average."""
 
     name: str
     role: str

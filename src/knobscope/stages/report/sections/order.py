@@ -1,4 +1,4 @@
-"""What order costs: sequential share and CPU time of every swept value, beside what order gains on the device."""
+"""What order costs: sequential share and CPU time of every swept value, and what order gains on the device."""
 
 from knobscope.figures import Figure, OrderPoint, draw_order, slug
 from knobscope.specs import Case

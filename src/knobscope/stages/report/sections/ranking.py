@@ -172,7 +172,8 @@ def _tell_costly(data: StudyData, case: Case, last: int) -> str:
         told.append(f"{' with '.join(words)} ({format_number(row['times_slower'])}x slower)")
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
     return (
-        f"Later rounds excluded settings that earlier ones had shown to be several times slower: {join_words([*told, *more])}. "
+        "Later rounds excluded settings that earlier ones had shown to be several times slower: "
+        f"{join_words([*told, *more])}. "
         "Such a bottleneck hides the effects of other knobs."
     )
 

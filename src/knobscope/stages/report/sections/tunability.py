@@ -1,4 +1,4 @@
-"""What setting one knob alone would gain, by the model of screening, beside what the sweep measured of it."""
+"""What setting one knob alone would gain, by the model of screening, compared with what the sweep measured of it."""
 
 import math
 from collections.abc import Sequence
@@ -84,7 +84,8 @@ def _tell_swept(row: Row) -> str:
 def _rest(clear: Sequence[Row], knobs: int) -> str:
     others = knobs - min(len(clear), _MOST)
     if not clear:
-        return f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to committed data."
+        return f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to "
+        "committed data."
     if len(clear) > _MOST:
         return f"{len(clear) - _MOST} more also gain clearly; see table tunability."
     return f"The model sees no clear gain from {plural(others, 'other knob')}." if others else ""

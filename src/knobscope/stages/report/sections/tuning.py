@@ -99,7 +99,7 @@ def _curve(space: str, rows: list[Row]) -> TuningCurve:
 
 
 def _compare(curves: list[TuningCurve]) -> list[str]:
-    """Say how the first space does against the last one, beside what the literature claims."""
+    """Say how the first space does against the last one, compared with what the literature claims."""
     if len(curves) < 2:
         return []
     few, many = curves[0], curves[-1]
