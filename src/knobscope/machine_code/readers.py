@@ -147,7 +147,7 @@ def _find_in_tables(
 
 
 def _find_handed(program: Program, function: Function, settings: Collection[str]) -> Iterable[tuple[str, set[int]]]:
-    """Yield the settings whose name a function passes, with the variables that it passes beside it."""
+    """Yield the settings whose name a function passes, with the variables that it passes with it."""
     for loaded in function.handed:
         for one in loaded:
             if (text := program.text(one.address)) is not None and text in settings:

@@ -99,7 +99,7 @@ def measure_tunability(
 
 
 def _changed_alone(settings: Settings, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> Settings:
-    """Return the default configuration, then every value of every tunable knob beside it, a row each."""
+    """Return the default configuration, then every value of every tunable knob in it, a row each."""
     base = np.array([settings.levels_of(factor).index(default[factor]) for factor in settings.factors], np.int64)
     rows = [base]
     for knob, levels in values.items():

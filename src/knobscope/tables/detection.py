@@ -108,7 +108,7 @@ class BlockRow(CaseColumns, total=False):
     sentinel_change: Annotated[Real | None, "Last run of the default configuration against the first."]
     drift: Annotated[Real | None, "Change from the first run to the last, as a straight line."]
     drift_p: Annotated[Real | None, "p value: that there is no drift."]
-    bend: Annotated[Real | None, "Distance of both ends from the middle, beside the straight line."]
+    bend: Annotated[Real | None, "Distance of both ends from the middle, relative to the straight line."]
     bend_p: Annotated[Real | None, "p value: that there is no bend."]
     treatment: Annotated[Text, "`none`, `position` (its drift is a term of the model) or `dropped`."]
     reason: Annotated[Text, "Why."]
@@ -185,7 +185,7 @@ class InterferenceRow(CaseColumns, EstimateColumns, total=False):
     ]
     quiet_us: Annotated[Real | None, "Mean latency of a read while nothing, or nearly nothing, is written."]
     busy_us: Annotated[
-        Real | None, "Mean latency of a read while no less is written than usual; of all beside `alone`."
+        Real | None, "Mean latency of a read while no less is written than usual; of all in addition to `alone`."
     ]
     gain: Annotated[
         Real | None, "Natural-log ratio of throughput, if all reads were as fast as in quiet: an upper bound."

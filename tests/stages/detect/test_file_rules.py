@@ -50,7 +50,7 @@ def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study:
         "customers is read and hardly written (0 % of the requests), on the device that also takes writes to log "
         "files, orders and" in row.sentence
     )
-    assert "at best the workload is to be expected 3" in row.sentence
+    assert "would make the workload at most 3" in row.sentence
 
 
 def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
@@ -112,7 +112,7 @@ def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_stu
     assert found["read_us_without_writes"] == pytest.approx(1e6 / 45000)
     assert 1 + found["slowdown"] == pytest.approx(600 / (1e6 / 45000), rel=0.1)
     assert "the workload never stops writing, and a read takes" in row.sentence
-    assert "(by the device's profile)" in row.sentence
+    assert "in the device's profile" in row.sentence
     row = the_row(make_study(pauses=False, interference=LN2, read_us=11.0).judge("read_write_interference"))
     assert row.verdict == "insufficient"
 
@@ -209,7 +209,7 @@ def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None
         "Reads of customers with ycsb-a on nvme are requested in order by the workload, random in system calls ("
     )
     assert row.sentence.endswith(
-        "in order): the DBMS itself loses the order, as where an index is read and the table lies in another order."
+        "in order): the DBMS itself loses the order, for example by following an index whose order differs from that of the table."
     )
 
 

@@ -192,7 +192,7 @@ def test_io_parallelism_that_no_value_frees(make_study: Make) -> None:
     assert row.verdict == "mismatch"
     assert row.knob is None or pd.isna(row.knob)
     assert (
-        "while the device is busy (80 % of the time), and only one request in flight for 99 % of that" in row.sentence
+        "while the device is busy (80 % of the time), with only one request in flight for 99 % of that" in row.sentence
     )
     assert "none of the 9 values of 5 knobs that were measured" in row.sentence
     # Of the time, 20 % are spent without the device, and its 80 % become a ninth: 1 / (.2 + .8 / 9).

@@ -75,7 +75,7 @@ def test_units_are_told_from_flushes_where_their_size_was_watched(
     profile = watched(6000, 6000, 0.98, 1)
     profile["io_profile"][0]["aligned_requests"] = 0
     write_sealed(tmp_path / "device.json", device)
-    both = {32768: "1 ms go to units of the device", 4096: "600 flushes per second of 1.5 ms each take 90 %"}
+    both = {32768: "1 ms go into filling units of the device", 4096: "600 flushes per second of 1.5 ms each take 90 %"}
     for unit, said in both.items():
         (tmp_path / "watched.json").write_text(json.dumps({**profile, "unit": unit}))
         assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
@@ -88,7 +88,9 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "watched.json").write_text(json.dumps(watched(6000, 6000, 0.98, 1)))
     write_sealed(tmp_path / "device.json", DEVICE)
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
-    assert capsys.readouterr().out.startswith("default_profile: mismatch: As it is configured, fio on ssd keeps")
+    assert capsys.readouterr().out.startswith(
+        "default_profile: mismatch: With the default configuration, fio on ssd keeps"
+    )
     (tmp_path / "watched.json").write_text("{}")
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 2
     assert "watched.json: found no 'command'; expected a profile that" in capsys.readouterr().err

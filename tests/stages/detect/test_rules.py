@@ -147,4 +147,4 @@ def test_a_measured_ratio_is_no_promise_of_better_io(make_study: Make, tmp_path:
 def test_without_a_busy_time_there_is_no_penalty(make_study: Make, tmp_path: Path) -> None:
     row = judge_mine(make_study(columns={"monitor": "procfs", "lost_events": None}), tmp_path)
     assert row["penalty"] is None
-    assert row["sentence"].endswith("cannot be bounded: no run says how long the device was busy.")
+    assert row["sentence"].endswith("cannot be bounded: no run recorded how long the device was busy.")

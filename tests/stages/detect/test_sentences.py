@@ -74,7 +74,7 @@ def test_one_client_thread_is_no_fault_of_a_default_configuration(
 def test_a_depth_below_the_threshold_says_what_the_threshold_is(make_study: Make) -> None:
     (row,) = make_study(depth_one=0.87, seed=12).judge("io_parallelism").itertuples()
     assert row.verdict == "none"
-    assert "and only one request in flight for 87 % of that" in row.sentence
+    assert "with only one request in flight for 87 % of that" in row.sentence
     assert "that is more than one at a time (only one for less than 95 % of the busy time)" in row.sentence
 
 

@@ -160,7 +160,7 @@ def _code(mismatch: Mismatch, readers: Sequence[Reader]) -> Iterator[str]:
     yield from ("## In the server's code", "")
     yield (
         f"These functions of the server, as it is installed where this was written, refer to the variable of "
-        f"`{mismatch.knob}`. Beside each stands the shortest way to a request to storage, of at most "
+        f"`{mismatch.knob}`. Next to each is the shortest way to a request to storage, of at most "
         f"{MOST_CALLS} calls; calls through pointers are not seen. An address is that of a function without an "
         "exported name: `addr2line -f` names it from the symbols of the same build."
     )

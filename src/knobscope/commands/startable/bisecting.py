@@ -142,7 +142,7 @@ class Bisection:
         return None if in_force is None else Culprit({knob: value}, f"it reads back {in_force}", in_force)
 
     def _explain_change(self, changes: list[Change], knob: str, in_force: str) -> Culprit:
-        """Return the values beside which a knob, alone in order, is not what was requested."""
+        """Return the values together with which a knob, alone in order, is not what was requested."""
         own = [change for change in changes if change[0] == knob]
         others = [change for change in changes if change[0] != knob]
 

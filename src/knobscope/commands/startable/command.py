@@ -116,7 +116,7 @@ def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
 def open_record(folder: Path, dbms: Dbms, version: str) -> tuple[Path, StartableRecord]:
     """Return the file to write and what it holds of this very version; a record of another version is never changed.
 
-    The first version of a DBMS gets DBMS-MAJOR.json, another one with the same major number DBMS-VERSION.json beside
+    The first version of a DBMS gets DBMS-MAJOR.json, another one with the same major number DBMS-VERSION.json next to
     it. SpecErrors: a broken record.
     """
     of_major = folder / f"{dbms.name}-{major_version(dbms, version)}.json"

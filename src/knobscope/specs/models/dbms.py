@@ -35,7 +35,7 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 def is_factor(knob: str) -> bool:
-    """Whether a knob stands for something beside the DBMS: a setting of the workload, or of the kernel."""
+    """Whether a knob stands for something outside the DBMS: a setting of the workload, or of the kernel."""
     return is_workload_knob(knob) or is_kernel_knob(knob)
 
 

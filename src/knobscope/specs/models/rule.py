@@ -35,7 +35,7 @@ __all__ = [
 SHIPPED_RULES = Path(__file__).resolve().parents[4] / "rules" / "mismatch"
 #: What a rule may say of a question; `sentence.j2` has a macro for each, named `if_mismatch` and so on.
 VERDICTS = ("mismatch", "none", "insufficient")
-#: What the comment at the head of `rule.sql` has to tell, beside the claim in its first line.
+#: What the comment at the head of `rule.sql` has to say, apart from the claim in its first line.
 _HEADINGS = ("Source", "Needs", "Insufficient")
 
 #: Pictures that the report can draw of the runs behind a finding.
@@ -91,7 +91,7 @@ class RuleEffect(SpecModel):
 
 
 class RuleSpec(SpecModel):
-    """What a rule is, beside its query and its sentences."""
+    """What a rule is, apart from its query and its sentences."""
 
     name: _RuleName = Field(description="The folder's name.")
     title: str = Field(description="What a mismatch of this rule is called, in a few words.")

@@ -204,7 +204,7 @@ class Budget(SpecModel):
     hours: float | None = Field(
         default=None,
         gt=0,
-        description="The same for the time that these runs take: warm-up, measured window and 1.5 s beside them, for "
+        description="The same for the time that these runs take: warm-up, measured window and 1.5 s in addition, for "
         "each. It is an estimate made beforehand, which `snakemake -n` tells, and no clock: loading data, measuring "
         "the devices, experiments with fio, and starts or stops that take longer come on top.",
     )

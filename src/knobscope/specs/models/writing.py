@@ -82,11 +82,11 @@ class Writing(SpecModel):
         if kind in ("line", "key") and self.file is None:
             yield Misfit((kind,), f"`{kind}` without `file`", "a name under `config_files` as `file`")
         if self.file is not None and kind not in ("line", "key", "by_value"):
-            yield Misfit(("file",), f"this key beside `{kind}`", "it with `line`, `key` or `by_value` only")
+            yield Misfit(("file",), f"this key together with `{kind}`", "it with `line`, `key` or `by_value` only")
         if self.value != "{value}" and kind not in ("key", "client"):
-            yield Misfit(("value",), f"this key beside `{kind}`", "it with `key` or `client` only")
+            yield Misfit(("value",), f"this key together with `{kind}`", "it with `key` or `client` only")
         elif "{property}" in self.value and kind != "client":
-            yield Misfit(("value",), "{property} beside `key`", "it with `client` only")
+            yield Misfit(("value",), "{property} together with `key`", "it with `client` only")
 
     @property
     def kind(self) -> str:

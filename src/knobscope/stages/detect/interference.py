@@ -1,7 +1,7 @@
 """How much slower reads are while the device also writes, as the runs of the default configuration show it.
 
 Each run is its own control: its tenths of a second with reads are parted into those in which (nearly) nothing was
-written and those in which no less was written than usual. What both have in common, and what a checkpoint does beside
+written and those in which no less was written than usual. What both have in common, and what a checkpoint does besides
 writing, is not told apart: it is evidence, no experiment, and the gain that it promises is an upper bound.
 
 A device that writes all the time has no such moments. Then reads are compared with those of its profile, where nothing

@@ -79,7 +79,7 @@ def _explain(space: Space, knob: str, value: Value) -> str:
 def _smallest_change(
     space: Space, levels: Mapping[str, Sequence[Value]], knob: str, value: Value
 ) -> Configuration | None:
-    """Return the change of the fewest other knobs, by the fewest steps, beside which a value counts and is allowed.
+    """Return the change of the fewest other knobs, by the fewest steps, with which a value counts and is allowed.
 
     Knobs move between the values that the sweep has of them: what a value is compared with is then often a value that
     is swept anyway. None: no change of up to two knobs does it.

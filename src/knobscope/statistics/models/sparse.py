@@ -46,7 +46,7 @@ _ENOUGH = 0.95
 _STRONGEST = 4
 #: What is left of the response's sum of squares, or is added to that of a column, that counts as nothing.
 _NOTHING = 1e-9
-#: A column of whose sum of squares so little is left beside others is a sum of those.
+#: A column of whose sum of squares so little is left next to others is a sum of those.
 _USED_UP = 1e-6
 
 

@@ -136,10 +136,10 @@ def _summarise(knobs: list[Row], fits: list[Row]) -> str:
     if knobs:
         explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
         words.append(
-            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out of the noise and "
+            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out from the noise and "
             f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the variance."
             if above
-            else f"None of {plural(len(knobs), 'knob')} stands out of the noise."
+            else f"None of {plural(len(knobs), 'knob')} stands out from the noise."
         )
     return " ".join(words)
 
