@@ -20,7 +20,7 @@ _NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
 
 @dataclass(frozen=True)
 class Effect:
-    """A natural-log ratio against the default; `clear` when it stands out from the noise. No interval: one block only."""
+    """A natural-log ratio to the default; `clear` when it stands out from the noise. No interval: one block only."""
 
     estimate: float
     interval: tuple[float, float] | None

@@ -209,7 +209,8 @@ def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None
         "Reads of customers with ycsb-a on nvme are requested in order by the workload, random in system calls ("
     )
     assert row.sentence.endswith(
-        "in order): the DBMS itself loses the order, for example by following an index whose order differs from that of the table."
+        "in order): the DBMS itself loses the order, for example by following an index whose order differs from that "
+        "of the table."
     )
 
 
@@ -264,8 +265,8 @@ def test_a_guilty_mechanism_that_screening_alone_varied_elsewhere_is_named(make_
     assert (row.verdict, found["state"]) == ("insufficient", "screened")
     assert (found["screened_here"], found["swept_here"], found["untested_here"]) == (["buffer"], None, None)
     assert row.sentence.endswith(
-        "otherdb has it too, and screening varied buffer here, and did not select it for the sweep, which alone would "
-        "tell."
+        "otherdb has it too, but buffer was only screened and not selected for the sweep, without which there is no "
+        "verdict."
     )
 
 

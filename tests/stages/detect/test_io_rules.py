@@ -255,7 +255,7 @@ QUEUED: list[tuple[Any, ...]] = [
     (
         {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4},
         "none",
-        "only one request in flight for 73 %",
+        "only one for 73 %",
     ),
     ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded queue carries 90 %"),
     ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for only 3 %"),

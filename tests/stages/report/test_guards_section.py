@@ -61,7 +61,7 @@ def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: Study
     changed = changed_study(quiet, *((loud, none) if by == "effect" else (verdict,)))
     page = render(changed, with_controls(specs, "wal_autocheckpoint"), tmp_path)
     assert "Negative controls (wal_autocheckpoint) cannot change anything, yet 1 of" in answer(page)
-    assert "noise is larger than the statistics of this study believe" in answer(page)
+    assert "noise is larger than the statistics of this study assume" in answer(page)
     assert sureness(page, "Negative controls").endswith("poor")
 
 
@@ -79,7 +79,7 @@ def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
         "13 of 90 runs (14 %) were excluded: 10 gave no result, 2 have exactly the same figures as other runs "
         "and 1 has a series that does not change."
     ) in answer(page)
-    assert "table set_aside_runs names them" in page.section("runs")
+    assert "table set_aside_runs lists them" in page.section("runs")
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_page_tells_what_setting_a_knob_gains_beside_what_was_measured(page: Pag
     assert re.search(r"page_size ?3 ?64 KiB ?25 % faster \(16 % to 35 %\) ?2\d % faster \(95 % interval", told)
     assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
     assert "The model sees no clear gain from 1 other knob." in told
-    assert "Of the first 5 knobs, two halves of the runs have 3.8 by importance and 3.2 by gain in common." in told
+    assert "Of the first 5 knobs, two halves of the runs agree on 3.8 by importance and 3.2 by gain." in told
 
 
 def test_page_names_the_strongest_safe_knob(page: Page) -> None:
@@ -73,7 +73,7 @@ def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
     assert "⊘ refuted 1 whose effect or cause an experiment refuted" in text
     assert "the cause lies elsewhere" in text
     assert text.count("⊘ 1") == 1  # in the table of all verdicts, where it is no mismatch
-    assert "experiments refuted the effect or its cause for 1 further finding" in page.text
+    assert "experiments refuted the effect or its cause for 1 finding" in page.text
     assert "does 1.9x as many bytes per second" in text
 
 

@@ -140,7 +140,7 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
     if findings.withdrawn.count:
         count = findings.withdrawn.count
-        words += f"; experiments refuted the effect or its cause for {plural(count, 'further finding')}"
+        words += f"; experiments refuted the effect or its cause for {plural(count, 'finding')}"
     if findings.unjudged.count:
         words += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
     yield f"{words}."
