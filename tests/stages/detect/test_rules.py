@@ -129,7 +129,7 @@ def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: 
     """A device that is idle for a fifth of the time is not waited for in that fifth: 1 / .2."""
     row = judge_mine(make_study(busy=0.8), tmp_path)
     assert row["penalty"] == pytest.approx(5)
-    assert "The device is busy for 80 % of the time, so better I/O could gain 5x at most." in row["sentence"]
+    assert "The device is busy for 80 % of the time, so better I/O could gain at most 5x." in row["sentence"]
     limit = json.loads(row["evidence"])["limit"]
     assert (limit["busy_share"], limit["without"]) == (pytest.approx(0.8), 100)
 

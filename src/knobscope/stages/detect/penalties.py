@@ -43,7 +43,7 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: dict
     row["penalty"] = most
     return loosen_units(
         f" The device is busy for {format_share(busy_share)} of the time, so better I/O could gain "
-        f"{format_number(most)}x at most."
+        f"at most {format_number(most)}x."
     )
 
 

@@ -235,7 +235,7 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
 
 def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show sequential shares and CPU use; None when neither is known."""
-    processors = {"CPU of the DBMS": "cpu_share", "CPU in all": "machine_cpu_share"}
+    processors = {"CPU of the DBMS": "cpu_share", "CPU in total": "machine_cpu_share"}
     names = ("sequential writes", "sequential reads", *processors)
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for setting in comparison.settings:
