@@ -37,7 +37,7 @@ static __always_inline u64 measure_vector(u64 vector, u64 segments)
     return bytes;
 }
 
-// Counts what was asked for; what did not come is taken back at the end.
+// Counts what was requested; what did not come is taken back at the end.
 static __always_inline void count_flight(struct flight_t *f)
 {
     f->is_counted = 1;
@@ -129,7 +129,7 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     t->batch[fresh.op & 3] += 1;
 }
 
-// At the begin of io_submit: remembers what is handed over, before another thread can see it end.
+// At the start of io_submit: remembers what is passed, before another thread can see it end.
 int on_submit(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();

@@ -22,7 +22,7 @@ _NUMBERS = count(1)
 
 
 def find_hierarchy() -> Path:
-    """Return where cgroup v2 is mounted (alone or beside v1); UnavailableError when nowhere, or read-only."""
+    """Return where cgroup v2 is mounted (alone or together with v1); UnavailableError when nowhere, or read-only."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         if rest.split()[0] == "cgroup2":

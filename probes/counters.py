@@ -1,7 +1,7 @@
 """Loads the block program and reads its maps: counters of one run at a time, kept apart by epoch.
 
 Two sets of counters take turns. A run gets a fresh set by one write to the configuration, so that nothing is counted
-twice or lost at its borders, and requests in flight at that moment are told apart from its own.
+twice or lost at its borders, and requests in flight at that moment are distinguished from its own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 //
 // The page cache tells by the page's mapping, direct I/O through iomap (ext4, XFS, f2fs) by the call that it is part of.
 // What is no file's goes to one of three pseudo files: the file system's journal, its metadata, or the device itself
-// when no file system holds it. What cannot be told (direct I/O of other file systems) is counted by address.
+// when no file system holds it. What cannot be determined (direct I/O of other file systems) is counted by address.
 #pragma once
 
 #define STREAM_FILE u16

@@ -43,7 +43,7 @@ PAGE_HEAD = (
     Member("page", "compound_head", 8, until="7.2"),
     Member("page", "compound_info", 8, since="7.2"),
 )
-#: What folio.bpf.h reads beside it; struct folio exists since 5.16.
+#: What folio.bpf.h also reads; struct folio exists since 5.16.
 FOLIO_MEMBERS = (
     Member("folio", "flags", 8, since="5.16"),
     Member("folio", "_folio_nr_pages", 4, since="5.18", until="6.15"),

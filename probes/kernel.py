@@ -82,7 +82,7 @@ class Needs:
     `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
     `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
-    structs whose BTF id the probe needs, as TYPE_<struct>, beside those that it reads members of. `symbols`: functions
+    structs whose BTF id the probe needs, as TYPE_<struct>, beyond those that it reads members of. `symbols`: functions
     whose address it can use, as AT_<name>.
     """
 

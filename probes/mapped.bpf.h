@@ -1,4 +1,4 @@
-// What a program reads and writes through mapped memory, in sums, beside the calls.
+// What a program reads and writes through mapped memory, in sums, in addition to the calls.
 #pragma once
 
 #include "calls.bpf.h"

@@ -1,4 +1,4 @@
-"""What every probe beside the block counters offers the monitor."""
+"""What every probe other than the block counters offers the monitor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Probe", "Selection"]
 
 @dataclass(frozen=True)
 class Selection:
-    """What a probe is to count, beside that it must be of the followed processes; nothing named: everything."""
+    """What a probe counts of the followed processes; nothing named: everything."""
 
     devices: tuple[str, ...] = ()  # MAJ:MIN; only files on these
     calls: tuple[str, ...] = ()  # only these system calls

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.real
 
 def test_a_dependent_knob_is_measured_where_it_counts(finished_small: Path) -> None:
     told = (finished_small / "told.txt").read_text()
-    assert "sqlite: wal_autocheckpoint = 1 is swept beside journal_mode = wal" in told
+    assert "sqlite: wal_autocheckpoint = 1 is swept with journal_mode = wal" in told
     effect = studies.query(
         finished_small,
         "small",

@@ -263,20 +263,6 @@ def test_words_that_are_out_stay_out() -> None:
     assert found == [], "docs/reference/glossary.md says what to write instead"
 
 
-def test_nothing_is_named_a_place() -> None:
-    """Names say which kind of place they mean; `placeholder` and `replace` are other words."""
-    names = re.compile(r"(?<![A-Za-z])(places?|Places?|PLACES?|placed|is_placed)(?![A-Za-z])|Place(Or|s)[A-Z]")
-    files = [path for folder in ("src", "probes") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
-    assert len(files) > 200
-    found = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in files
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if names.search(line) or "place" in re.split(r"[_.]", path.name) or "places" in re.split(r"[_.]", path.name)
-    ]
-    assert found == [], "docs/reference/glossary.md says what to write instead"
-
-
 def test_paths_in_backticks_exist() -> None:
     """Words in capitals stand for any name, as in `specs/dbms/NAME.yaml`; a module may be named without its suffix."""
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"results"}

@@ -4,7 +4,7 @@ __all__ = ["UserError"]
 
 
 class UserError(Exception):
-    """Something a person can put right: says what was found, what was expected and what to do.
+    """Something a person can fix: says what was found, what was expected and what to do.
 
     The command line prints it without a traceback and ends with exit code 2.
     """

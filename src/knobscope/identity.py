@@ -38,7 +38,7 @@ def hash_identity(identity: Mapping[str, Any], length: int) -> str:
 
 
 def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, knobs: Iterable[str]) -> Identity:
-    """Return what defines loaded data, beside the values of these knobs; `generator` is None for the load client."""
+    """Return what defines loaded data, except the values of these knobs; `generator` is None for the load client."""
     load = select_fields(workload, "data")
     parameters = load["parameters"].items()
     load["parameters"] = {name: value for name, value in parameters if shapes_data(workload, name)}
@@ -54,7 +54,7 @@ def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, k
 
 
 def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]) -> Identity:
-    """Return what defines the runs of a case in a phase, beside the values of these knobs and their order in blocks."""
+    """Return what defines the runs of a case in a phase, except the values of these knobs and their order."""
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     generator = specs.generators.get(workload.generator)
     return {

@@ -1,7 +1,7 @@
 """Files that survive a power cut: they appear whole, reach the device before their name does, are checked when read.
 
 A rename alone is atomic for other processes only. After a power cut the new name may point to a file without content,
-because file systems write names and contents at different times. So a file is written beside its target, synchronised,
+because file systems write names and contents at different times. So a file is written next to its target, synchronised,
 renamed, and then its directory is synchronised too (see Pillai et al., "All File Systems Are Not Created Equal", OSDI
 2014, for how often programs leave one of these steps out).
 """
@@ -41,7 +41,7 @@ _LARGEST_BYTES = 1 << 28
 
 
 class DamagedFileError(UserError):
-    """A file of ours that holds something else than what was written; `path` names it."""
+    """A file of ours that holds something other than what was written; `path` names it."""
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path} is damaged: {problem}")

@@ -1,10 +1,10 @@
-"""docs/security.md says who can do what, and which test holds it: each of those tests exists."""
+"""docs/reference/security.md says who can do what, and which test holds it: each of those tests exists."""
 
 import re
 
 from canaries import ROOT
 
-TABLE = (ROOT / "docs/security.md").read_text(encoding="utf-8").partition("## Who can do what")[2]
+TABLE = (ROOT / "docs/reference/security.md").read_text(encoding="utf-8").partition("## Who can do what")[2]
 ROWS = [line for line in TABLE.splitlines() if line.startswith("|")][2:]
 
 

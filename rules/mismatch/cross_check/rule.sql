@@ -7,13 +7,13 @@
 -- Mismatch: never: it says where to look, and what was not measured here is no mismatch. Of the mechanisms that it points
 --        to, about three in four turn out to be at fault (docs/evidence/verdicts.md).
 -- None: on the same device and workload no mechanism was found guilty elsewhere; or it was flagged here as well, whether
---        or not an experiment withdrew that; or knobs of it were swept here, and a rule that blames it elsewhere judged
+--        or not an experiment refuted that; or knobs of it were swept here, and a rule that blames it elsewhere judged
 --        none of them to be at fault (not flagged).
 -- Insufficient: the study has one DBMS only; or a mechanism is guilty elsewhere, and here none of its knobs was varied
 --        (not tested), or screening varied some and selected none for the sweep (screened), or no rule that blames it
 --        elsewhere could judge any of its knobs (not judged).
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
---        What an experiment withdrew counts as guilty nowhere: the rule is asked again after `confirm` and `explain`.
+--        What an experiment refuted counts as guilty nowhere: the rule is asked again after `confirm` and `explain`.
 -- Cannot see: mechanisms that no spec names (`mechanism: other`).
 WITH judged AS (
     SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.penalty, k.mechanism,

@@ -2,7 +2,7 @@
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
 -- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes, run_metrics and io_modes of the default configuration,
 --        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it
---        decides nothing, and says how many requests an asynchronous call hands over (MySQL 105982: one, where the
+--        decides nothing, and says how many requests an asynchronous call passes (MySQL 105982: one, where the
 --        interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
 --        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached

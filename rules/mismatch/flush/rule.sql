@@ -5,7 +5,7 @@
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
 -- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and the flushes that it
 --        has more make up flush_share or more of the time per operation that it takes more. Each counts as long as a
---        flush took in the mean in the runs of the slower one; where no run tells that, as long as one after 4 KiB takes
+--        flush took on average in the runs of the slower one; where no run tells that, as long as one after 4 KiB takes
 --        on this device. What the device takes to fill units that writes filled in part is no cost of the flush, and is
 --        left to rule io_size: write_unit_us for the share of the slower one's writes that do so.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes make up flush_share of it.

@@ -5,14 +5,14 @@
 --        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
 --        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
 --        together (by min_effect); and of the requests beyond the first that saturate this device, where that is known,
---        fewer than used_share are in flight in the mean while it is busy.
+--        fewer than used_share are in flight on average while it is busy.
 -- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth. One
 --        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
---        more in the mean, so that nobody could ask for more at a time; the device is busy for less than least_busy of
---        the time; no value of a knob was measured beside the default.
+--        more on average, so that nobody could ask for more at a time; the device is busy for less than least_busy of
+--        the time; no value of a knob was measured together with the default.
 -- Penalty: what throughput gains at most if the time in which the device is busy becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. Where writes
 --        at depth were not measured, reads stand for them.
@@ -49,7 +49,7 @@ judged AS (
 ),
 
 -- Values that free the I/O, and the one that gains most throughput by it. An idle device shows nothing, nor does a value
--- beside a change of other knobs: what is free there may be free because of that change.
+-- together with a change of other knobs: what is free there may be free because of that change.
 tried AS (
     SELECT j.dbms, j.device, j.workload,
         count(*) AS configurations,

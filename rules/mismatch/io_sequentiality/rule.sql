@@ -6,7 +6,7 @@
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant. The CPU time makes up cpu_share or more of the time per operation that it takes more.
 --        Not where flushes or writes that it does more make up the rest of that time or more: a flush with what one takes
---        in the mean in the slower one's runs (where no run tells that, after 4 KiB on this device), and each of both with
+--        on average in the slower one's runs (where no run tells that, after 4 KiB on this device), and each of both with
 --        request_cpu_us, since they take CPU of their own.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.

@@ -8,7 +8,7 @@
 -- Insufficient: no second device of another tier in the study (said once per case), fewer than two comparable blocks on
 --        one of the two, or intervals that rule neither out.
 -- Penalty: throughput on the lower tier / that on the higher one; where latency alone is worse, its ratio.
--- Cannot see: what of the machines differs beside the device, if the two were measured on different ones.
+-- Cannot see: what of the machines differs apart from the device, if the two were measured on different ones.
 WITH compared AS (
     SELECT t.dbms, t.workload, t.higher_device AS device, t.lower_device, t.knob, t.value,
         t.estimate, t.low, t.high, t.q_value,
@@ -40,7 +40,7 @@ judged AS (
         AND (d.dbms, d.workload, d.device, d.lower_device) = (c.dbms, c.workload, c.device, c.lower_device)
 ),
 
--- Cases whose device has no other tier beside it.
+-- Cases whose device has no other tier next to it.
 alone AS (
     SELECT c.dbms, c.device, c.workload, 'no_tier' AS obstacle
     FROM cases c

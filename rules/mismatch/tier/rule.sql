@@ -57,7 +57,7 @@ comparisons AS (
         AND (h.dbms, h.workload, h.knob, h.value) = (p.dbms, p.workload, v.knob, v.value)
 ),
 
--- A case whose device has no other tier beside it.
+-- A case whose device has no other tier next to it.
 alone AS (
     SELECT DISTINCT e.dbms, e.device, e.workload, 'no_tier' AS lacking
     FROM throughput e

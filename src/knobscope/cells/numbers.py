@@ -146,7 +146,7 @@ def _find_unit(
         scales, what = dict.fromkeys(units, 1.0), f"in {min(units)}"
         unknown = find_scales(units, kilo) is None and min(units) != "%"
         if unknown and (bare or not alone):
-            return {"": 1}, [], None  # 3DES beside AES or 5 is a word
+            return {"": 1}, [], None  # 3DES together with AES or 5 is a word
     else:
         found = find_scales(units, kilo)
         if found is None:

@@ -1,1 +1,1 @@
-"""What a user calls beside a study, one package or module per command; no command needs another one."""
+"""What a user calls apart from a study, one package or module per command; no command needs another one."""

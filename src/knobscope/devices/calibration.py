@@ -129,7 +129,7 @@ def _measure_rounds(
     measure_times: Callable[[Path], tuple[float, ...]],
     measure_rates: Callable[[Path], tuple[float, ...]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return medians of the latencies, and the highest of the rates that are measured beside them."""
+    """Return medians of the latencies, and the highest of the rates that are measured with them."""
     take_down(device, Path("/"))  # a calibration that was killed may have left one, of whichever model
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     try:

@@ -1,7 +1,7 @@
 """Temperature and wear of a disk, as the kernel, smartctl or nvme tell them: what may explain that it changed.
 
 The kernel shows the temperature of NVMe drives in sysfs, that of SATA drives where the module drivetemp is loaded.
-Wear needs root, and smartctl (smartmontools) or nvme (nvme-cli); what cannot be told is None.
+Wear needs root, and smartctl (smartmontools) or nvme (nvme-cli); what cannot be determined is None.
 """
 
 import json

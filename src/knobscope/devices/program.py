@@ -16,7 +16,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def find_program(name: str = "devmodel") -> Path:
-    """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built beside the checkout.
+    """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built next to the checkout.
 
     Raises UserError when it is not built.
     """

@@ -72,7 +72,7 @@ def slug(*words: object) -> str:
 
 
 def write_figures(figures: Sequence[Figure], directory: Path) -> list[Path]:
-    """Write each figure as SVG, beside it the CSV of its data and the SQL behind that; returns the SVG files."""
+    """Write each figure as SVG, next to it the CSV of its data and the SQL behind that; returns the SVG files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:

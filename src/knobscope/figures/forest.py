@@ -20,7 +20,7 @@ _NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
 
 @dataclass(frozen=True)
 class Effect:
-    """A natural-log ratio against the default; `clear` when it stands out of the noise. No interval: one block only."""
+    """A natural-log ratio to the default; `clear` when it stands out from the noise. No interval: one block only."""
 
     estimate: float
     interval: tuple[float, float] | None
@@ -61,7 +61,7 @@ class MetricPanel:
 
 
 def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[MetricPanel]) -> Canvas:
-    """Draw the panels beside each other when there is room, else below each other; better is always on the right."""
+    """Draw the panels next to each other when there is room, else below each other; better is always on the right."""
     groups = [(key, list(members)) for key, members in groupby(rows, key=lambda row: (row.group, row.note))]
     body = sum(_HEAD + _ROW * len(members) for _, members in groups)
     height = _TOP + body + _BOTTOM
@@ -251,6 +251,6 @@ def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Sca
 
 
 def _span_label(effect: Effect, value: str) -> tuple[str, float, int]:
-    """Return the text beside an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
+    """Return the text next to an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
     text = f"{shorten(value, 14)} {format_fold(effect.estimate)}"
     return text, effect.estimate, -1 if effect.estimate < 0 else 1

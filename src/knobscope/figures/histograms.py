@@ -104,7 +104,7 @@ def _draw_bin(canvas: Canvas, x: float, step: float, scale: Scale, exponent: int
         tip = f"{format_share(one.whole)} of the bytes in {what} from {size} on, multiples of the device's size"
         canvas.rect(left, scale(one.whole), bar, scale(0) - scale(one.whole), "bar whole", tip)
     if one.broken:
-        tip = f"{format_share(one.broken)} of the bytes in {what} from {size} on, no multiples of the device's size"
+        tip = f"{format_share(one.broken)} of the bytes in {what} from {size} on, not multiples of the device's size"
         top = scale(one.whole + one.broken)
         canvas.rect(left, top, bar, scale(one.whole) - top, "bar broken", tip)
     tip = f"{format_share(one.requests)} of the {what}, from {size} on"

@@ -58,7 +58,7 @@ def draw_order(width: float, points: Sequence[OrderPoint], x_label: str, named: 
 
 
 def _free(x: float, y: float, taken: Sequence[tuple[float, float]], frame: Frame) -> tuple[float, float]:
-    """Return where a number beside a dot covers no other one: around it, then further out."""
+    """Return where a number next to a dot covers no other one: around it, then further out."""
     candidates = [
         (x + radius * math.cos(turn * math.pi / 4), y + 4 + radius * math.sin(turn * math.pi / 4))
         for radius in (12, 22, 34, 48)

@@ -1,4 +1,4 @@
-"""Two effects of the same value beside each other, and what one is of the other (a dumbbell plot and a forest plot)."""
+"""Two effects of the same value side by side, and their ratio (a dumbbell plot and a forest plot)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ _JIT = {"c1": ("-XX:TieredStopAtLevel=1",), "tiered": ()}
 
 
 def find_clients() -> Path:
-    """Return the directory with the built clients: KNOBSCOPE_CLIENTS, or clients/target beside the checkout.
+    """Return the directory with the built clients: KNOBSCOPE_CLIENTS, or clients/target next to the checkout.
 
     Raises UserError when they are not built.
     """
@@ -95,7 +95,7 @@ def client_files(library: str | None, driver: str | None) -> tuple[dict[str, Pat
 
 
 def _further_jars(library: str | None, driver: str | None) -> list[Path]:
-    """Return the jars of a binding that needs some beside the usual ones, and those of its driver."""
+    """Return the jars of a binding that needs some in addition to the usual ones, and those of its driver."""
     folder = find_clients() / "bindings" / (library or "")
     if library is not None and not folder.is_dir():
         raise UserError(f"no jars for the binding: {folder} is missing; run `make setup` in the checkout")

@@ -25,7 +25,7 @@ from knobscope.specs import Generator, Moment, Value, Workload
 
 _STOP_S = 5
 _TAIL_LINES = 30
-#: What Python needs for a line beside its text.
+#: What Python needs for a line in addition to its text.
 _LINE_BYTES = 150
 #: Calls at most that find out how fast a generator is which is bound by a number of requests.
 _SPEED_CALLS = 3

@@ -29,7 +29,7 @@ class Session:
     directory: Path  # private to this call; made if need be
     threads: int = 1
     jvm: Jvm = field(default=Jvm())
-    library: str | None = None  # folder of jars that the binding needs beside the usual ones
+    library: str | None = None  # folder of jars that the binding needs in addition to the usual ones
     driver: str | None = None  # JDBC driver by its Maven coordinates
     environment: Mapping[str, str] | None = None  # of the client; ours when absent
     user: str | None = None  # whom the client runs as, when that is not us

@@ -1,4 +1,4 @@
-"""TPC-C: what it needs beside YCSB's own workloads, with which it shares the load client (docs/reference/tpcc.md)."""
+"""TPC-C: what it needs beyond YCSB's own workloads, with which it shares the load client (docs/reference/tpcc.md)."""
 
 from knobscope.specs import TPCC, Workload
 

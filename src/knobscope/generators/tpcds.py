@@ -1,4 +1,4 @@
-"""TPC-DS: its data and queries, made by DuckDB's extension, and its needs besides YCSB (docs/reference/tpcds.md)."""
+"""TPC-DS: its data and queries, made by DuckDB's extension, and what it needs beyond YCSB (docs/reference/tpcds.md)."""
 
 import csv
 import json

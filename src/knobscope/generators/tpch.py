@@ -1,4 +1,4 @@
-"""TPC-H: its data, made by tpchgen-cli, and what it needs beside YCSB's own workloads (docs/reference/tpch.md)."""
+"""TPC-H: its data, made by tpchgen-cli, and what it needs beyond YCSB's own workloads (docs/reference/tpch.md)."""
 
 import subprocess
 import sys

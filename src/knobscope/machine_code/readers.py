@@ -29,7 +29,7 @@ _REQUESTS = re.compile(
 MOST_CALLS = 5
 #: How far behind the pointer to its name, in bytes and in pointers, the pointer to a setting's variable may be.
 _FURTHEST, _MOST_POINTERS = 200, 15
-#: What is handed over for more settings than this is no variable of any of them.
+#: What is passed for more settings than this is no variable of any of them.
 _MOST_SETTINGS = 3
 #: A function that refers to more settings than this, and more than this share, reads the configuration.
 _MANY_SETTINGS, _MANY_SHARE = 12, 0.05
@@ -145,7 +145,7 @@ def _find_in_tables(
 
 
 def _find_handed(program: Program, function: Function, settings: Collection[str]) -> Iterable[tuple[str, set[int]]]:
-    """Yield the settings whose name a function hands over, with the variables that it hands over beside it."""
+    """Yield the settings whose name a function passes, with the variables that it passes with it."""
     for loaded in function.handed:
         for one in loaded:
             if (text := program.text(one.address)) is not None and text in settings:
@@ -158,7 +158,7 @@ def _list_variables(program: Program, loaded: Iterable[Loaded]) -> set[int]:
 
 
 def _choose_own(handed: Mapping[str, set[int]]) -> dict[str, set[int]]:
-    """Keep what was handed over for the fewest settings: locks and defaults go with many."""
+    """Keep what was passed for the fewest settings: locks and defaults go with many."""
     times = Counter(address for addresses in handed.values() for address in addresses)
     own: dict[str, set[int]] = {}
     for name, addresses in handed.items():

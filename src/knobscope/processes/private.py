@@ -24,7 +24,7 @@ class UnsafeFileError(OSError):
 
 
 def make_shared_directory(path: Path, user: str | None) -> None:
-    """Make a directory of ours that only we write to and, beside us, only `user` reads."""
+    """Make a directory of ours that only we write to and that, apart from us, only `user` reads."""
     path.mkdir(mode=0o700)
     share_directory(path, user)
 
@@ -80,7 +80,7 @@ def share_files(path: Path, user: str | None) -> None:
 
 
 def write_shared(path: Path, text: str, user: str | None, *, durable: bool = False) -> Path:
-    """Write a file anew, in a directory of ours, that beside us only `user` reads; return its path.
+    """Write a file anew, in a directory of ours, that apart from us only `user` reads; return its path.
 
     With `durable` it is on the device afterwards; its name is once the directory is synchronised, too.
     """

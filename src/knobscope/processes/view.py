@@ -20,7 +20,7 @@ from pathlib import Path
 
 __all__ = ["DEVICES_FOLDER", "cover", "leave_devices", "mount", "open_view"]
 
-#: Name of the folder, beside the images, in which emulated devices are mounted.
+#: Name of the folder, next to the images, in which emulated devices are mounted.
 DEVICES_FOLDER = ".knobscope-devices"
 
 _CLONE_NEWNS = 0x00020000

@@ -10,7 +10,7 @@ from knobscope.specs import Moment, Value, Writing
 
 
 def write_config_files(instance: Instance, configuration: Configuration, moment: Moment) -> None:
-    """Write all files under `config_files` anew, with the knobs that are handed over at this moment."""
+    """Write all files under `config_files` anew, with the knobs that are passed at this moment."""
     for name, file in instance.dbms.config_files.items():
         if file.yaml is not None:
             content = _fill(instance, file.yaml)

@@ -66,7 +66,9 @@ class Instance:
     user: str | None  # whom all commands run as, when we are root
     network: int | None = None  # descriptor of the network namespace in which they meet; None: the machine's own
     sandbox: Sandbox | None = None  # the other namespaces in which they meet; None: the machine's own
-    homes: Mapping[str, PartHome] = field(default_factory=dict)  # by knob: parts that lie beside the data, or elsewhere
+    homes: Mapping[str, PartHome] = field(
+        default_factory=dict
+    )  # by knob: parts that lie next to the data, or elsewhere
 
     @property
     def port(self) -> int:
@@ -145,7 +147,7 @@ class Instance:
         return filled
 
     def knob_arguments(self, configuration: Configuration, moment: Moment) -> list[str]:
-        """Return the arguments that hand over the knobs of a configuration."""
+        """Return the arguments that pass the knobs of a configuration."""
         arguments: list[str] = []
         for name, value, writing in self.knobs_at(configuration, moment):
             if writing.to_command:
@@ -167,7 +169,7 @@ class Instance:
         return {key: self.fill(text) for key, text in connection.properties.items()} if connection else {}
 
     def knob_properties(self, configuration: Configuration, moment: Moment) -> dict[str, str]:
-        """Return the properties of the client binding that hand over knobs; several may add to one property."""
+        """Return the properties of the client binding that pass knobs; several may add to one property."""
         usual = self.connection_properties()
         changed: dict[str, str] = {}
         for name, value, writing in self.knobs_at(configuration, moment):

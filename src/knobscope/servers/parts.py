@@ -13,7 +13,7 @@ from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers.data import copy_data, make_data_directory, run_as_owner
 from knobscope.specs import Dbms, Part, matches_pattern, part_knob
 
-#: Directory beside loaded data with a directory for each part that statements put there.
+#: Directory next to loaded data with a directory for each part that statements put there.
 _PARTS = "parts"
 
 
@@ -26,7 +26,7 @@ class PartHome:
 
 
 def make_part_homes(dbms: Dbms, snapshot: Path) -> dict[str, PartHome]:
-    """Make directories for parts beside the data that is to be loaded; returns knob -> home, mostly nothing."""
+    """Make directories for parts next to the data that is to be loaded; returns knob -> home, mostly nothing."""
     names = [name for name, part in dbms.layout_parts.items() if part.load is not None]
     if names:
         make_shared_directory(snapshot / _PARTS, find_service_user())

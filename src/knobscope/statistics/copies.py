@@ -10,7 +10,7 @@ beyond a hundred thousand steps (ten thousand for a rate of which nobody tells h
 output of a division and count for nothing.
 
 Figures that tell the same thing (throughput and mean latency of a closed loop) count once; speed, tail of the latency,
-CPU time and the series of intervals count as independent. Runs that stand beside each other both times (a block
+CPU time and the series of intervals count as independent. Runs that are next to each other both times (a block
 that was copied, a table that was appended to itself) are judged together: their chances are multiplied. A coincidence
 is a copy when, with as many pairs of runs to compare, fewer than one in a thousand studies would have one like it.
 """
@@ -172,7 +172,7 @@ def _joint_chances(figures: Sequence[Figure], count: int) -> Floats:
 
 
 def _find_streaks(pairs: set[tuple[int, int]], block: Ints) -> list[list[tuple[int, int]]]:
-    """Join coincidences that stand beside each other in the blocks of both runs."""
+    """Join coincidences that are next to each other in the blocks of both runs."""
     streaks: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for earlier, later in sorted(pairs):
         before = (earlier - 1, later - 1)

@@ -3,8 +3,9 @@
 Responses are facts of the I/O of a run, counted per operation of the load, so that a faster run is not mistaken for one
 with more I/O. Each is replaced by its normal scores (Conover & Iman 1981): counts per operation are skewed, often zero,
 and a rank is as good for a byte as for a share. Knobs enter a main-effects model one by one, the strongest first, as
-long as the next has a p value that passes Bonferroni's bound; every knob is then tested by F beside those that are in.
-So strong knobs do not hide weak ones, and twenty knobs can be tested with fewer runs than a full model has columns.
+long as the next has a p value that passes Bonferroni's bound; every knob is then tested by F together with those that
+are in. So strong knobs do not hide weak ones, and twenty knobs can be tested with fewer runs than a full model has
+columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ __all__ = ["Comparison", "compare_with_marks", "find_io_related"]
 SIGNIFICANCE = 0.05
 #: Fewer residual degrees of freedom cannot tell an effect from noise.
 LEAST_DEGREES = 10
-#: Beside its own cross products, what is left of a knob's columns below this share is rounding: others tell the same.
+#: What is left of a knob's columns below this share of its own cross products is rounding: others explain the same.
 _ALIASED = 1e-9
 #: The same for the scores: nothing of them is left.
 _ROUNDING = 1e-10
@@ -131,7 +132,7 @@ class _Model:
         self._total = self._left = float(scores @ scores)
 
     def test(self) -> tuple[Floats, Floats, Floats]:
-        """Return explained share, p value and degrees of freedom of each knob beside those inside; shape (knobs,)."""
+        """Return explained share, p value and degrees of freedom of each knob next to those inside; shape (knobs,)."""
         from scipy.special import fdtrc
 
         count, width = self.design.knobs, self.design.width

@@ -2,7 +2,7 @@
 
 Turning points and knees are Algorithms 2 and 3 of Hui et al., "On the Feasibility and Benefits of Extensive Evaluation"
 (SIGMOD 2024); knees are found by Kneedle (Satopaa et al. 2011). Both look at the order of the effects, and order cannot
-see a jump between two plateaus. So a change-point rule stands beside them, and both are shown: a cliff is a step that
+see a jump between two plateaus. So a change-point rule complements them, and both are shown: a cliff is a step that
 is large against the whole range, against the other steps, against its neighbours (or it would be the steep part of a
 saturating curve), and against what the curve's own slope explains over that distance. There may be several.
 """

@@ -2,7 +2,7 @@
 
 An effect is found when its p value passes Benjamini and Hochberg's procedure over all comparisons of the study. Their
 hardest case is one effect among nothing but noise: its p value has to be at most fdr / comparisons, as by Bonferroni's
-rule. That is what is asked for here, so that the power is never less than promised.
+rule. That is what is requested here, so that the power is never less than promised.
 
 With a true effect d and a standard error s on f degrees of freedom, the t statistic has a noncentral t distribution
 with noncentrality d / s. Its distribution function is approximated in closed form (Abramowitz and Stegun, Handbook of

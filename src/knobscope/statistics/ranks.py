@@ -1,6 +1,6 @@
 """Ranks of values, and the slope that most pairs of them agree on.
 
-`scipy.stats` has both. Importing it takes half a second of processor time, more than most stages need beside it, so
+`scipy.stats` has both. Importing it takes half a second of processor time, more than the rest of most stages, so
 nothing here does; its distributions are functions of `scipy.special`, too.
 """
 

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-#: Beside the size of the response, what is smaller than this is rounding.
+#: Compared with the size of the response, what is smaller than this is rounding.
 _ROUNDING = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Whether the conclusions still change: an optional reason to stop, beside or instead of R2 on held-out runs.
+"""Whether the conclusions still change: an optional reason to stop, in addition to or instead of R2 on held-out runs.
 
 A study asks which terms are significant and where the important points are. When the answer has been the same for
 several rounds, further runs are unlikely to change it, even where noise keeps R2 below any threshold.

@@ -18,7 +18,7 @@ _MAD_TO_SD = 1.4826
 
 
 def find_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Bools:
-    """Return which runs stalled, beside the median of their configuration and of their group (median polish).
+    """Return which runs stalled, compared with the median of their configuration and of their group (median polish).
 
     All are of shape (runs,); NaN (a run that failed) is no stall. A configuration that is slow in most of its runs is
     slow, not stalled.

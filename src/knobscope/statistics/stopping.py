@@ -81,7 +81,7 @@ class Runs:
 class Stop:
     """The decision, the best model so far (None: none could be fitted) and its R2 on the splits.
 
-    `predicted` is what it predicts of each configuration when held out, in the mean; NaN for one that never was.
+    `predicted` is what it predicts of each configuration when held out, on average; NaN for one that never was.
     """
 
     stopped: bool

@@ -46,7 +46,7 @@ class TunableKnob:
 class Tunability:
     """Tunable knobs, the one that gains most first, and how far two halves of the configurations agree.
 
-    Of the first `leaders` knobs, two halves have so many in common, in the mean: by importance, and by gain.
+    Of the first `leaders` knobs, two halves have so many in common, on average: by importance, and by gain.
     """
 
     knobs: list[TunableKnob]
@@ -99,7 +99,7 @@ def measure_tunability(
 
 
 def _changed_alone(settings: Settings, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> Settings:
-    """Return the default configuration, then every value of every tunable knob beside it, a row each."""
+    """Return the default configuration, then every value of every tunable knob in it, a row each."""
     base = np.array([settings.levels_of(factor).index(default[factor]) for factor in settings.factors], np.int64)
     rows = [base]
     for knob, levels in values.items():
@@ -138,6 +138,6 @@ def _summarise(knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _H
 
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:
-    """Return how many of the first knobs two halves have in common, in the mean over the splits."""
+    """Return how many of the first knobs two halves have in common, on average over the splits."""
     leaders = [[sorted(half, key=lambda knob: -half[knob])[:TOP] for half in pair] for pair in scores]
     return float(np.mean([overlap_of_top(one, other) for one, other in leaders]))

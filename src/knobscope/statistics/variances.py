@@ -22,12 +22,12 @@ _NOISIER_P = 0.01
 #: Degrees of freedom that the common variance may be worth, about evenly in their logarithm: from "tells hardly
 #: anything of a configuration's own" to "they are all the same".
 _WORTH = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 10_000], float)
-#: Steps of the logarithm of the common variance; priors less likely than this, beside the likeliest one, are left out.
+#: Steps of the logarithm of the common variance; priors less likely than this, relative to the best, are left out.
 _STEP = 0.1
 _LEAST_WEIGHT = 1e-5
 #: The method converges from below, in fewer steps than this for all degrees of freedom that come up.
 _NEWTON_STEPS = 8
-#: Beside the common variance, what is smaller than this is rounding, or a run that has none of what is counted.
+#: Compared with the common variance, what is smaller than this is rounding, or a run that has none of what is counted.
 _ROUNDING = 1e-8
 
 

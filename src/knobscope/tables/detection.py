@@ -87,7 +87,9 @@ class PairEffectRow(CaseColumns, EstimateColumns, total=False):
     value: Annotated[Text, "Its value: JSON, words without quotes."]
     other: Annotated[Text, "The other knob."]
     other_value: Annotated[Text, "Its value."]
-    alone: Annotated[Real, "What the first value does beside the defaults, in the same blocks (natural-log ratio)."]
+    alone: Annotated[
+        Real, "What the first value does together with the defaults, in the same blocks (natural-log ratio)."
+    ]
     other_alone: Annotated[Real, "The same of the other value."]
     together: Annotated[Real, "The same of both."]
     blocks: Annotated[Integer, "Blocks that hold both values, each alone, and the default configuration."]
@@ -107,7 +109,7 @@ class BlockRow(CaseColumns, total=False):
     sentinel_change: Annotated[Real | None, "Last run of the default configuration against the first."]
     drift: Annotated[Real | None, "Change from the first run to the last, as a straight line."]
     drift_p: Annotated[Real | None, "p value: that there is no drift."]
-    bend: Annotated[Real | None, "Distance of both ends from the middle, beside the straight line."]
+    bend: Annotated[Real | None, "Distance of both ends from the middle, relative to the straight line."]
     bend_p: Annotated[Real | None, "p value: that there is no bend."]
     treatment: Annotated[Text, "`none`, `position` (its drift is a term of the model) or `dropped`."]
     reason: Annotated[Text, "Why."]
@@ -184,7 +186,7 @@ class InterferenceRow(CaseColumns, EstimateColumns, total=False):
     ]
     quiet_us: Annotated[Real | None, "Mean latency of a read while nothing, or nearly nothing, is written."]
     busy_us: Annotated[
-        Real | None, "Mean latency of a read while no less is written than usual; of all beside `alone`."
+        Real | None, "Mean latency of a read while no less is written than usual; of all in addition to `alone`."
     ]
     gain: Annotated[
         Real | None, "Natural-log ratio of throughput, if all reads were as fast as in quiet: an upper bound."
@@ -275,7 +277,7 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     sentence: Annotated[Text, "The finding in words."]
     confirmed: Annotated[
         Text | None,
-        "Whether an experiment bore the named cause out: `yes`, `no` (the finding is withdrawn), `not_tested`; "
+        "Whether an experiment confirmed the named cause: `yes`, `no` (the finding is refuted), `not_tested`; "
         "`found`: the rule names no cause, and the experiment found one.",
     ]
     confirmation: Annotated[Text | None, "What the experiment showed, in words."]

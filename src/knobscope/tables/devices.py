@@ -44,7 +44,7 @@ class DeviceProfileRow(TypedDict, total=False):
         Real | None, "The same of sustained writes of 4 KiB, at the greatest depth that was tried."
     ]
     reads_beside_writes_ratio: Annotated[
-        Real | None, "Median of a random read beside a stream of writes, as a multiple of that alone."
+        Real | None, "Median of a random read during a stream of writes, as a multiple of that alone."
     ]
 
 
@@ -56,7 +56,7 @@ class DeviceCurveRow(TypedDict, total=False):
         Text,
         "`queue_depth`; `write_size`: sustained writes, four at a time; `write_size_durable`, `write_size_alone`: one "
         "at a time, answered when durable or before; `commit`: each with fsync; `flush`: with fdatasync; `beside`: "
-        "reads beside writes.",
+        "reads together with writes.",
     ]
     pattern: Annotated[Text, "`read`, `write`, `randread` or `randwrite`, in fio's words."]
     block_bytes: Annotated[Count, "Size of a request."]

@@ -72,7 +72,7 @@ class WhatIfRow(_QuestionColumns, total=False):
         Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
     ]
     again_high: Annotated[Real | None, "Upper end."]
-    is_gone: Annotated[Truth | None, "Whether the effect did not show again, so that findings of it are withdrawn."]
+    is_gone: Annotated[Truth | None, "Whether the effect did not reproduce, so that its findings are refuted."]
     share: Annotated[
         Real | None,
         "Share of the effect that is gone, against the device itself; 1: all of it. Of "

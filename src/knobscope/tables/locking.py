@@ -27,7 +27,7 @@ LOCKED = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",  # a table that is not there is no variable of ours
     "memory_limit": MEMORY,
-    "temp_directory": "",  # else a directory beside the database, which a link may lead elsewhere
+    "temp_directory": "",  # else a directory next to the database, which a link may lead elsewhere
     "max_execution_time": str(SECONDS * 1000),
     "enable_external_access": "false",
     "lock_configuration": "true",

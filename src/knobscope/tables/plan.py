@@ -34,7 +34,7 @@ class KnobValueRow(TypedDict, total=False):
 
 
 class LeftOutRow(CaseColumns, total=False):
-    """Values that the sweep leaves out: what the DBMS refuses, and what is forbidden or idle beside all small changes.
+    """Values that the sweep leaves out: what the DBMS refuses, and what is forbidden or idle with all small changes.
 
     Knobs that `all` in the study leaves out whole are here, too.
     """

@@ -49,7 +49,7 @@ class RunRecord(_RunRows):
     run: RunRow
 
 
-#: Tables of a block directory, beside `runs`.
+#: Tables of a block directory, in addition to `runs`.
 BLOCK_TABLES: tuple[str, ...] = tuple(_RunRows.__annotations__)
 
 

@@ -111,7 +111,7 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     window_halves: Annotated[
         Real | None, "Operations of the second half of the window by those of the first; NULL: too few to tell."
     ]
-    overhead_s: Annotated[Real, "Time of the run beside warm-up and measured window."]
+    overhead_s: Annotated[Real, "Time of the run outside warm-up and measured window."]
     operations: Annotated[Count, "Operations of the window that succeeded."]
     failed_operations: Annotated[Count, "Operations of the window that failed."]
     throughput_ops: Annotated[Real, "Successful operations per second."]
@@ -144,7 +144,7 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
 
 
 class PhaseRow(RunColumns, total=False):
-    """Where the time of a run went beside warm-up and window, in this order."""
+    """Where the time of a run went outside warm-up and window, in this order."""
 
     phase: Annotated[
         Text,

@@ -71,7 +71,7 @@ class WorstPredictedRow(CaseColumns, total=False):
     configuration: Annotated[Text, "JSON: knob -> value."]
     runs: Annotated[Integer, "Runs of it."]
     measured: Annotated[Real, "Operations per second that it did, without the offset of its block."]
-    predicted: Annotated[Real, "What the model predicted, in the mean over the splits in which it was held out."]
+    predicted: Annotated[Real, "What the model predicted, on average over the splits in which it was held out."]
 
 
 class CostlySettingRow(CaseColumns, total=False):
@@ -123,7 +123,9 @@ class IoRelatedRow(CaseColumns, total=False):
     knob: Annotated[Text, "Knob."]
     response: Annotated[Text, "Figure of the I/O profile."]
     runs: Annotated[Integer, "Configurations that it was tested with."]
-    explained_share: Annotated[Real | None, "Share of the variance of the normal scores, beside stronger knobs."]
+    explained_share: Annotated[
+        Real | None, "Share of the variance of the normal scores, beyond that of stronger knobs."
+    ]
     p_value: Annotated[Real | None, "p value: that the knob does nothing to it."]
     q_value: Annotated[
         Real | None, "The p value adjusted to a false discovery rate over all knobs and responses of the case."
@@ -148,7 +150,7 @@ class FitRow(CaseColumns, total=False):
     warm_start: Annotated[Text | None, "Priors that it started from, with commas; NULL where there was none."]
     expected: Annotated[Text | None, "Knobs that stood out there, and had to show less here, with commas."]
     leaders: Annotated[Integer | None, "So many first knobs of two halves of the configurations were compared."]
-    common_by_importance: Annotated[Real | None, "So many of them are in both halves, in the mean: by importance."]
+    common_by_importance: Annotated[Real | None, "So many of them are in both halves, on average: by importance."]
     common_by_gain: Annotated[Real | None, "The same by what setting the knob gains (table `tunability`)."]
 
 

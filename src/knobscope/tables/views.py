@@ -112,7 +112,7 @@ RUN_VIEWS: dict[str, str] = {
         FROM queue_depth JOIN watched_runs USING (run_id)
         GROUP BY run_id
     """,
-    # How long flushes took in the mean, from issue to completion; none for a run without any.
+    # How long flushes took on average, from issue to completion; none for a run without any.
     "run_flushes": """
         SELECT run_id, sum(requests)::DOUBLE AS flushes,
             sum(requests * (low_us + high_us) / 2) / sum(requests) AS mean_us
@@ -257,7 +257,7 @@ BLOCK_VIEWS: dict[str, str] = {
             FROM unusual_groups u WHERE u.block_id = c.block_id AND u.session IS NOT DISTINCT FROM c.session
         )
     """,
-    # Of the runs with a value, and of those that it is compared with: how long a flush took in the mean, and which
+    # Of the runs with a value, and of those that it is compared with: how long a flush took on average, and which
     # share of the writes filled units of the device in part.
     "flushes_behind": """
         WITH sides AS (

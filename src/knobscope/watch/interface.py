@@ -15,7 +15,7 @@ __all__ = ["OPERATIONS", "FileScope", "ProbeName", "Profile", "Scope", "Watch", 
 #: Whether everything on the device counts, or only what the followed processes caused.
 Scope = Literal["device", "process"]
 
-#: What can be watched beside the block layer.
+#: What can be watched in addition to the block layer.
 ProbeName = Literal["syscalls", "faults"]
 
 #: Whose files system calls and faults are counted on: of all devices, or of the watched one.

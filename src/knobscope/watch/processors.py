@@ -18,7 +18,7 @@ class ProcessorMeter:
     def busy_share(self) -> float | None:
         """Return the share of all processors' time in which something ran; None where no tick has gone by.
 
-        Time that the host of a virtual machine took away (steal) counts as busy: it was not to be had.
+        Time that the host of a virtual machine took away (steal) counts as busy: it was not available.
         """
         spent = [now - before for now, before in zip(_read_ticks(), self._before, strict=True)]
         total = sum(spent)

@@ -44,7 +44,7 @@ def affordable_rounds(specs: StudySpecs) -> int:
 def describe_study(specs: StudySpecs) -> str:
     """Return in one line how much the study will measure at most, then its budget and what is special in its sweep.
 
-    That is which values are measured beside a change of other knobs, and which are left out.
+    That is which values are measured together with a change of other knobs, and which are left out.
     """
     study, cases = specs.study, len(specs.cases)
     rounds, each = affordable_rounds(specs), screening_effort(specs)
@@ -119,14 +119,14 @@ def _describe_room(specs: StudySpecs) -> list[str]:
 
 
 def _describe_dependents(specs: StudySpecs) -> list[str]:
-    """Return a line for each knob and change of others beside which the sweep measures values of it."""
+    """Return a line for each knob and change of others with which the sweep measures values of it."""
     found: dict[tuple[str, str, str], dict[str, None]] = {}
     for case in specs.cases:
         for one in list_dependents(specs, case):
             beside = ", ".join(f"{name} = {value_text(value)}" for name, value in (one.change or {}).items())
             found.setdefault((case.dbms, one.knob, beside), {})[value_text(one.value)] = None
     return [
-        f"{dbms}: {knob} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} swept beside {beside}"
+        f"{dbms}: {knob} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} swept with {beside}"
         for (dbms, knob, beside), values in found.items()
     ]
 

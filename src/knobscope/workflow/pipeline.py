@@ -161,7 +161,7 @@ class Pipeline:
 
     @property
     def explain_spec(self) -> Dump:
-        """What the causes depend on, beside the findings and the devices."""
+        """What the causes depend on, in addition to the findings and the devices."""
         return select_fields(self.specs.study, "explain")
 
     @property
@@ -310,7 +310,7 @@ class Pipeline:
 
     @property
     def repeat_spec(self) -> Dump:
-        """What the number of blocks of a sweep depends on, beside its runs."""
+        """What the number of blocks of a sweep depends on, in addition to its runs."""
         aim = aim_of(self.specs, values=1)
         return {**select_fields(self.specs.study, "repeat"), "fdr": aim.fdr, "comparisons_per_value": aim.comparisons}
 
@@ -331,7 +331,7 @@ class Pipeline:
         }
 
     def data_spec(self, case: str) -> Dump:
-        """What the loaded data of a case depends on, beside the plan."""
+        """What the loaded data of a case depends on, next to the plan."""
         dbms, device, workload = (getattr(self.specs, kind) for kind in ("dbms", "devices", "workloads"))
         names = parse_case(case)
         generator = self.specs.generators.get(workload[names.workload].generator)
@@ -342,7 +342,7 @@ class Pipeline:
         }
 
     def run_spec(self, case: str, phase: str) -> Dump:
-        """What the runs of a case depend on, beside the plan; the same for all its blocks."""
+        """What the runs of a case depend on, next to the plan; the same for all its blocks."""
         if (known := self._run_specs.get((case, phase))) is None:
             names = parse_case(case)
             known = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
@@ -366,16 +366,16 @@ class Pipeline:
         }
 
     def tune_spec(self, case: str) -> Dump:
-        """What the tuners of a case depend on, beside its ranking."""
+        """What the tuners of a case depend on, in addition to its ranking."""
         return {"runs": self.run_spec(case, "tune"), "tuners": self._planned(case, "tune")}
 
     @property
     def fit_spec(self) -> Dump:
-        """What a fit depends on, beside the runs."""
+        """What a fit depends on, in addition to the runs."""
         return select_fields(self.specs.study, "fit")
 
     @property
     def detect_spec(self) -> Dump:
-        """What the verdicts depend on, beside the runs."""
+        """What the verdicts depend on, in addition to the runs."""
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
         return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}

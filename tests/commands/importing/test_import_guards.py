@@ -113,7 +113,7 @@ def test_a_good_table_loses_no_run(importing: Callable[..., Imported]) -> None:
     rows = draw_table(rng)
     study = importing(rows, draw_intervals(rows, rng))
     assert study.guards == {}
-    assert "set aside" not in study.answer
+    assert "were excluded" not in study.answer
     assert "names no blocks" not in study.answer
 
 
@@ -126,7 +126,7 @@ def test_a_table_that_was_appended_to_itself_counts_once(importing: Callable[...
     assert study.guards == {"copied": 24}
     assert study.query("SELECT count(*) FROM runs WHERE status = 'ok'") == [(24,)]
     assert study.query("SELECT DISTINCT blocks FROM effects WHERE metric = 'throughput_ops'") == [(3,)]
-    assert "24 of 48 runs (50 %) were set aside: 24 have the figures of other runs, to the last digit." in study.answer
+    assert "24 of 48 runs (50 %) were excluded: 24 have exactly the same figures as other runs." in study.answer
 
 
 @pytest.mark.slow
@@ -152,11 +152,11 @@ def test_a_damaged_series_is_named(importing: Callable[..., Imported], guard: st
     study = importing(rows, intervals)
     assert study.query("SELECT run_id, guard FROM set_aside_runs") == [("r1-0", guard)]
     words = {
-        "frozen": "1 has a series that stands still",
+        "frozen": "1 has a series that does not change",
         "truncated": "1 has no intervals at the end of its window",
         "silent": "1 stood still for a third of its window or more",
     }[guard]
-    assert f"1 of 24 runs (4.2 %) were set aside: {words}." in study.answer
+    assert f"1 of 24 runs (4.2 %) were excluded: {words}." in study.answer
 
 
 @pytest.mark.slow

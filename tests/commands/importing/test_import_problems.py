@@ -32,7 +32,7 @@ def test_all_problems_are_told_at_once_with_their_lines(
         "runs.csv:3: throughput_ops: found 'many'; expected a finite number",
         "runs.csv:5: repeat: found 0 again for Cache=8 in block '1' (first in line 3); "
         "expected another number for each repeat",
-        "runs.csv:6: value: found nothing beside knob 'Cache'; expected both, or neither",
+        "runs.csv:6: value: found nothing next to knob 'Cache'; expected both, or neither",
         "runs.csv:7: block: found block '2' of mydb/disk/load without a run of the default configuration; "
         "expected at least one row of the block with empty `knob` and `value`",
         "runs.csv:7: throughput_ops: found -5; expected a number above 0, or a `status` of failure",

@@ -63,8 +63,8 @@ def test_values_come_as_a_list_or_a_text_and_give_the_spelling() -> None:
     [
         ({"type": "text"}, "its type is text"),
         ({"context": "internal"}, "a study cannot set it (internal)"),
-        ({"default": None}, "no default is told"),
-        ({"max": None}, "no range is told"),
+        ({"default": None}, "no default is reported"),
+        ({"max": None}, "no range is reported"),
         ({"max": "1"}, "its range is one value"),
         ({"default": "8kB"}, "'8kB' is no integer"),
         ({"type": "choice"}, "its values are not told"),
@@ -107,9 +107,9 @@ def test_a_default_alone_gives_type_and_range(default: str, shape: dict[str, obj
 @pytest.mark.parametrize(
     ("default", "reason"),
     [
-        ("0", "no range is told"),
-        ("-1", "no range is told"),
-        ("18446744073709551615", "no range is told"),
+        ("0", "no range is reported"),
+        ("-1", "no range is reported"),
+        ("18446744073709551615", "no range is reported"),
         ("3.5 MiB", "its type is text"),
         ("lz4", "its type is text"),
         ("", "its type is text"),

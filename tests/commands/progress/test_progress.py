@@ -88,7 +88,7 @@ def test_a_study_of_an_earlier_version_has_no_progress_of_its_running_block(
     file.unlink()
     out = show(capsys)
     assert f" 0 of {2 * size} " in out
-    assert "last heard of: measure-sweep-0-0 of sqlite/here/ycsb-a, " in out
+    assert "last heard of: measure-sweep-0-0 of sqlite/local-disk/ycsb-a, " in out
 
 
 def test_a_line_names_few_of_many_knobs(capsys: pytest.CaptureFixture[str]) -> None:

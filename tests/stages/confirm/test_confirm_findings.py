@@ -219,7 +219,7 @@ def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loo
 
 def test_device_that_is_not_at_hand_is_not_tested(database: duckdb.DuckDBPyConnection) -> None:
     (found,) = confirm(database, [finding("io_size", "page", "4")])
-    assert found["confirmation"] == "not tested: device loop is not at hand"
+    assert found["confirmation"] == "not tested: device loop is not available"
 
 
 @pytest.mark.real
@@ -271,7 +271,7 @@ def test_command_does_not_confirm_a_cause_that_is_not_there(
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (9,)
     assert list(found["confirmed"]) == ["no", "not_tested"]
     assert "With as few flushes as the default configuration" in found["confirmation"].iloc[0]
-    assert found["sentence"].iloc[0].startswith("Withdrawn")
+    assert found["sentence"].iloc[0].startswith("Refuted")
     assert "of 1 mismatches with a cause to test, 0 confirmed, 1 not, 0 not tested" in capsys.readouterr().err
     assert not (tmp_path / ".knobscope").exists()
     assert not list(tmp_path.glob("*.part"))
@@ -305,4 +305,4 @@ def test_what_each_device_says_is_joined(tmp_path: Path, database: duckdb.DuckDB
     assert list(found["device"]) == ["loop", "here"]
     assert list(found["confirmed"]) == ["not_tested", "no"]
     assert "blames no factor" in found["confirmation"].iloc[0]
-    assert found["sentence"].iloc[1].startswith("Withdrawn")
+    assert found["sentence"].iloc[1].startswith("Refuted")

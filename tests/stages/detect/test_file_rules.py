@@ -47,17 +47,17 @@ def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study:
     assert found["read_mostly"] == ["customers"]
     assert found["written"] == ["log files", "orders", "journal"]
     assert (
-        "customers is read and hardly written (0 % of the requests), beside writes to log files, orders and"
-        in row.sentence
+        "customers is read and hardly written (0 % of the requests), on the device that also takes writes to log "
+        "files, orders and" in row.sentence
     )
-    assert "at best the workload is to be expected 3" in row.sentence
+    assert "would make the workload at most 3" in row.sentence
 
 
 def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
     row = the_row(make_study(interference=LN2, read_us=50.0).judge("read_write_interference"))
     assert row.verdict == "none"
     assert evidence_of(row)["q_value"] < 1e-3
-    assert "Separating them would save no loss that matters" in row.sentence
+    assert "Separating them would gain nothing that matters" in row.sentence
 
 
 def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
@@ -67,7 +67,7 @@ def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
 
 APART: list[tuple[Any, ...]] = [
     ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read and hardly written"),
-    ((Use("t", "data", "orders", reads=4000),), "the device was asked to write nothing"),
+    ((Use("t", "data", "orders", reads=4000),), "nothing is written to the device"),
     (
         (Use("t", "data", "orders", reads=100), *USES[:1]),
         "no table or file is read and hardly written",
@@ -89,9 +89,9 @@ def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(make_stu
 
 
 UNTOLD: list[tuple[Any, ...]] = [
-    ({"pauses": False}, "fewer than three runs have moments both with and without writes"),
-    ({"uses": ()}, "no run of the default configuration tells which files"),
-    ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to no file that is known"),
+    ({"pauses": False}, "fewer than three runs have periods both with and without writes"),
+    ({"uses": ()}, "no run of the default configuration recorded which files"),
+    ({"uses": (*USES, Use("unknown", "unknown", writes=20000))}, "% of the requests went to unknown files"),
 ]
 
 
@@ -111,8 +111,8 @@ def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_stu
     assert found["compared_with"] == "alone" and found["q_value"] is None
     assert found["read_us_without_writes"] == pytest.approx(1e6 / 45000)
     assert 1 + found["slowdown"] == pytest.approx(600 / (1e6 / 45000), rel=0.1)
-    assert "it writes all the time, and a read takes" in row.sentence
-    assert "(by the device's profile)" in row.sentence
+    assert "the workload never stops writing, and a read takes" in row.sentence
+    assert "in the device's profile" in row.sentence
     row = the_row(make_study(pauses=False, interference=LN2, read_us=11.0).judge("read_write_interference"))
     assert row.verdict == "insufficient"
 
@@ -136,7 +136,7 @@ def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Ma
     assert (bad.file, bad.op) == ("customers", "read")
     assert evidence_of(bad)["difference"] == pytest.approx(-0.92, abs=0.02)
     assert "Reads of customers with ycsb-a on nvme are sequential in system calls (97 % in order)" in bad.sentence
-    assert bad.sentence.endswith("in order): the order is lost on the way.")
+    assert bad.sentence.endswith("in order): the order is lost between the system calls and the device.")
     others = findings[findings["verdict"] == "none"][["file", "op"]]
     assert set(others.itertuples(index=False, name=None)) == {
         ("orders", "read"), ("orders", "write"), ("log files", "write"), ("journal", "write"),
@@ -148,7 +148,9 @@ def test_calls_that_are_merged_have_kept_their_order(make_study: Make) -> None:
     study = make_study(uses=with_orders("customers", logical=0.97, device=0.05, call_bytes=1024))
     row = the_row(files_of(study.judge("access_pattern")), file="customers")
     assert row.verdict == "none"
-    assert row.sentence.endswith("1 KiB a call become 4 KiB a request, and their order is kept inside.")
+    assert row.sentence.endswith(
+        "calls of 1 KiB are merged into requests of 4 KiB, and keep their order within each request."
+    )
 
 
 def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
@@ -157,7 +159,7 @@ def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
     bad = bad[bad["verdict"] == "mismatch"]
     assert sorted(bad["op"]) == ["read", "write"]
     assert bad["penalty"].isna().all()
-    assert bad["sentence"].str.contains("put in order on the way").all()
+    assert bad["sentence"].str.contains("puts them in order on the way").all()
 
 
 def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
@@ -204,17 +206,18 @@ def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None
     study = make_study(uses=with_orders("customers", logical=0.05, device=0.05), read_order="sequential")
     row = the_row(files_of(study.judge("access_pattern")), file="customers")
     assert row.sentence.startswith(
-        "Reads of customers with ycsb-a on nvme are asked for in order, random in system calls ("
+        "Reads of customers with ycsb-a on nvme are requested in order by the workload, random in system calls ("
     )
     assert row.sentence.endswith(
-        "in order): the DBMS itself loses the order, as where an index is read and the table lies in another order."
+        "in order): the DBMS itself loses the order, for example by following an index whose order differs from that "
+        "of the table."
     )
 
 
 def test_order_cannot_be_judged_without_system_calls(make_study: Make) -> None:
     row = the_row(make_study(calls=False).judge("access_pattern"))
     assert row.verdict == "insufficient"
-    assert "the system calls were not watched" in row.sentence
+    assert "system calls were not traced" in row.sentence
 
 
 def test_few_requests_tell_nothing_of_their_order(make_study: Make) -> None:
@@ -247,8 +250,8 @@ def test_a_guilty_mechanism_that_was_not_tested_elsewhere_is_named(make_study: M
     assert row.verdict == "insufficient"
     assert evidence_of(row)["state"] == "not_tested"
     assert row.sentence == (
-        "The mechanism cache was found guilty on nvme with ycsb-a (simdb's buffer, rule intuition); "
-        "otherdb has it too, and none of its knobs was tested here: try buffer."
+        "The mechanism cache is at fault in another DBMS on nvme with ycsb-a (simdb's buffer, rule intuition); "
+        "otherdb has it too, but none of its knobs was tested: try buffer."
     )
     assert the_row(findings, dbms="simdb").verdict == "none"
 
@@ -262,8 +265,8 @@ def test_a_guilty_mechanism_that_screening_alone_varied_elsewhere_is_named(make_
     assert (row.verdict, found["state"]) == ("insufficient", "screened")
     assert (found["screened_here"], found["swept_here"], found["untested_here"]) == (["buffer"], None, None)
     assert row.sentence.endswith(
-        "otherdb has it too, and screening varied buffer here, and did not select it for the sweep, which alone would "
-        "tell."
+        "otherdb has it too, but buffer was only screened and not selected for the sweep, without which there is no "
+        "verdict."
     )
 
 
@@ -272,7 +275,7 @@ def test_a_guilty_mechanism_that_is_innocent_elsewhere_is_none_there(make_study:
         make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}).judge("cross_check", "intuition"), dbms="otherdb"
     )
     assert (row.verdict, evidence_of(row)["state"]) == ("none", "not_flagged")
-    assert row.sentence.endswith("otherdb has it too, and buffer was tested here, and not flagged.")
+    assert row.sentence.endswith("otherdb has it too, and buffer was tested in it, and not flagged.")
 
 
 def test_a_mechanism_that_is_guilty_everywhere_needs_no_check(make_study: Make) -> None:
@@ -294,7 +297,7 @@ def test_what_could_not_be_judged_elsewhere_stays_open(make_study: Make) -> None
 def test_one_dbms_cannot_be_checked_against_another(make_study: Make) -> None:
     row = the_row(make_study(truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition"))
     assert row.verdict == "insufficient"
-    assert "one DBMS only" in row.sentence
+    assert "the study has only one" in row.sentence
 
 
 def test_only_the_same_device_is_compared(make_study: Make) -> None:

@@ -29,7 +29,7 @@ def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study
     assert mismatches == {("page", "16"), ("ahead", "true"), ("pause", "100")}
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["penalty"] == pytest.approx(1.35, rel=0.05)
-    assert "fill units of 16 KiB of the device in part goes from 20 % to 6" in row["sentence"]
+    assert "fill the device's units of 16 KiB only in part goes from 20 % to 6" in row["sentence"]
     assert "their number per operation goes from 0.4 to 1" in row["sentence"]
     evidence = json.loads(row["evidence"])
     assert evidence["unaligned_share"]["after"] == pytest.approx(0.6, abs=0.03)
@@ -46,7 +46,7 @@ def test_a_value_that_is_neither_above_nor_below_the_default_raises_nothing(make
     by_number = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=0.7)}).judge("io_size")
     row = by_number.set_index(["knob", "value"]).loc[("pause", "0")]
     assert row["verdict"] == "insufficient"
-    assert "whether this value is above or below the default cannot be told" in row["sentence"]
+    assert "this value is neither above nor below the default" in row["sentence"]
     assert "mismatch" not in set(by_number["verdict"])
     by_share = make_study(truth={("pause", "0"): Truth(throughput=-0.3, unaligned=0.4)}).judge("io_size")
     assert verdicts(by_share)["pause", "0"] == "mismatch"  # for a share it does not matter which end is the default
@@ -63,22 +63,22 @@ def test_io_size_without_a_device_profile(make_study: Make) -> None:
 def test_io_size_on_a_device_without_a_unit(make_study: Make) -> None:
     findings = make_study(preferred=None).judge("io_size")
     assert findings["verdict"].unique().tolist() == ["insufficient"]
-    assert findings["sentence"].str.contains("no unit was found in which the device stores").all()
+    assert findings["sentence"].str.contains("the device shows no write unit").all()
 
 
 #: An operation of the sentinel takes 1,000 us. What is slower by so much, by flushes of 1,000 us each, or not.
 FLUSHED: list[tuple[Any, ...]] = [
     (Truth(throughput=-0.7, flushes=1.0), 1000, "mismatch", "goes from 0.2 to 1.2"),
-    (Truth(throughput=-0.7, flushes=0.6), 1000, "mismatch", "of difference per operation"),
+    (Truth(throughput=-0.7, flushes=0.6), 1000, "mismatch", "of the difference of"),
     (Truth(throughput=0.6, flushes=-0.2), 2000, "mismatch", "goes from 0.2 to 0,"),  # the default flushes more
     (Truth(throughput=-0.7, flushes=1.0, writes=1.0), 1000, "mismatch", "Bytes written per operation: 2.7x more"),
     (Truth(throughput=-0.7, flushes=1.0), 50, "none", "too little to be its cause"),  # a fast flush
-    (Truth(throughput=-0.7, flushes=0.1), 1000, "none", "1 ms each: that makes up 9"),  # a tenth of the difference
+    (Truth(throughput=-0.7, flushes=0.1), 1000, "none", "1 ms each: that accounts for 9"),  # a tenth of the difference
     (Truth(throughput=-0.7), 1000, "none", "stays at 0.2"),
-    (Truth(throughput=0.7, flushes=1.0), 1000, "none", "not a loss"),  # it flushes more and is faster
-    (Truth(throughput=-0.7, unaligned=0.5, writes=1.0), 1000, "none", "not a loss"),  # larger writes alone
-    (Truth(throughput=-0.7, cpu=1.0, write_run=0.4), 1000, "none", "not a loss"),
-    (Truth(flushes=1.0), 1000, "none", "not a loss"),  # more flushes that cost nothing
+    (Truth(throughput=0.7, flushes=1.0), 1000, "none", "no loss"),  # it flushes more and is faster
+    (Truth(throughput=-0.7, unaligned=0.5, writes=1.0), 1000, "none", "no loss"),  # larger writes alone
+    (Truth(throughput=-0.7, cpu=1.0, write_run=0.4), 1000, "none", "no loss"),
+    (Truth(flushes=1.0), 1000, "none", "no loss"),  # more flushes that cost nothing
 ]
 
 
@@ -103,7 +103,7 @@ def test_flush_says_which_setting_risks_data_and_when_it_cannot_tell(make_study:
     assert "mismatch" not in set(unsure.judge("flush")["verdict"])
     blind = make_study(profiles=False).judge("flush")
     assert blind["verdict"].unique().tolist() == ["insufficient"]
-    assert blind["sentence"].str.contains("the time of a flush is unknown").all()
+    assert blind["sentence"].str.contains("the duration of a flush is unknown").all()
 
 
 SIZED: list[tuple[Any, ...]] = [
@@ -116,15 +116,15 @@ SIZED: list[tuple[Any, ...]] = [
     (
         Truth(throughput=-0.4, writes=0.4),
         "insufficient",
-        "no more per second",
+        "no more such writes per second",
     ),  # in the background, or all there are
-    (Truth(throughput=-0.4), "none", "not a loss"),
-    (Truth(throughput=0.4, unaligned=0.4), "none", "not a loss"),  # faster, in spite of it
+    (Truth(throughput=-0.4), "none", "no loss"),
+    (Truth(throughput=0.4, unaligned=0.4), "none", "no loss"),  # faster, in spite of it
     (Truth(throughput=0.4, unaligned=-0.15), "mismatch", "goes from 20 % to"),  # the default is to blame
-    (Truth(unaligned=0.4), "none", "not a loss"),  # costs nothing
-    (Truth(throughput=-0.4, flushes=1.0), "none", "not a loss"),  # commits wait, whatever they write
-    (Truth(throughput=-0.4, cpu=0.5), "none", "not a loss"),
-    (Truth(throughput=-0.4, writes=-0.7), "none", "not a loss"),  # fewer such writes
+    (Truth(unaligned=0.4), "none", "no loss"),  # costs nothing
+    (Truth(throughput=-0.4, flushes=1.0), "none", "no loss"),  # commits wait, whatever they write
+    (Truth(throughput=-0.4, cpu=0.5), "none", "no loss"),
+    (Truth(throughput=-0.4, writes=-0.7), "none", "no loss"),  # fewer such writes
 ]
 
 
@@ -140,17 +140,17 @@ def test_io_size_needs_units_filled_in_part(judge_one: Judge, truth: Truth, verd
 
 #: An operation of the sentinel takes 1,000 us, 800 us of it on a processor.
 ORDERED: list[tuple[Any, ...]] = [
-    (Truth(throughput=-0.4, cpu=0.4, write_run=0.4), "mismatch", "CPU is spent"),
+    (Truth(throughput=-0.4, cpu=0.4, write_run=0.4), "mismatch", "CPU time is spent"),
     (Truth(throughput=-0.4, cpu=0.4, read_run=0.4), "mismatch", "the sequential share of reads goes"),
     (Truth(throughput=0.4, cpu=-0.4, write_run=-0.2), "mismatch", "goes from 30 %"),  # the default pays for order
     (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, flushes=0.3), "none", "flushes more often"),
     (Truth(throughput=-0.4, cpu=0.4, write_run=0.4, writes=0.6), "none", "writes more often"),
     (Truth(throughput=-1.2, cpu=0.4, write_run=0.4), "none", "the smaller part"),  # 390 us of 2,300
-    (Truth(throughput=-0.4, cpu=0.4), "none", "not a loss"),  # no order for it
-    (Truth(throughput=-0.4, cpu=-0.4, write_run=0.4), "none", "not a loss"),  # order that saves CPU
-    (Truth(throughput=0.4, cpu=0.4, write_run=0.4), "none", "not a loss"),  # order that pays
-    (Truth(throughput=-0.4, write_run=0.4), "none", "not a loss"),  # order that costs no CPU
-    (Truth(cpu=0.4, write_run=0.4), "none", "not a loss"),
+    (Truth(throughput=-0.4, cpu=0.4), "none", "no loss"),  # no order for it
+    (Truth(throughput=-0.4, cpu=-0.4, write_run=0.4), "none", "no loss"),  # order that saves CPU
+    (Truth(throughput=0.4, cpu=0.4, write_run=0.4), "none", "no loss"),  # order that pays
+    (Truth(throughput=-0.4, write_run=0.4), "none", "no loss"),  # order that costs no CPU
+    (Truth(cpu=0.4, write_run=0.4), "none", "no loss"),
 ]
 
 
@@ -191,11 +191,13 @@ def test_io_parallelism_that_no_value_frees(make_study: Make) -> None:
     row = only_row(study.judge("io_parallelism"))
     assert row.verdict == "mismatch"
     assert row.knob is None or pd.isna(row.knob)
-    assert "while the device is busy (80 % of the time), and just one for 99 % of that" in row.sentence
+    assert (
+        "while the device is busy (80 % of the time), with only one request in flight for 99 % of that" in row.sentence
+    )
     assert "none of the 9 values of 5 knobs that were measured" in row.sentence
     # Of the time, 20 % are spent without the device, and its 80 % become a ninth: 1 / (.2 + .8 / 9).
     assert row.penalty == pytest.approx(3.46, abs=0.01)
-    assert "which makes this workload 3.5x as fast at most" in row.sentence
+    assert "which could make this workload at most 3.5x as fast" in row.sentence
 
 
 def test_io_parallelism_names_the_value_that_frees_it(make_study: Make) -> None:
@@ -208,7 +210,7 @@ def test_io_parallelism_names_the_value_that_frees_it(make_study: Make) -> None:
     )
     row = only_row(study.judge("io_parallelism"))
     assert row.verdict == "none"
-    assert "buffer = 32 changes that (on average 2.5 in flight while busy; throughput: " in row.sentence
+    assert "buffer = 32 changes that (on average 2.5 in flight while the device is busy; throughput: " in row.sentence
     evidence = json.loads(row.evidence)
     assert evidence["freed"] == 2
     assert evidence["freed_by"]["throughput"] == pytest.approx(0.49, rel=0.2)
@@ -223,32 +225,40 @@ def test_io_parallelism_by_hardware_queues(judge_one: Judge, loads: tuple[float,
     row = only_row(judge_one("io_parallelism", cases, {"queue_loads": loads}))
     assert row.verdict == verdict
     if verdict == "mismatch":
-        assert "the most loaded one carries 67 %" in row.sentence
+        assert "the most loaded queue carries 67 %" in row.sentence
 
 
 QUEUED: list[tuple[Any, ...]] = [
-    ({"depth_one": 0.99}, "mismatch", "just one for 99 %"),
+    ({"depth_one": 0.99}, "mismatch", "only one request in flight for 99 %"),
     ({"depth_one": 0.97, "device_gain": 2.0, "saturating_depth": None}, "mismatch", "2x as many random reads"),
     (
         {"depth_one": 0.87},
         "none",
-        "more than one at a time (alone for less than 95 %), and not all that the device could take",
+        "more than one at a time (only one for less than 95 % of the busy time), but fewer than the device could serve",
     ),
-    ({"depth_one": 0.5}, "none", "just one for 50 %"),
-    ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device takes 3 to give all it can"),
-    ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "At any depth"),  # a tape, say
+    ({"depth_one": 0.5}, "none", "only one request in flight for 50 %"),
+    ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device needs 3 in flight to reach its full rate"),
+    ({"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0}, "none", "at any depth"),  # a tape, say
     # One at a time uses nothing of what lies beyond the first request, however little that is.
-    ({"depth_one": 0.99, "saturating_depth": 1.5}, "mismatch", "the device takes 1.5 to give all it can"),
-    ({"depth_one": 0.96, "saturating_depth": 1.1}, "none", "that is, beyond the first request, 50 % of it or more"),
+    ({"depth_one": 0.99, "saturating_depth": 1.5}, "mismatch", "the device needs 1.5 in flight to reach its full rate"),
+    (
+        {"depth_one": 0.96, "saturating_depth": 1.1},
+        "none",
+        "that is, beyond the first request, at least 50 % of what it needs",
+    ),
     # Four queues, each at depth one: four in flight, of which the device could take sixteen.
     (
         {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.99},
         "mismatch",
         "4 hardware queues has",
     ),
-    ({"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4}, "none", "just one for 73 %"),
-    ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded one carries 90 %"),
-    ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for 3 %"),
+    (
+        {"depth_one": 0.1, "queue_loads": (1.0, 1.0, 1.0, 1.0), "queue_one": 0.4},
+        "none",
+        "only one for 73 %",
+    ),
+    ({"queue_loads": (9.0, 1.0), "queue_one": 0.4}, "mismatch", "the most loaded queue carries 90 %"),
+    ({"depth_one": 0.99, "busy": 0.03}, "insufficient", "busy for only 3 %"),
 ]
 
 
@@ -265,7 +275,7 @@ def test_io_parallelism_is_judged_by_queue_and_by_what_the_device_takes(
 def test_io_parallelism_of_an_idle_device(judge_one: Judge, busy: float, told: str) -> None:
     row = only_row(judge_one("io_parallelism", [{"busy": 0.03}, {"busy": 0}], {"busy": busy}, depth_one=0.99))
     assert row.verdict == "insufficient"
-    assert f"busy for {told} of the time only" in row.sentence
+    assert f"busy for only {told} of the time" in row.sentence
 
 
 def test_io_parallelism_without_another_value(make_study: Make) -> None:
@@ -275,33 +285,37 @@ def test_io_parallelism_without_another_value(make_study: Make) -> None:
 
     row = only_row(make_study(depth_one=0.99, tweak=fail).judge("io_parallelism"))
     assert row.verdict == "insufficient"
-    assert "no value of a knob was measured" in row.sentence
+    assert "no knob value that could change that was measured" in row.sentence
 
 
 #: A sentinel does 1,000 operations, 2,000 writes of 4 KiB, 400 reads and 200 flushes of 1,000 us in each second.
 USED: list[tuple[Any, ...]] = [
-    ({}, "none", "that is a good part"),
-    ({"write_iops": 40000.0}, "mismatch", "so few at a time, where the device takes 16"),
+    ({}, "none", "the device is well used"),
+    ({"write_iops": 40000.0}, "mismatch", "too few requests in flight: the device needs 16"),
     ({"write_iops": 40000.0, "flushes": 0.7}, "mismatch", "flushes per second of 1 ms each take 7"),
-    ({"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0}, "mismatch", "so few at a time"),  # a fast flush
+    (
+        {"write_iops": 40000.0, "flushes": 0.7, "flush_us": 40.0},
+        "mismatch",
+        "too few requests in flight",
+    ),  # a fast flush
     # A fifth of the writes fill units in part.
-    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go to units of the device that writes"),
+    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go into filling units of the device"),
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 2000.0}, "mismatch", "flushes per second of 1 ms each take"),
-    ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "what kind of requests these are"),
-    ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "where the device takes 32"),  # or more
+    ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "it is the kind of requests"),
+    ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "the device needs 32"),  # or more
     ({"write_iops": 40000.0, "busy": 0.3}, "none", "most of the time nothing waits for the device"),
-    ({"write_iops": 2500.0}, "none", "that is a good part"),
-    ({"write_iops": 2500.0, "flushes": 0.7}, "none", "that is a good part"),
+    ({"write_iops": 2500.0}, "none", "the device is well used"),
+    ({"write_iops": 2500.0, "flushes": 0.7}, "none", "the device is well used"),
     ({"write_iops": 2500.0, "busy": 0.3}, "none", "most of the time nothing waits"),
     (
         {"write_iops": 40000.0, "batch": 1.0},
         "mismatch",
-        "80 % of its reads and writes are asked for asynchronously, 1 per",
+        "80 % of the reads and writes are submitted asynchronously, 1 per",
     ),
-    ({"batch": 8.0}, "none", "are asked for asynchronously, 8 per call)"),
-    ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its ability is unknown"),
+    ({"batch": 8.0}, "none", "are submitted asynchronously, 8 per call)"),
+    ({"write_iops": 40000.0, "profiles": False}, "insufficient", "its capability is unknown"),
     # 2,000 writes per second on a device that is said to do 1,200: nobody believes its profile.
-    ({"write_iops": 1200.0}, "insufficient", "so the device can do more than its profile says"),
+    ({"write_iops": 1200.0}, "insufficient", "The device can therefore do more than its profile says"),
 ]
 
 

@@ -47,12 +47,12 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
     ("profile", "verdict", "said"),
     [
         (watched(6000, 6000, 0.98, 1), "mismatch", "600 flushes per second of 1.5 ms each take 90 % of the time"),
-        (watched(50000, 0, 0.98, 1), "mismatch", "so few at a time, where the device takes 20"),
-        (watched(50000, 0, 0.98, 32), "mismatch", "what kind of requests these are"),
-        (watched(500000, 0, 0.98, 32), "none", "that is a good part"),
+        (watched(50000, 0, 0.98, 1), "mismatch", "too few requests in flight: the device needs 20"),
+        (watched(50000, 0, 0.98, 32), "mismatch", "it is the kind of requests"),
+        (watched(500000, 0, 0.98, 32), "none", "the device is well used"),
         (watched(500, 10, 0.05, 1), "none", "most of the time nothing waits for the device"),
         (watched(50000, 0, 0.98, 1, machine_cpu_share=0.97), "insufficient", "processors are busy for 97 % of the"),
-        (watched(6000, 6000, 0.98, 1, monitor="procfs"), "insufficient", "the block layer was not watched"),
+        (watched(6000, 6000, 0.98, 1, monitor="procfs"), "insufficient", "the block layer was not monitored"),
     ],
 )
 def test_a_profile_tells_what_is_used(profile: dict[str, Any], verdict: str, said: str) -> None:
@@ -65,7 +65,7 @@ def test_flushes_take_what_they_took_while_they_were_watched() -> None:
     """The device's profile says 1.5 ms; those that find nothing to store are faster."""
     latencies = [{"op": "flush", "low_us": 190.0, "high_us": 210.0, "requests": 6000}]
     (found,) = judge_profile(watched(6000, 6000, 0.98, 1, io_latency=latencies), DEVICE)
-    assert "so few at a time" in found["sentence"]
+    assert "too few requests in flight" in found["sentence"]
     assert json.loads(found["evidence"])["flush_us"] == pytest.approx(200)
 
 
@@ -76,7 +76,7 @@ def test_units_are_told_from_flushes_where_their_size_was_watched(
     profile = watched(6000, 6000, 0.98, 1)
     profile["io_profile"][0]["aligned_requests"] = 0
     write_sealed(tmp_path / "device.json", device)
-    both = {32768: "1 ms go to units of the device", 4096: "600 flushes per second of 1.5 ms each take 90 %"}
+    both = {32768: "1 ms go into filling units of the device", 4096: "600 flushes per second of 1.5 ms each take 90 %"}
     for unit, said in both.items():
         (tmp_path / "watched.json").write_text(json.dumps({**profile, "unit": unit}))
         assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
@@ -89,7 +89,9 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "watched.json").write_text(json.dumps(watched(6000, 6000, 0.98, 1)))
     write_sealed(tmp_path / "device.json", DEVICE)
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
-    assert capsys.readouterr().out.startswith("default_profile: mismatch: As it is configured, fio on ssd keeps")
+    assert capsys.readouterr().out.startswith(
+        "default_profile: mismatch: With the default configuration, fio on ssd keeps"
+    )
     (tmp_path / "watched.json").write_text("{}")
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 2
     assert "watched.json: found no 'command'; expected a profile that" in capsys.readouterr().err

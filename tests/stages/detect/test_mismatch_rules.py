@@ -71,7 +71,7 @@ def test_no_mismatch_where_nothing_has_an_effect(make_study: Make, rule: str) ->
 
 
 BLIND = [
-    ({"monitor": "procfs", "lost_events": None}, "not watched"),
+    ({"monitor": "procfs", "lost_events": None}, "not monitored"),
     ({"lost_events": 3}, "lost events in every run"),
     ({"unattributed_share": 0.7}, "70 % of the reads and writes on this shared device"),
     ({"status": "failed_start"}, "no run of the one-at-a-time round succeeded"),
@@ -105,7 +105,7 @@ def test_a_few_lost_events_are_left_out_and_told(make_study: Make) -> None:
     )
     row = study.judge("io_size").iloc[0]
     assert row["verdict"] == "mismatch"
-    assert "2 of 24 runs lost events and are left out" in row["sentence"]
+    assert "2 of 24 runs lost events and are excluded" in row["sentence"]
 
 
 FOREIGN = [(0.03, "mismatch", ""), (0.2, "mismatch", "20 %"), (0.6, "", "60 %")]
@@ -133,7 +133,7 @@ def test_one_block_is_insufficient(make_study: Make) -> None:
     for rule in set(RULES) - ONE_CONFIGURATION - {"cross_check"}:  # which compares no runs
         findings = study.judge(rule)
         assert findings["verdict"].unique().tolist() == ["insufficient"]
-        assert findings["sentence"].str.contains("one block only").all()
+        assert findings["sentence"].str.contains("only one block").all()
 
 
 def test_intuition_judges_by_direction(make_study: Make) -> None:
@@ -217,9 +217,10 @@ def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> No
     assert rows.loc[("page", "1"), "penalty"] == pytest.approx(1.822, rel=0.08)
     assert rows.loc[("page", "1"), "effect"] == pytest.approx(-0.451, abs=0.05)
     assert "The higher tier is 4" in rows.loc[("page", "1"), "sentence"]
-    assert "The higher tier goes the other way, and is 2" in rows.loc[("page", "16"), "sentence"]
+    assert "The effect is reversed on the higher tier, which is 2" in rows.loc[("page", "16"), "sentence"]
     assert (
-        "It does less on the higher tier, which is no mismatch by itself: 4" in rows.loc[("buffer", "32"), "sentence"]
+        "The effect is smaller on the higher tier, which by itself is no mismatch: 4"
+        in rows.loc[("buffer", "32"), "sentence"]
     )
     evidence = json.loads(rows.loc[("page", "16"), "evidence"])
     assert evidence["opposite"] is True
@@ -237,7 +238,7 @@ def test_tier_cannot_tell_where_an_effect_that_fades_may_have_turned_round(make_
     study = make_study(devices=("hdd", "nvme"), truth=truth, noise=0.25)
     rows = study.judge("tier").set_index(["knob", "value"])
     assert rows.loc[("page", "16"), "verdict"] == "insufficient"
-    assert "Whether the tiers differ cannot be judged" in rows.loc[("page", "16"), "sentence"]
+    assert "Cannot judge whether the tiers differ" in rows.loc[("page", "16"), "sentence"]
 
 
 def test_tier_needs_the_effect_on_both_devices(make_study: Make) -> None:
@@ -255,7 +256,7 @@ def test_tier_without_a_second_tier(make_study: Make, devices: tuple[str, ...]) 
     findings = make_study(devices=devices).judge("tier")
     assert findings["verdict"].unique().tolist() == ["insufficient"]
     assert len(findings) == len(devices)  # said once per case
-    assert findings["sentence"].str.contains("no device of a tier other than").all()
+    assert findings["sentence"].str.contains("no device of a second tier").all()
 
 
 def test_tier_compares_every_pair_of_tiers(make_study: Make) -> None:
@@ -331,10 +332,10 @@ def test_slower_tier_cannot_tell_one_block_or_one_tier(make_study: Make) -> None
 
     one_block = make_study(devices=("hdd", "nvme"), tweak=fail).judge("slower_tier")
     assert one_block["verdict"].unique().tolist() == ["insufficient"]
-    assert one_block["sentence"].str.contains("in one block only").all()
+    assert one_block["sentence"].str.contains("in only one block").all()
     one_tier = only_row(make_study(devices=("hdd",)).judge("slower_tier"))
     assert one_tier.verdict == "insufficient"
-    assert "no device of a tier other than that of hdd" in one_tier.sentence
+    assert "no device of a second tier" in one_tier.sentence
 
 
 @pytest.mark.long

@@ -77,7 +77,7 @@ def test_a_study_without_rules_has_a_report(tmp_path: Path) -> None:
     maker = StudyMaker(tmp_path)
     maker.specs()
     assert judge(maker, change_study(tmp_path, rules=[])) == []
-    assert "No rule was asked for" in (tmp_path / "report.html").read_text()
+    assert "The study requests no rule" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

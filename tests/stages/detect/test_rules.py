@@ -129,7 +129,7 @@ def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: 
     """A device that is idle for a fifth of the time is not waited for in that fifth: 1 / .2."""
     row = judge_mine(make_study(busy=0.8), tmp_path)
     assert row["penalty"] == pytest.approx(5)
-    assert "The device is busy for 80 % of the time, so better I/O could gain 5x at most." in row["sentence"]
+    assert "The device is busy for 80 % of the time, so better I/O could gain at most 5x." in row["sentence"]
     limit = json.loads(row["evidence"])["limit"]
     assert (limit["busy_share"], limit["without"]) == (pytest.approx(0.8), 100)
 
@@ -147,4 +147,4 @@ def test_a_measured_ratio_is_no_promise_of_better_io(make_study: Make, tmp_path:
 def test_without_a_busy_time_there_is_no_penalty(make_study: Make, tmp_path: Path) -> None:
     row = judge_mine(make_study(columns={"monitor": "procfs", "lost_events": None}), tmp_path)
     assert row["penalty"] is None
-    assert row["sentence"].endswith("cannot be bounded: no run says how long the device was busy.")
+    assert row["sentence"].endswith("cannot be bounded: no run recorded how long the device was busy.")

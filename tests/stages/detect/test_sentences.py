@@ -55,7 +55,7 @@ def test_no_sentence_leaves_the_range_of_a_share_or_repeats_a_number(make_study:
 def test_one_client_thread_tells_nothing_of_parallelism(make_study: Make) -> None:
     (row,) = make_study(depth_one=0.87, seed=11, threads=1).judge("io_parallelism").itertuples()
     assert row.verdict == "insufficient"
-    assert "its one client thread waits for each of its operations" in row.sentence
+    assert "its single client thread waits for each of its operations" in row.sentence
     assert "in flight for 87 % of the busy time" in row.sentence
 
 
@@ -67,15 +67,15 @@ def test_one_client_thread_is_no_fault_of_a_default_configuration(
     assert set(make_study(**made, threads=16).judge("default_profile")["verdict"]) == {"mismatch"}
     (row,) = make_study(**made, threads=1).judge("default_profile").itertuples()
     assert row.verdict == verdict, row.sentence
-    said = "1 client thread, which waits for each operation, asks for no more"
+    said = "its single client thread waits for each operation and issues no more"
     assert (said in row.sentence) == (verdict == "insufficient")
 
 
 def test_a_depth_below_the_threshold_says_what_the_threshold_is(make_study: Make) -> None:
     (row,) = make_study(depth_one=0.87, seed=12).judge("io_parallelism").itertuples()
     assert row.verdict == "none"
-    assert "and just one for 87 % of that" in row.sentence
-    assert "that is more than one at a time (alone for less than 95 %)" in row.sentence
+    assert "with only one request in flight for 87 % of that" in row.sentence
+    assert "that is more than one at a time (only one for less than 95 % of the busy time)" in row.sentence
 
 
 def test_a_file_with_some_writes_is_not_called_only_read(make_study: Make) -> None:
@@ -101,5 +101,7 @@ def test_none_needs_an_interval_that_rules_the_effect_out(make_study: Make) -> N
     unsure = findings[findings["verdict"] == "insufficient"]
     assert len(unsure) >= 3
     assert (
-        unsure["sentence"].str.contains("which does not rule out one that matters; these runs could have shown").all()
+        unsure["sentence"]
+        .str.contains("which does not rule out an effect that matters; these runs could have shown")
+        .all()
     )

@@ -99,7 +99,7 @@ def test_time_that_requests_still_take_without_cost_may_be_the_way_to_the_model(
         found.add(name, [{**row, "busy_us": 0 if row["is_reference"] else busy_us} for row in runs])
     assert found.conclusion == conclusion
     assert found.is_open == (conclusion == "undecided")
-    assert ("if the way to the modelled device counts" in found.describe()) == found.is_open
+    assert ("if the path to the modelled device is included" in found.describe()) == found.is_open
     refuted = judge_finding(found, cause("flush"), "It flushes.")["confirmed"]
     assert refuted == ("not_tested" if found.is_open else "no")
 
@@ -169,13 +169,16 @@ def test_a_rule_keeps_its_finding_where_its_own_cause_was_found(
     assert judged["confirmed"] == confirmed
     assert ("sentence" in judged) == (confirmed == "no")
     if confirmed == "no":
-        assert judged["sentence"] == f"Withdrawn, since {cause(rule).refuted}. What the rule saw: It is slower."
+        assert judged["sentence"] == f"Refuted: {cause(rule).refuted}. Original finding: It is slower."
 
 
 def test_a_rule_that_names_no_cause_is_told_the_one_that_was_found() -> None:
     judged = judge_finding(answer(FLUSH), None, "The tiers differ.")
     assert judged["confirmed"] == "found"
-    assert "The cause is what goes away with a flush that takes no time." in judged["confirmation"]
+    assert (
+        "Most of it disappears with a flush that takes no time, so this property is the cause."
+        in judged["confirmation"]
+    )
     assert judge_finding(answer(CPU), None, "The tiers differ.")["confirmed"] == "not_tested"
 
 
@@ -224,9 +227,11 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
     assert row["again"] == pytest.approx(math.log(REFERENCE_US / value_us), abs=0.01)
     judged = judge_finding(found, cause("flush"), "It flushes.")
     if conclusion == "gone":
-        withdrawn = "Withdrawn, since its effect did not show again in new runs. What the rule saw: It flushes."
+        withdrawn = "Refuted: its effect did not reproduce in new runs. Original finding: It flushes."
         assert (judged["confirmed"], judged["sentence"]) == ("no", withdrawn)
-        told = "with the runs of the sweep together it is no clear effect" if seen == -0.01 else "surely less than half"
+        told = (
+            "together with the runs of the sweep it is no clear effect" if seen == -0.01 else "certainly less than half"
+        )
         assert told in judged["confirmation"]
         assert judge_finding(found, None, "It flushes.")["confirmed"] == "no"
     else:
@@ -247,14 +252,14 @@ def test_a_gap_between_tiers_is_gone_where_both_devices_show_the_same_effect() -
 def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     said = answer({ITSELF: 2200}, swept(-math.log(11))).describe()
     assert "4\N{NO-BREAK SPACE}pairs of runs: sync=full is 11x slower (95" in said
-    assert said.endswith("). So the effect shows again.")
+    assert said.endswith("). The effect reproduced.")
     assert "what-if" not in said
     less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
     assert "sync=full is 2x slower" in less
-    assert less.endswith("So the effect shows again, and is surely less than half of that in the sweep, 11x slower.")
+    assert less.endswith("The effect reproduced, but is certainly less than half of that in the sweep, 11x slower.")
     gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), seen=Amount(-math.log(5.5), 0.02, 6), followed=False)
     told = answer({ITSELF: 2200}, gap).describe()
-    assert told.endswith("times as much or little as on disk. So the gap shows again.")
+    assert told.endswith("times as much or as little as on disk. The gap reproduced.")
 
 
 @pytest.mark.parametrize(("error", "conclusion"), [(0.004, "undecided"), (0.03, "gone")])

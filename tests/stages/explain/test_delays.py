@@ -98,7 +98,7 @@ def test_the_flush_that_a_rule_names_is_borne_out_or_refuted_and_sizes_are_left_
     assert judge_finding(answer(*FLUSH), cause("flush"), "It flushes.")["confirmed"] == "yes"
     refuted = judge_finding(answer(*CPU), cause("flush"), "It flushes.")
     assert refuted["confirmed"] == "no"
-    assert refuted["sentence"].startswith("Withdrawn")
+    assert refuted["sentence"].startswith("Refuted")
     assert "Waiting for the device is not the cause" in refuted["confirmation"]
     assert judge_finding(answer(*FLUSH), cause("io_size"), "It is small.")["confirmed"] is None
     assert judge_finding(answer(*CPU), cause("io_size"), "It is small.")["confirmed"] == "no"

@@ -30,7 +30,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> None:
-    withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Withdrawn, since it is gone."}
+    withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Refuted: it is gone."}
     again = {"confirmed": None, "confirmation": "It shows again."}
     run = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "property": "none", "run_id": "r", "pair": 0}
     nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": []}
@@ -49,7 +49,7 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
         assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
         assert connection.execute("SELECT op, sensitivity FROM sensitivities").fetchall() == [("flush", -0.6)]
     assert rows == [
-        ("off", "no", "It ran again.", "Withdrawn, since it is gone.", "flush"),
+        ("off", "no", "It ran again.", "Refuted: it is gone.", "flush"),
         ("normal", None, "It shows again.", "It flushes.", "flush"),
         ("extra", "not_tested", None, "It flushes.", "flush"),
     ]

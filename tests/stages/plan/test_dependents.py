@@ -116,7 +116,7 @@ def test_repeated_values_come_with_what_they_are_compared_with() -> None:
 def test_the_forecast_counts_every_run_and_names_the_change() -> None:
     specs = make_specs(DELAYED, screening={"top": 2})
     assert sweep_effort(specs).runs >= len(plan_sweep(specs, CASE, ["siblings", "delay"]))
-    assert "toy: siblings = 1, 50 are swept beside delay = 10" in describe_study(specs).splitlines()
+    assert "toy: siblings = 1, 50 are swept with delay = 10" in describe_study(specs).splitlines()
 
 
 def _values(rows: list[Any]) -> list[Any]:

@@ -65,7 +65,7 @@ def test_threads_of_a_trace_are_told_apart(traced_page: Page) -> None:
 
 def test_depth_of_hardware_queues_is_time_in_flight(traced_page: Page) -> None:
     # 2,000 requests in 5 s to two queues in turn: 200 a second of 90 us, and 200 a second of 12.5 ms.
-    (picture,) = _pictures(traced_page, "queue 0: 0.018 in the mean; queue 1: 2.5 in the mean")
+    (picture,) = _pictures(traced_page, "queue 0: 0.018 on average; queue 1: 2.5 on average")
     cells = [mark for mark in picture.iter(SVG + "rect") if str(mark.get("class")).startswith("depth") and len(mark)]
     assert len(cells) == 160
     assert {mark.get("class") for mark in cells} == {"depth s1", "depth s4"}
@@ -91,7 +91,7 @@ def test_without_files_the_section_says_why(
     changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
 ) -> None:
     page = render(changed_study("DELETE FROM files"), specs, tmp_path)
-    assert "that takes BPF" in page.section("files")
+    assert "that requires BPF" in page.section("files")
 
 
 def test_names_from_files_are_escaped(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_controls_without_an_effect_are_good_news(changed_study: Change, specs: 
     )
     page = render(quiet, with_controls(specs, "wal_autocheckpoint"), tmp_path)
     said = sureness(page, "Negative controls")
-    assert said.startswith("Negative controls 1 knobs that can change nothing (wal_autocheckpoint): none of ")
-    assert said.endswith("comparisons is a finding good")
+    assert said.startswith("Negative controls 1 knobs that cannot change anything (wal_autocheckpoint): none of ")
+    assert said.endswith("comparisons appears as a finding good")
     assert "can change nothing, and yet" not in answer(page)
 
 
@@ -60,8 +60,8 @@ def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: Study
     none = "UPDATE findings SET verdict = 'none' WHERE knob = 'wal_autocheckpoint'"
     changed = changed_study(quiet, *((loud, none) if by == "effect" else (verdict,)))
     page = render(changed, with_controls(specs, "wal_autocheckpoint"), tmp_path)
-    assert "Negative controls (wal_autocheckpoint) can change nothing, and yet 1 of" in answer(page)
-    assert "noise is larger than the statistics of this study believe" in answer(page)
+    assert "Negative controls (wal_autocheckpoint) cannot change anything, yet 1 of" in answer(page)
+    assert "noise is larger than the statistics of this study assume" in answer(page)
     assert sureness(page, "Negative controls").endswith("poor")
 
 
@@ -76,10 +76,10 @@ def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
     )
     page = render(changed, specs, tmp_path)
     assert (
-        "13 of 90 runs (14 %) were set aside: 10 gave no result, 2 have the figures of other runs, to the last digit "
-        "and 1 has a series that stands still."
+        "13 of 90 runs (14 %) were excluded: 10 gave no result, 2 have exactly the same figures as other runs "
+        "and 1 has a series that does not change."
     ) in answer(page)
-    assert "table set_aside_runs names them" in page.section("runs")
+    assert "table set_aside_runs lists them" in page.section("runs")
 
 
 @pytest.mark.slow

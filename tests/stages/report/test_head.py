@@ -25,7 +25,7 @@ def answer(page: Page) -> str:
 def test_an_effect_that_did_not_show_again_decides_nothing(
     changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
 ) -> None:
-    assert answer(page).startswith("synchronous decides: off is")
+    assert answer(page).startswith("synchronous matters most: off is")
     assert "is hollow" not in page.text
     gone = (
         "INSERT INTO what_ifs BY NAME SELECT DISTINCT dbms, device, workload, knob, value, NULL AS other_device, "
@@ -34,7 +34,7 @@ def test_an_effect_that_did_not_show_again_decides_nothing(
     )
     again = render(changed_study(gone.replace("{is_gone}", "true")), specs, tmp_path)
     assert "synchronous" not in answer(again).split(";")[0].split(" mismatch")[0]
-    assert "one that did not show again in new runs is hollow" in again.text
+    assert "an effect that did not reproduce in new runs is hollow" in again.text
     there = render(changed_study(gone.replace("{is_gone}", "false")), specs, tmp_path)
     assert answer(there) == answer(page)
 
@@ -75,7 +75,11 @@ def test_a_block_without_a_default_configuration_is_no_drift(
 
 @pytest.mark.parametrize(
     ("operations", "said"),
-    [(19, "19 median of sqlite · slow-disk · ycsb-a: one more or less is 5.3 %"), (300, "0.3 %"), (900, None)],
+    [
+        (19, "19 median of sqlite · slow-disk · ycsb-a: one operation more or less is 5.3 %"),
+        (300, "0.3 %"),
+        (900, None),
+    ],
 )
 def test_runs_of_few_operations_are_told(
     changed_study: Change, specs: StudySpecs, tmp_path: Path, operations: int, said: str | None
@@ -96,7 +100,7 @@ def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs:
         "INSERT INTO set_aside_runs SELECT run_id, 'block', NULL, 'why' FROM runs WHERE status = 'ok' LIMIT 30",
     )
     page = render(changed, specs, tmp_path)
-    assert "40 of 90 runs (44 %) were set aside: 10 gave no result and 30 are in blocks that cannot be compared." in (
+    assert "40 of 90 runs (44 %) were excluded: 10 gave no result and 30 are in blocks that cannot be compared." in (
         answer(page)
     )
 
@@ -106,9 +110,9 @@ def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs:
     [
         (
             0.00027,
-            "The default configuration itself flushes 0.00027 times per operation, so a power cut can take committed",
+            "The default configuration itself flushes 0.00027 times per operation, so it can also lose committed",
         ),
-        (0.0, "The default configuration itself flushes nothing, so a power cut can take committed data with it, too."),
+        (0.0, "The default configuration itself never flushes, so it can also lose committed data in a power cut."),
         (0.5, ""),
         (None, ""),
     ],
@@ -145,14 +149,14 @@ def test_a_ranking_that_predicts_no_configuration_promises_what_stands_out_only(
     )
     page = render(changed, specs, tmp_path)
     assert "Which knobs stand out can be trusted" in page.section("ranking")
-    assert "what a single configuration reaches cannot be predicted by it" in page.section("ranking")
+    assert "it cannot predict the throughput of a single configuration" in page.section("ranking")
     assert "The ranking can be trusted" not in page.section("ranking")
     assert "the size of their effects is less certain" in sureness(page, "Model")
 
 
 def test_a_ranking_names_the_knobs_that_it_expected(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
     told = render(changed_study(), specs, tmp_path).section("ranking")
-    expected = "stood out in prior sqlite-all: synchronous and page_size had to show less here than other knobs"
+    expected = "stood out in prior sqlite-all: synchronous and page_size needed less evidence than other knobs"
     assert expected in " ".join(told.split())
     cold = render(changed_study("UPDATE fits SET warm_start = NULL, expected = NULL"), specs, tmp_path)
     assert "had to show less" not in cold.section("ranking")
@@ -172,7 +176,7 @@ def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs
     )
     told = " ".join(render(changed, specs, tmp_path).section("ranking").split())
     both = "page_size = 512 B with synchronous = extra (31x slower)"
-    assert f"several times slower: {both} and synchronous = full (5x slower). Beside" in told
+    assert f"several times slower: {both} and synchronous = full (5x slower). Such a bottleneck" in told
     # cache_size showed after the last round only.
 
 

@@ -24,11 +24,11 @@ def test_devices_of_a_layout_are_told_by_layout(
         """,
     )
     text = render(database, specs, tmp_path).section("runs").replace("\u00a0", " ")
-    told = text[text.index("What each device of the layout was asked for") :]
-    assert told.count("What each device") == 1  # the other case has no layout
+    told = text[text.index("Requests to each device of the layout") :]
+    assert told.count("Requests to each device") == 1  # the other case has no layout
     assert re.search(r"default\s*fast-flash\s*–\s*4 KiB/s\s*100 /s\s*1.5\s*25 %", told), told[:600]
     assert re.search(r"device.log=off\s*log-disk\s*–\s*12 KiB/s\s*100 /s", told), told[:600]
-    assert "page_size" not in told[: told.index("What the device sees")]
+    assert "page_size" not in told[: told.index("Requests of the default configuration at the device")]
 
 
 def test_without_a_layout_nothing_is_said(page: Page) -> None:

@@ -24,7 +24,7 @@ def test_recovery_and_losses_are_told_by_configuration(
         "INSERT INTO phases (run_id, phase, seconds) SELECT run_id, 'start', 0.5 FROM runs WHERE recovery_s > 0",
     )
     text = render(database, specs, tmp_path).section("effects").replace("\u00a0", " ")
-    told = text[text.index("Killed and started again") :]
+    told = text[text.index("Crash recovery") :]
     assert told.count("Until it answered again") == 1  # the other case has none
     assert re.search(r"default\s*\d+\s*1.5 s \(1.5 s to 1.5 s\)\s*0.5 s\s*none", told), told[:900]
     pattern = r"synchronous = off\s*\d+\s*1.5 s.*?0.5 s\s*up to 512 rows, the last 250 ms, in (\d+) of (\d+) run"

@@ -29,7 +29,7 @@ from knobscope.text.formats import (
 
 __all__ = ["describe_mismatch"]
 
-#: Figures of the runs that are shown beside throughput, where they were measured: column -> words and format.
+#: Figures of the runs that are shown in addition to throughput, where they were measured: column -> words and format.
 _FIGURES = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
     "cpu_share": ("CPU of the DBMS, share of all cores", format_share),
@@ -44,7 +44,7 @@ def describe_mismatch(
     pictures: Sequence[tuple[Path, Figure]] = (),
     readers: Sequence[Reader] = (),
 ) -> str:
-    """Return the report; `pictures` are files beside it with what they show, `readers` functions that read the knob."""
+    """Return the report; `pictures` are files next to it with captions, `readers` functions that read the knob."""
     parts = [
         map(_inert, _head(data, mismatch)),
         map(_inert, _symptoms(data, mismatch)),
@@ -160,7 +160,7 @@ def _code(mismatch: Mismatch, readers: Sequence[Reader]) -> Iterator[str]:
     yield from ("## In the server's code", "")
     yield (
         f"These functions of the server, as it is installed where this was written, refer to the variable of "
-        f"`{mismatch.knob}`. Beside each stands the shortest way to a request to storage, of at most "
+        f"`{mismatch.knob}`. Next to each is the shortest way to a request to storage, of at most "
         f"{MOST_CALLS} calls; calls through pointers are not seen. An address is that of a function without an "
         "exported name: `addr2line -f` names it from the symbols of the same build."
     )

@@ -1,4 +1,4 @@
-"""Reads a table of runs and the tables beside it: every row is one run, which changes one knob or none."""
+"""Reads a table of runs and the tables next to it: every row is one run, which changes one knob or none."""
 
 import re
 from collections import defaultdict
@@ -89,7 +89,7 @@ def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
                 problems.add(path, line.number, name, repr(line[name]), f"one of {', '.join(words)}")
         if (line["knob"] is None) != (line["value"] is None):
             there, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
-            problems.add(path, line.number, missing, f"nothing beside {there} {line[there]!r}", "both, or neither")
+            problems.add(path, line.number, missing, f"nothing next to {there} {line[there]!r}", "both, or neither")
         if line["knob"] is not None and not _KNOB.match(line["knob"]):
             problems.add(path, line.number, "knob", repr(line["knob"]), "a name of letters, digits, '_', '.' and '-'")
         if line["knob"] is None:

@@ -74,7 +74,7 @@ def _read_knob(asked: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
     if apply is None:
         raise _NotDescribed("a study cannot set it" + (f" ({told['context']})" if "context" in told else ""))
     if told.get("default") is None:
-        raise _NotDescribed("no default is told")
+        raise _NotDescribed("no default is reported")
     kind = asked.types[word]
     if kind in ("integer", "real"):
         shape = _number(kind, told, asked.reach)
@@ -94,7 +94,7 @@ def _read_knob(asked: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
     try:
         Knob.model_validate(knob)
     except ValidationError as error:
-        raise _NotDescribed(f"what is told does not fit together: {error.errors()[0]['msg']}") from error
+        raise _NotDescribed(f"what is reported does not fit together: {error.errors()[0]['msg']}") from error
     return knob
 
 
@@ -122,7 +122,7 @@ def _number(kind: str, told: Mapping[str, Any], reach: float | None) -> dict[str
         low, high = _reach(kind, default, reach)
         guess = {"range_is": "guess"}
     else:
-        raise _NotDescribed("no range is told")
+        raise _NotDescribed("no range is reported")
     if low >= high:
         raise _NotDescribed("its range is one value")
     scale = {"scale": "log"} if low > 0 and high / low >= _WIDE else {}
@@ -131,7 +131,7 @@ def _number(kind: str, told: Mapping[str, Any], reach: float | None) -> dict[str
 
 
 def _reach(kind: str, default: float, reach: float) -> tuple[int | float, int | float]:
-    """Return the range around a default of which no range is told; an integer's begins at 1 at the least."""
+    """Return the range around a default of which no range is reported; an integer's begins at 1 at the least."""
     low, high = default / reach, default * reach
     if kind == "integer":
         return max(1, round(low)), round(high)

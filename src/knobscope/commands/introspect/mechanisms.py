@@ -32,7 +32,7 @@ __all__ = ["MechanismModel", "guess_mechanisms", "read_labelled"]
 _OTHER = "other"
 #: Log odds at which a guess is sure enough to be learned from with half its weight or so, and how often that is done.
 _SURE, _ROUNDS = 1.0, 3
-#: Log odds by which the knobs that are read beside a knob count at most.
+#: Log odds by which the knobs that are read in addition to a knob count at most.
 _MOST_BY_NEIGHBOURS = 0.5
 #: Log odds that a way from a reader to a request to storage counts, and that no such way counts against a knob. Of the
 #: knobs of I/O of PostgreSQL, MariaDB and Redis 47 to 78 % have one, of the others 18 to 28 %, which makes 1 for it and
@@ -169,7 +169,7 @@ class MechanismModel:
 
 
 def _add_code(said: Floats, names: Sequence[str], code: Code | None) -> Floats:
-    """Return log odds with what the code says: the knobs that are read beside each one, and ways to storage."""
+    """Return log odds with what the code says: the knobs that are read in addition to each one, and ways to storage."""
     if code is None or not any(code.readers.values()):
         return said
     near = compare_neighbours(dict(zip(names, said.tolist(), strict=True)), code)

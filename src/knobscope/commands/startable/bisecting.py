@@ -28,17 +28,17 @@ class Outcome:
     """What came of a trial: nothing where all is well."""
 
     words: str | None = None  # what the DBMS says when it does not start or serve
-    changed: Mapping[str, str] = field(default_factory=dict)  # knob -> value in force, another one than was asked for
+    changed: Mapping[str, str] = field(default_factory=dict)  # knob -> value in force, another one than was requested
 
     @property
     def is_well(self) -> bool:
-        """Whether the DBMS started with exactly what was asked for."""
+        """Whether the DBMS started with exactly what was requested."""
         return self.words is None and not self.changed
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """The fewest values with which it fails, beside the default of all other knobs."""
+    """The fewest values with which it fails, together with the default of all other knobs."""
 
     values: Mapping[str, Value]
     words: str
@@ -142,7 +142,7 @@ class Bisection:
         return None if in_force is None else Culprit({knob: value}, f"it reads back {in_force}", in_force)
 
     def _explain_change(self, changes: list[Change], knob: str, in_force: str) -> Culprit:
-        """Return the values beside which a knob, alone in order, is not what was asked for."""
+        """Return the values together with which a knob, alone in order, is not what was requested."""
         own = [change for change in changes if change[0] == knob]
         others = [change for change in changes if change[0] != knob]
 

@@ -116,7 +116,7 @@ def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
 def open_record(folder: Path, dbms: Dbms, version: str) -> tuple[Path, StartableRecord]:
     """Return the file to write and what it holds of this very version; a record of another version is never changed.
 
-    The first version of a DBMS gets DBMS-MAJOR.json, another one with the same major number DBMS-VERSION.json beside
+    The first version of a DBMS gets DBMS-MAJOR.json, another one with the same major number DBMS-VERSION.json next to
     it. SpecErrors: a broken record.
     """
     of_major = folder / f"{dbms.name}-{major_version(dbms, version)}.json"
@@ -152,7 +152,7 @@ def find_startable(trials: Trials, name: str, catalogue: KnobCatalogue | None) -
 
 
 def _refusal(dbms: Dbms, name: str, refused: Refused | None) -> Refusal | None:
-    """Return the refusal, with the `requires` of the spec that the value breaks beside the defaults."""
+    """Return the refusal, with the `requires` of the spec that the value breaks together with the defaults."""
     if refused is None:
         return None
     values = {**{other: knob.default for other, knob in dbms.knobs.items()}, name: refused.value}

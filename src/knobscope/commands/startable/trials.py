@@ -67,7 +67,7 @@ class Trials:
             return _telling_words(error)
 
     def read_differing(self, name: str, value: Value) -> str | None:
-        """Return the value in force when it is another one than was asked for; None when it is the same.
+        """Return the value in force when it is another one than was requested; None when it is the same.
 
         UserError: the server started with this value before and does not do so now.
         """

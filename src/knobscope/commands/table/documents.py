@@ -51,7 +51,7 @@ class KnobPoint(CurvePoint):
 
     knob: str = Field(description="The factor.")
     beside: dict[str, Any] | None = Field(
-        description="The value of another factor beside which the curve is looked at; null: that of the factor alone."
+        description="The value of another factor at which the curve is looked at; null: that of the factor alone."
     )
     share: float = Field(description="Share of the variance that the main effect, or the interaction, explains.")
     score: float | None = Field(description="Turn ratio x share: the order of the points; null when infinite.")

@@ -192,7 +192,7 @@ def _describe(result: dict[str, Any], response: str) -> str:
     ]
     if "mean_overlap_top5" in result:
         found = f"{result['mean_overlap_top5']:.1f} of the first {TOP}"
-        lines.append(f"{result['samples']} settings find {found}, in the mean of {len(result['draws'])} draws")
+        lines.append(f"{result['samples']} settings find {found}, on average of {len(result['draws'])} draws")
     if failures := result["failures"]:
         first = ", ".join(knob["knob"] for knob in failures["knobs"][:TOP] if knob["above_noise"]) or "no knob"
         sure = "" if failures["trustworthy"] else f" (NOT trustworthy: {failures['reason']})"

@@ -104,7 +104,7 @@ def _find_unknown_names(
 
 
 def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> str | None:
-    """Say why the `requires` of a knob does not hold for these values beside the defaults, or None when it does."""
+    """Say why the `requires` of a knob does not hold for these values with the defaults, or None when it does."""
     requirement = dbms.knobs[name].requirement
     if requirement is None:
         return None

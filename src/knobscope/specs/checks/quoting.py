@@ -1,7 +1,7 @@
 """Values, aliases and units that would not stay where they are written: a line, a statement, a quoted text, a URL.
 
 Values come from the spec, not from strangers. But one with a line break in it makes two lines of a configuration, and
-one with the quote that surrounds it ends the text: the DBMS would be told something else than the table of runs says.
+one with the quote that surrounds it ends the text: the DBMS would be told something other than the table of runs says.
 """
 
 import string

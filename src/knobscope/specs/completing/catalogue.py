@@ -31,7 +31,7 @@ class KnobCatalogue(SpecModel):
 
 
 def catalogue_file(spec: Path) -> Path:
-    """Return where the catalogue of a DBMS spec lies: in the folder `catalogue` beside it."""
+    """Return where the catalogue of a DBMS spec lies: in the folder `catalogue` next to it."""
     return spec.absolute().parent / "catalogue" / f"{spec.stem}.json"
 
 

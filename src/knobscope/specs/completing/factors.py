@@ -1,4 +1,4 @@
-"""Settings of the workload as knobs: a study may vary threads, records or the share of reads beside the DBMS's knobs.
+"""Settings of the workload as knobs: a study may vary threads, records or the share of reads like knobs.
 
 Each becomes a knob `workload.SETTING` of every DBMS of the study, whose default is what the workload says. So plans,
 rankings, interactions and effects treat it as they treat knobs. What it does is no property of the DBMS: rules find no

@@ -71,7 +71,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "profile": "tier",
         "run": "dedicated",
         "report": "description source",
-        # A precondition is put beside where there is one; to read a temperature changes nothing.
+        # A precondition is added where there is one; to read a temperature changes nothing.
         "nothing": "precondition health renamed",
     },
     Workload: {
@@ -100,7 +100,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "explain": "explain",
         "report": "description",
         # A layout and factors become knobs, and values of the baseline, when a study is loaded; a client elsewhere is
-        # put beside where there is one, and so is what is measured beside the load.
+        # added where there is one, and so is what is measured in addition to the load.
         "nothing": "dbms devices workloads budget layout factors client measure",
     },
     # How one gets there changes nothing.

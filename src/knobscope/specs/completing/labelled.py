@@ -33,5 +33,5 @@ class LabelledSettings(SpecModel):
 
 def read_labelled_settings(path: Path) -> LabelledSettings:
     """Return the settings in a file; SpecErrors where it holds something else."""
-    expected = "settings with `description` and `mechanism`, as the other files beside it hold them"
+    expected = "settings with `description` and `mechanism`, as the other files next to it hold them"
     return read_json_file(path, LabelledSettings, expected)

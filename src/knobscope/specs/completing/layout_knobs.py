@@ -43,7 +43,7 @@ def check_layout(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecP
 
 
 def check_layout_devices(document: Document, study: Study, devices: dict[str, Device]) -> Iterator[SpecProblem]:
-    """Yield devices of a layout that others use too: what they are asked for could not be told apart there."""
+    """Yield devices of a layout that others use too: what they are asked for could not be distinguished there."""
     for name, location in name_devices(study).items():
         if name in devices and not devices[name].is_dedicated:
             found = f"{name}, which is not the DBMS's alone"

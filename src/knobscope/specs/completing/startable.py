@@ -75,7 +75,7 @@ class RefusedSetting(SpecModel):
     )
 
     def concerns(self, dbms: Dbms, usual: Mapping[str, Value]) -> bool:
-        """Whether it was found beside the defaults that a study has; `usual` is its `baseline`."""
+        """Whether it was found together with the defaults that a study has; `usual` is its `baseline`."""
         known = self.values.keys() <= dbms.knobs.keys()
         return known and all(_usual_value(dbms, name, usual) == value for name, value in self.beside.items())
 
@@ -174,7 +174,7 @@ def _narrow(knob: Knob, found: StartableKnob) -> Knob:
 def refuse_settings(dbms: Dbms, refused: Iterable[RefusedSetting], usual: Mapping[str, Value]) -> Dbms:
     """Return the DBMS that knows which values it refuses, alone and together, and which it takes for others.
 
-    `usual` is the `baseline` of the study: what was found beside other defaults does not count.
+    `usual` is the `baseline` of the study: what was found together with other defaults does not count.
     """
     knobs, clashes = dict(dbms.knobs), list(dbms.clashes)
     for one in refused:

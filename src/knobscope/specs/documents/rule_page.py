@@ -30,7 +30,7 @@ layer say *insufficient*, above `told_unattributed()` findings mention it.
 A penalty says what better I/O would gain, unless the rule measures it as a ratio of two figures (`penalty: measured`).
 It never exceeds 1 / (1 - busy share), where the busy share is that of the device in the median run of the slower
 setting: while no request is in flight, no client waits for the device, so that part of the time stays, with one client
-or with many. Where the limit lowers a penalty, the finding says so; where no run says how long the device was busy,
+or with many. Where the limit lowers a penalty, the finding says so; where no run recorded how long the device was busy,
 there is no penalty.
 """
 #: Headings of the comment at the head of a query, in the order of the page.

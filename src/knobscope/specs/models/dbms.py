@@ -35,7 +35,7 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 def is_factor(knob: str) -> bool:
-    """Whether a knob stands for something beside the DBMS: a setting of the workload, or of the kernel."""
+    """Whether a knob stands for something outside the DBMS: a setting of the workload, or of the kernel."""
     return is_workload_knob(knob) or is_kernel_knob(knob)
 
 
@@ -103,7 +103,7 @@ class Dbms(SpecModel):
         default_factory=dict, description="Files that the server reads, by name; they lie in {config}."
     )
     writing: dict[Apply, Writing] = Field(
-        default_factory=dict, description="How knobs are handed over, by their `apply`, unless they say it themselves."
+        default_factory=dict, description="How knobs are passed, by their `apply`, unless they say it themselves."
     )
     booleans: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
         default=["off", "on"], description="How false and true are written."

@@ -17,7 +17,7 @@ from knobscope.specs.reading.base import Value
 
 __all__ = ["WORKLOAD_NAMES", "Expression", "parse_expression"]
 
-#: Facts of the workload that an expression may use beside knobs.
+#: Facts of the workload that an expression may use in addition to knobs.
 WORKLOAD_NAMES = frozenset({"threads", "records"})
 
 _CONSTANTS = {"true": True, "false": False}

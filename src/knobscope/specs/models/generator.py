@@ -1,4 +1,4 @@
-"""A load generator beside YCSB: a program with arguments, and the name of the parser that reads its output."""
+"""A load generator in addition to YCSB: a program with arguments, and the name of the parser that reads its output."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, get_args

@@ -64,7 +64,8 @@ class Introspection(SpecModel):
     )
     types: Annotated[dict[str, Literal["integer", "real", "boolean", "enum"]], Field(min_length=1)] = Field(
         description="What each word in `type` means; a setting whose word is missing here (a text, say) is no knob. A "
-        "setting of which no type is told has one of the words integer, decimal, switch (on, off, true, ...), quantity "
+        "setting of which no type is reported has one of the words integer, decimal, switch (on, off, true, ...), "
+        "quantity "
         "(an integer with a unit behind it) and text, by the form of its default."
     )
     apply: Annotated[dict[str, Apply], Field(min_length=1)] | Apply = Field(
@@ -73,7 +74,8 @@ class Introspection(SpecModel):
     )
     reach: Annotated[float, Field(gt=1)] | None = Field(
         default=None,
-        description="The range of a number of which none is told: its default divided by this, to its default times "
+        description="The range of a number of which none is reported: its default divided by this, to its default "
+        "times "
         "this. Without it, or when the default is not above 0, such a setting is no knob.",
     )
     leave_out: list[str] = Field(

@@ -1,4 +1,4 @@
-"""Settings of the kernel below the DBMS as factors: a study may vary them beside the DBMS's knobs.
+"""Settings of the kernel below the DBMS as factors: a study may vary them in addition to the DBMS's knobs.
 
 Which scheduler orders requests, how far the kernel reads ahead, and whether the file system passes a flush on is
 decided there, and was tuned for disks as knobs were. The first of the values is the default. Each becomes a knob

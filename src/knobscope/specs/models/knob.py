@@ -85,7 +85,7 @@ class Knob(SpecModel):
         default=None,
         description="What must hold of other knobs, `threads` and `records` for this knob to count at all, in the "
         "language of `requires`, e.g. commit_delay > 0. Where the default configuration does not satisfy it, the sweep "
-        "measures the knob beside the smallest change of other knobs that does.",
+        "measures the knob together with the smallest change of other knobs that does.",
     )
     refused: dict[bool | int | float | str, str] = Field(
         default_factory=dict,
@@ -110,7 +110,7 @@ class Knob(SpecModel):
     )
     alias: str | None = Field(default=None, description="Its name where it is written, when that differs.")
     writing: Writing | None = Field(
-        default=None, description="How this knob is handed over, when that differs from others with its `apply`."
+        default=None, description="How this knob is passed, when that differs from others with its `apply`."
     )
     since: Version | None = Field(default=None, description="First version that has it, in quotes: '18'.")
     until: Version | None = Field(

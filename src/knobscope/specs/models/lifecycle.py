@@ -122,7 +122,8 @@ class Connection(SpecModel):
     library: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9-]*$",
-        description="Folder of clients/target/bindings with the jars that this binding needs beside the usual ones.",
+        description="Folder of clients/target/bindings with the jars that this binding needs in addition to the "
+        "usual ones.",
     )
     driver: Driver | None = Field(
         default=None,

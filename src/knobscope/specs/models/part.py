@@ -71,7 +71,7 @@ class Part(SpecModel):
             yield Misfit(("link",), repr(self.link), "a directory below the data directory")
         for key in ("files", "setting"):
             if getattr(self, key) and self.writing is None:
-                yield Misfit((key,), f"this key beside `{kinds[0]}`", "it with `writing` only")
+                yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `writing` only")
         if self.writing is not None:
             if self.writing.by_value is not None:
                 yield Misfit(("writing", "by_value"), "this key", "{value} in one of the other ways: it is a directory")

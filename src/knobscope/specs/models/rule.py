@@ -35,7 +35,7 @@ __all__ = [
 SHIPPED_RULES = Path(__file__).resolve().parents[4] / "rules" / "mismatch"
 #: What a rule may say of a question; `sentence.j2` has a macro for each, named `if_mismatch` and so on.
 VERDICTS = ("mismatch", "none", "insufficient")
-#: What the comment at the head of `rule.sql` has to tell, beside the claim in its first line.
+#: What the comment at the head of `rule.sql` has to say, apart from the claim in its first line.
 _HEADINGS = ("Source", "Needs", "Insufficient")
 
 #: Pictures that the report can draw of the runs behind a finding.
@@ -75,7 +75,7 @@ class RuleCause(SpecModel):
         "`knobscope explain` changes the property of the device that this is about."
     )
     expected: Literal["gain", "no_loss"] = Field(
-        description="What bears the cause out: the changed I/O is faster, beyond noise and by most of the difference "
+        description="What confirms the cause: the changed I/O is faster, beyond noise and by most of the difference "
         "between the two settings (docs/how-to/causes.md), or it loses at most 10 %."
     )
     confirmed: str = Field(description="What that means, as the end of a sentence.")
@@ -91,7 +91,7 @@ class RuleEffect(SpecModel):
 
 
 class RuleSpec(SpecModel):
-    """What a rule is, beside its query and its sentences."""
+    """What a rule is, apart from its query and its sentences."""
 
     name: _RuleName = Field(description="The folder's name.")
     title: str = Field(description="What a mismatch of this rule is called, in a few words.")
@@ -196,7 +196,7 @@ def read_shipped_rule(name: str) -> Rule:
 
 
 def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:
-    """Yield what is wrong with a query as far as that can be told without a database."""
+    """Yield what is wrong with a query as far as that can be determined without a database."""
     import duckdb
 
     if not path.is_file():

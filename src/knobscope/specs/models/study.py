@@ -55,7 +55,7 @@ class Sampling(SpecModel):
 
 
 class Screening(SpecModel):
-    """When screening may stop, and what it hands on."""
+    """When screening may stop, and what it passes on."""
 
     model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "gaussian_process", "mlp", "auto"] = Field(
         default="auto",
@@ -97,7 +97,7 @@ class Sweep(SpecModel):
         ge=0,
         le=100,
         description="Pairs of knobs to sweep together, of those that screening shows to interact, the strongest first: "
-        "values of the one beside values of the other (docs/evidence/statistics.md). They are not repeated "
+        "values of the one together with values of the other (docs/evidence/statistics.md). They are not repeated "
         "beyond `repeats`.",
     )
     most: int | None = Field(
@@ -156,7 +156,7 @@ class Explain(SpecModel):
         default=8,
         ge=0,
         le=100_000,
-        description="Effects to measure again at most, the costliest first; 0: none, and no mismatch is ever withdrawn "
+        description="Effects to measure again at most, the costliest first; 0: none, and no mismatch is ever refuted "
         "because its effect was chance.",
     )
     what_if: int = Field(
@@ -204,7 +204,7 @@ class Budget(SpecModel):
     hours: float | None = Field(
         default=None,
         gt=0,
-        description="The same for the time that these runs take: warm-up, measured window and 1.5 s beside them, for "
+        description="The same for the time that these runs take: warm-up, measured window and 1.5 s in addition, for "
         "each. It is an estimate made beforehand, which `snakemake -n` tells, and no clock: loading data, measuring "
         "the devices, experiments with fio, and starts or stops that take longer come on top.",
     )
@@ -217,7 +217,7 @@ class Budget(SpecModel):
 
 
 class Factors(KernelFactors):
-    """What a study varies beside the knobs of DBMSs."""
+    """What a study varies in addition to the knobs of DBMSs."""
 
     workload: dict[str, Annotated[list[Value], Field(min_length=1)]] = Field(
         default_factory=dict,
@@ -254,7 +254,7 @@ class Study(SpecModel):
         "there in all runs. A list: the study varies it like a knob, named `device.PART`, whose default is `data`, the "
         "device of the data.",
     )
-    factors: Factors = Field(default=Factors(), description="What is varied beside knobs.")
+    factors: Factors = Field(default=Factors(), description="What is varied in addition to knobs.")
     client: ClientHost | None = Field(
         default=None,
         description="Another machine that YCSB's client runs on, so that it takes no processor time from the DBMS "
@@ -274,12 +274,14 @@ class Study(SpecModel):
     monitor: Literal["bpf", "procfs"] = Field(default="bpf", description="bpf falls back to procfs, and says so.")
     watch: list[Literal["syscalls", "faults"]] = Field(
         default_factory=list,
-        description="What to watch beside the block layer: system calls on the files of the device (about 1 us each), "
+        description="What to watch in addition to the block layer: system calls on the files of the device (about 1 "
+        "us each), "
         "page faults on mapped files (1 to 2 us each).",
     )
     measure: list[Literal["recovery"]] = Field(
         default_factory=list,
-        description="What is measured of each run beside the load. `recovery`: after the window the server is killed "
+        description="What is measured of each run in addition to the load. `recovery`: after the window the server "
+        "is killed "
         "while a client writes, and started again on the data that it left. The time until it answers, and what it "
         "lost of the writes that it had acknowledged, are responses like throughput (columns `recovery_s` and "
         "`lost_s`). A run takes about 4 s more; a DBMS that lives in its client has none.",

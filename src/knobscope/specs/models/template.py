@@ -43,7 +43,7 @@ PLACEHOLDERS = {
     "value": "value of the knob (only under `writing`)",
     "unit": "unit of the knob, nothing when it has none (only under `writing`)",
     "property": "what the property says so far: what stands under `connection.properties`, and what other knobs added "
-    "(only in `value` beside `client`)",
+    "(only in `value` together with `client`)",
     "directory": "a directory that will lie on the device of a part (only under `parts`)",
     "part": "name of the part in the study, e.g. table.stock (only under `parts`)",
     "name": "what stands behind the dot in it, e.g. stock (only under `parts`)",

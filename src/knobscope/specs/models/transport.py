@@ -32,7 +32,7 @@ class Transport:
     """What a model comes to that takes no time, through a file system.
 
     Latencies at depth one and the highest rates, of requests of 4 KiB; bytes per second of 128 KiB at depth four.
-    `wake_us` is how much later than asked for a sleeping program goes on: the last part of a wait it must not sleep.
+    `wake_us` is how much later than requested a sleeping program goes on: the last part of a wait it must not sleep.
     `slept_us` is what else comes on top of a latency after a wait of WAIT_US and more.
     `read_page_us` and `write_page_us` come on top for each 4 KiB more of a larger request.
     `queue` says what comes on top with others under way: with how many, and for the work of how many a request waits;

@@ -1,4 +1,4 @@
-"""How knobs are handed over: as arguments, statements, properties of the client, or lines and keys of a file."""
+"""How knobs are passed: as arguments, statements, properties of the client, or lines and keys of a file."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from knobscope.specs.reading.base import Misfit, SpecModel, Value
 __all__ = ["Apply", "ConfigFile", "FileName", "Moment", "Writing", "same_value"]
 
 Apply = Literal["load", "restart", "dynamic"]
-#: When a knob is handed over: as data is made and loaded, or as a run starts.
+#: When a knob is passed: as data is made and loaded, or as a run starts.
 Moment = Literal["init", "start"]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")]
 
@@ -37,7 +37,7 @@ class ConfigFile(SpecModel):
 
 
 class Writing(SpecModel):
-    """How a knob is handed over: exactly one of `argv`, `sql`, `client`, `line`, `key` and `by_value`."""
+    """How a knob is passed: exactly one of `argv`, `sql`, `client`, `line`, `key` and `by_value`."""
 
     argv: list[WrittenKnob] | None = Field(
         default=None, min_length=1, description="Arguments instead of {knobs}, e.g. ['-c', '{knob}={value}']."
@@ -66,7 +66,7 @@ class Writing(SpecModel):
     at: list[Moment] | None = Field(
         default=None,
         min_length=1,
-        description="When it is handed over: `init` (making and loading data), `start` (every run). Without: [init] "
+        description="When it is passed: `init` (making and loading data), `start` (every run). Without: [init] "
         "for load, [start] for the others. A load-time knob that the server also wants at every start needs "
         "[init, start].",
     )
@@ -82,11 +82,11 @@ class Writing(SpecModel):
         if kind in ("line", "key") and self.file is None:
             yield Misfit((kind,), f"`{kind}` without `file`", "a name under `config_files` as `file`")
         if self.file is not None and kind not in ("line", "key", "by_value"):
-            yield Misfit(("file",), f"this key beside `{kind}`", "it with `line`, `key` or `by_value` only")
+            yield Misfit(("file",), f"this key together with `{kind}`", "it with `line`, `key` or `by_value` only")
         if self.value != "{value}" and kind not in ("key", "client"):
-            yield Misfit(("value",), f"this key beside `{kind}`", "it with `key` or `client` only")
+            yield Misfit(("value",), f"this key together with `{kind}`", "it with `key` or `client` only")
         elif "{property}" in self.value and kind != "client":
-            yield Misfit(("value",), "{property} beside `key`", "it with `client` only")
+            yield Misfit(("value",), "{property} together with `key`", "it with `client` only")
 
     @property
     def kind(self) -> str:
@@ -109,7 +109,7 @@ class Writing(SpecModel):
         return " and ".join(part for part in wanted if part not in text) or None
 
     def moments(self, apply: Apply) -> list[Moment]:
-        """When a knob with this `apply` is handed over."""
+        """When a knob with this `apply` is passed."""
         return self.at or (["init"] if apply == "load" else ["start"])
 
     def of_value(self, value: Value) -> "list[str] | dict[str, Any] | None":

@@ -36,8 +36,8 @@ def validate_document(document: Document, model: type[Model]) -> Model:
 def examine_document(document: Document, model: type[Model]) -> tuple[Model | None, list[SpecProblem]]:
     """Return the document as a model and all problems of this file.
 
-    When each key is right and only some do not fit together, there is a model beside the problems: what it says about
-    other files can be checked all the same.
+    When each key is right and only some do not fit together, there is a model in addition to the problems: what it says
+    about other files can be checked all the same.
     """
     if not isinstance(document.data, dict):
         found = show_value(document.data)

@@ -54,7 +54,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "characterise",
         help="measure what a device prefers",
         description="Measure a device with fio on a scratch file: write unit, flush, queue depth, gap between random "
-        "and sequential requests, reads beside writes. Prints what was found, how sure that is, and what the kernel "
+        "and sequential requests, reads together with writes. Prints what was found, how sure that is, and what the "
+        "kernel "
         "says. The file is removed at the end.",
     )
     parser.add_argument("spec", nargs="?", metavar="DEVICE", help="name of a file in specs/devices, or a YAML file")

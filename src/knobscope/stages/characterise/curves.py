@@ -36,7 +36,7 @@ Pattern = Literal["read", "write", "randread", "randwrite"]
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve. `beside`: random reads beside a stream of writes, fio's job of that name."""
+    """One point of a curve. `beside`: random reads during a stream of writes, fio's job of that name."""
 
     curve: Literal["write_size", "commit", "flush", "queue_depth", "beside"]
     pattern: Pattern
@@ -46,7 +46,7 @@ class Point:
     def __str__(self) -> str:
         """Return it as progress shows it."""
         depth = f" depth {self.queue_depth}" if self.queue_depth > 1 else ""
-        after = {"commit": " fsync", "flush": " fdatasync", "beside": " beside writes"}.get(self.curve, "")
+        after = {"commit": " fsync", "flush": " fdatasync", "beside": " together with writes"}.get(self.curve, "")
         return f"{self.pattern} {self.block_bytes // KIB}k{depth}{after}"
 
 

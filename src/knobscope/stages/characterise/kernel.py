@@ -1,4 +1,4 @@
-"""What the kernel says of a block device (sysfs), to stand beside what was measured."""
+"""What the kernel says of a block device (sysfs), for comparison with what was measured."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -78,11 +78,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "confirm",
-        help="put the causes of mismatches to the test with fio",
+        help="test the causes of mismatches with fio",
         description="For each mismatch of a rule that blames a factor of the I/O, repeat the I/O pattern of its runs "
         "with fio on the same device and change that factor alone. Write the study's database with what came out. "
         "Where devices are on several machines, each tests its own (--device), and --confirmed joins their answers. "
-        "Rules that judge what others found are asked again: what was withdrawn counts no more.",
+        "Rules that judge the findings of others are evaluated again, without the refuted ones.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")

@@ -55,7 +55,7 @@ def name_reference(finding: Mapping[str, Any]) -> str:
     """Return the configuration that a finding's value is compared with, in words."""
     others = json.loads(finding.get("evidence") or "{}").get("beside") or {}
     beside = " and ".join(f"{knob}={value}" for knob, value in others.items())
-    return f"the default beside {beside}" if beside else "the default configuration"
+    return f"the default with {beside}" if beside else "the default configuration"
 
 
 def find_sides(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> tuple[Side, Side]:

@@ -72,7 +72,7 @@ def _read(figures: dict[str, Any], pattern: Pattern, figure: Figure, window_ms: 
     else:
         value = float(figures["read"]["iops"]) + float(figures["write"]["iops"])
     if value <= 0:
-        raise FioRefusedError(f"not one request was finished within {window_ms} ms")
+        raise FioRefusedError(f"no request completed within {window_ms} ms")
     return value / pattern.requests_per_operation if figure == "operations" else value
 
 

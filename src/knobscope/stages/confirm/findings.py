@@ -79,7 +79,7 @@ def _confirm_on_device(
     """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
     try:
         if opened is None:
-            raise _UntestableError(f"device {tests[0][0]['device']} is not at hand")
+            raise _UntestableError(f"device {tests[0][0]['device']} is not available")
         with device_lock(opened.block), lay_out_file(opened, _FILE_BYTES) as file:
             for number, (row, cause) in enumerate(tests, start=1):
                 label = f"confirm {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
@@ -109,7 +109,7 @@ def _test(
     outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
     seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
     if outcome.is_borne_out is None:
-        why = "these intervals allow both answers, so whether that is the cause cannot be told"
+        why = "these intervals allow both answers, so they do not show whether that is the cause"
         return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
     if outcome.is_borne_out:
         return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
@@ -130,13 +130,13 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
         )
     if pattern is None:
         raise _UntestableError(
-            "BPF watched none of its runs without losing events, so their requests are not known"
+            "BPF monitored none of its runs without losing events, so their requests are unknown"
             if not slower.watched
             else f"the runs of {slower.name} did no I/O on the device"
         )
     busy_share = find_busy_share(connection, slower.watched)
     if busy_share is None:
-        raise _UntestableError("no run says how long the device was busy")
+        raise _UntestableError("no run recorded how long the device was busy")
     if row["knob"] is None:
         return Setting(slower.name, pattern, "", None, 1.0, busy_share)
     if cause.factor == "write_size" and not pattern.write_sizes:
@@ -144,9 +144,9 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
     if not faster.watched:
         raise _UntestableError(f"BPF watched no run of {faster.name} without losing events")
     if row["effect"] is None:
-        raise _UntestableError("the finding tells no effect that fio could show")
+        raise _UntestableError("the finding has no effect that fio could show")
     other = read_pattern(connection, faster)
     if not pattern.operations or (other is not None and not other.operations):
-        raise _UntestableError("it is not known how many operations the requests were for")
+        raise _UntestableError("the number of operations behind the requests is unknown")
     measured = math.exp(abs(math.log1p(row["effect"])))
     return Setting(slower.name, pattern, faster.name, other, measured, busy_share)

@@ -68,7 +68,7 @@ class Stand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the cause is borne out (None: cannot be told), and what was seen, as whole sentences."""
+    """Whether the cause is confirmed (None: cannot be determined), and what was seen, as whole sentences."""
 
     is_borne_out: Answer
     words: str
@@ -103,7 +103,8 @@ def _try_sizes(setting: Setting, unit: int) -> Trial:
     def judge(found: Figures) -> Outcome:
         limits = compare(found[1], found[0])
         size = loosen_units(format_size(unit))
-        words = f"Writes of {size} that begin at multiples of {size}, against equal ones that begin between: {limits}."
+        words = f"Writes of {size} that begin at multiples of {size}, compared with equal ones that begin in between: "
+        f"{limits}."
         comparison, told = _compare(setting, found[2:], change)
         cost = _cost_of_units(setting, unit, limits, found)
         if not cost.may_be_most:
@@ -117,7 +118,7 @@ def _try_sizes(setting: Setting, unit: int) -> Trial:
 
 def _tell_cost(cost: PartlyFilled) -> str:
     most, difference = (loosen_units(format_micros(seconds * 1e6)) for seconds in (cost.most_s, cost.difference_s))
-    return f"So units that are filled in part cost {most} per operation at most, of {difference} of difference."
+    return f"So units that are filled only in part cost at most {most} of the difference of {difference} per operation."
 
 
 def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: Figures) -> PartlyFilled:
@@ -159,7 +160,9 @@ def _try_order(setting: Setting, _: int) -> Trial:
         random = compare(found[-1], found[0])
         words = f"The I/O of {setting.name} at random offsets: {random}."
         if setting.other is None:
-            return Outcome(False, f"{words} {setting.other_name} does no I/O at all, which is no matter of its order.")
+            return Outcome(
+                False, f"{words} {setting.other_name} does no I/O at all, so the order of I/O is not the reason."
+            )
         comparison = Comparison(setting.measured, compare(found[1], found[0]))
         told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
         return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
@@ -172,7 +175,7 @@ def _try_parallelism(setting: Setting, _: int) -> Trial:
         ratio = compare(found[1], found[0])
         gain = gain_of_dbms(ratio, setting.busy_share)
         words = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
-        return Outcome(is_worthwhile(gain), f"{words} {_tell_busy(setting)}, so that is worth {gain} at most.")
+        return Outcome(is_worthwhile(gain), f"{words} {_tell_busy(setting)}, so that is worth at most {gain}.")
 
     return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
 
@@ -184,7 +187,7 @@ def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Out
     most = format_number(most_gain(setting.busy_share))
     return Outcome(
         False,
-        f"{words} {_tell_busy(setting)}, so better I/O makes the DBMS {most}x as fast at most, and "
+        f"{words} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most}x as fast, and "
         f"{setting.other_name} is {format_number(setting.measured)}x as fast.",
     )
 

@@ -1,4 +1,4 @@
-"""When fio's replicas bear out the cause that a rule names.
+"""When fio's replicas confirm the cause that a rule names.
 
 A rule that compares two settings says that one is slower because of one property of its I/O. Three things follow, and
 each can fail: fio, repeating the I/O of both, shows the direction and most of the size of the difference; the I/O of
@@ -8,7 +8,7 @@ minds partly filled units is slower across their limits than on them at equal si
 All of that is judged against the time in which the device is busy with the slower setting: more than that time, better
 I/O cannot save the DBMS (`knobscope.stages.detect.penalties`).
 
-Answers have three values: None where the interval of a ratio holds both, so that nothing can be told.
+Answers have three values: None where the interval of a ratio holds both, so that nothing can be determined.
 """
 
 from collections.abc import Iterable

@@ -122,7 +122,7 @@ def _sum_runs(runs: "pd.DataFrame", code: Ints, rows: Bools, count: int) -> Ints
 
 
 def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
-    """Return in which groups hardly anything of the position is left beside the configurations.
+    """Return in which groups hardly anything of the position is left apart from the configurations.
 
     What is left, a sum of squares in units of the group's length, says how well a drift could be seen: its standard
     error is the noise divided by the root of it. Other groups help, where they have another order.
@@ -188,7 +188,7 @@ def _reason(sentinels: int, confounded: bool, bent: bool, drift: float, bend: fl
     if sentinels == 0:
         return "no successful run of the default configuration to compare with"
     if confounded:
-        return "configurations and their order go together, so that drift cannot be told from an effect"
+        return "configurations and their order go together, so that drift cannot be distinguished from an effect"
     if bent:
         return f"throughput bends by {100 * np.expm1(bend):+.0f} % between middle and ends, more than noise explains"
     if np.isnan(drift_p):

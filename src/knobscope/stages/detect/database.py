@@ -162,8 +162,8 @@ def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[FindingRow]:
 
 
 def withdraw(sentence: str, reason: str) -> str:
-    """Return the sentence of a finding whose cause an experiment refuted: that comes first."""
-    return f"Withdrawn, since {reason}. What the rule saw: {sentence}"
+    """Return the sentence of a finding whose effect or cause an experiment refuted, with the reason first."""
+    return f"Refuted: {reason}. Original finding: {sentence}"
 
 
 def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:

@@ -1,14 +1,13 @@
 """What one knob does: effects of single changes within blocks, with interval and q value.
 
-A value is compared with the sentinel or, where the sweep measured it beside a change of other knobs, with the runs that
-have that change alone. Each metric of each case (DBMS, device, workload) has its own fit of the sweep: response = group
-+ configuration. A group is one session of one block (`blocks` tells of drift and resumed blocks), an
-observation is one measurement (`units`), and configurations may differ in noise. An effect that was
-measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
-one block cannot tell an effect from the luck of a position in the order. Where others measured and their table tells of
-no blocks, two measurements have to do, apart from each other in the order, which is taken for random. An effect larger
-than the whole range that the comparable runs of its case measured has no estimate either: the fit has too few runs for
-its terms.
+A value is compared with the sentinel or, where the sweep measured it together with a change of other knobs, with the
+runs that have that change alone. Each metric of each case (DBMS, device, workload) has its own fit of the sweep:
+response = group + configuration. A group is one session of one block (`blocks` tells of drift and resumed blocks), an
+observation is one measurement (`units`), and configurations may differ in noise. An effect that was measured in fewer
+than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one block cannot
+tell an effect from the luck of a position in the order. Where others measured and their table tells of no blocks, two
+measurements have to do, apart from each other in the order, which is taken for random. An effect larger than the whole
+range that the comparable runs of its case measured has no estimate either: the fit has too few runs for its terms.
 """
 
 import json

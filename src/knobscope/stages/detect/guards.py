@@ -38,7 +38,7 @@ _RUNS = """
 """
 _INTERVALS = "SELECT run_id, t_s, ops, latency_p95_us, latency_p99_us FROM intervals ORDER BY run_id, t_s"
 _CASE = ["dbms", "device", "workload"]
-#: Figure -> what it tells about, and the smallest share of it that can be told, whatever digits are written.
+#: Figure -> what it tells about, and the smallest share of it that can be determined, whatever digits are written.
 _FIGURES = {
     "throughput_ops": ("speed", 1e-4),
     "latency_mean_us": ("speed", 1e-5),

@@ -1,7 +1,7 @@
 """How much slower reads are while the device also writes, as the runs of the default configuration show it.
 
 Each run is its own control: its tenths of a second with reads are parted into those in which (nearly) nothing was
-written and those in which no less was written than usual. What both have in common, and what a checkpoint does beside
+written and those in which no less was written than usual. What both have in common, and what a checkpoint does besides
 writing, is not told apart: it is evidence, no experiment, and the gain that it promises is an upper bound.
 
 A device that writes all the time has no such moments. Then reads are compared with those of its profile, where nothing
@@ -81,7 +81,7 @@ _ALONE = """
 
 
 def measure_interference(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
-    """Return table `interference`: a row per case that has runs with reads beside writes."""
+    """Return table `interference`: a row per case that has runs with reads together with writes."""
     import pandas as pd
 
     runs, curves = connection.execute(_BY_RUN).df(), connection.execute(_ALONE).df()
@@ -97,7 +97,7 @@ def measure_interference(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFra
     table = pd.DataFrame(rows)
     if not rows:
         return table
-    # What the profile says of another day has no p value that could be set beside those of moments of one run.
+    # What the profile says of another day has no p value that could be compared with those of moments of one run.
     p_values = table["p_value"].where(table["compared_with"] == "quiet")
     return table.assign(p_value=p_values, q_value=adjust_for_fdr(p_values.to_numpy(float)))
 
@@ -105,7 +105,7 @@ def measure_interference(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFra
 def _compare(
     runs: "pd.DataFrame", without: "pd.Series[float]", beside: "pd.Series[float]", compared_with: str
 ) -> dict[str, Any]:
-    """Return how much longer reads take beside writes than without, and what would be gained if they did not."""
+    """Return how much longer reads take together with writes than without, and what would be gained if they did not."""
     saved = (runs["waited_us"] - runs["reads"] * without) / (runs["window_us"] * runs["threads"])
     gain = mean_over_runs(-np.log1p(-saved.clip(-_MOST_SAVED, _MOST_SAVED)))
     return {

@@ -28,14 +28,14 @@ def most_gain(busy_share: float, faster: float = math.inf) -> float:
 def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "ReturnedRow") -> str:
     """Limit the penalty of a row that a rule returned, with its evidence; return a sentence that says so, or nothing.
 
-    Where no run says how long the device was busy, there is no penalty.
+    Where no run recorded how long the device was busy, there is no penalty.
     """
     if row["penalty"] is None or rule.about.penalty == "measured":
         return ""
     busy_share = find_busy_share(connection, _slower_runs(connection, row))
     if busy_share is None:
         row["penalty"] = None
-        return " What that costs cannot be bounded: no run says how long the device was busy."
+        return " What that costs cannot be bounded: no run recorded how long the device was busy."
     most = most_gain(busy_share)
     if row["penalty"] <= most:
         return ""
@@ -43,7 +43,7 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "Ret
     row["penalty"] = most
     return loosen_units(
         f" The device is busy for {format_share(busy_share)} of the time, so better I/O could gain "
-        f"{format_number(most)}x at most."
+        f"at most {format_number(most)}x."
     )
 
 

@@ -52,12 +52,12 @@ def run_rules(
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
     settings of the workload and of the kernel's queues: they are no choice of the DBMS.
 
-    Where a value was compared beside a change of other knobs, evidence `beside` says which (knob -> value).
+    Where a value was compared together with a change of other knobs, evidence `beside` says which (knob -> value).
 
     Rules that judge what others found run after those, whatever their order. `tested`: findings of an earlier call that
     experiments have tested since; they are returned as they are, but for those of rules that judge what others found,
     which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
-    that is not there, is no valid query, or returns something else than findings.
+    that is not there, is no valid query, or returns something other than findings.
     """
     lock(connection)
     for name, value in specs.thresholds.items():

@@ -29,8 +29,8 @@ __all__ = ["Answer", "judge_finding", "list_differences", "list_usable", "share_
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
-#: Why a finding is withdrawn whose effect is not there.
-_NOT_AGAIN = "its effect did not show again in new runs"
+#: Why a finding is refuted whose effect is absent.
+_NOT_AGAIN = "its effect did not reproduce in new runs"
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
@@ -161,7 +161,7 @@ class Answer:
         return all(share is not None and share.is_less_than_half for share in both)
 
     def can_judge(self, cause: RuleCause) -> bool:
-        """Whether the experiment can bear out what a rule names; that the device is no cause it always can."""
+        """Whether the experiment can confirm what a rule names; that the device is no cause it always can."""
         del cause
         return True
 
@@ -213,7 +213,7 @@ class Answer:
         if self.again is not None and (self.is_gone or not self.is_reproduced):
             return f"{begin}: {self._describe_again(self.again)}"
         if not self.is_reproduced:
-            return f"{begin}: the gap did not show again, so its cause cannot be tested."
+            return f"{begin}: the gap did not reproduce, so its cause cannot be tested."
         if not question.followed:
             return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
         return f"{begin}{self._describe_followed()}"
@@ -221,31 +221,33 @@ class Answer:
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
         said = f" each there and on what-if devices, and {self._effect()}. "
-        told = [f"{PROPERTY_WORDS[name]} {share_words(share)}" for name, share in self.causes]
-        said += f"Of that goes with {join_words(told)}. " if told else ""
+        told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in self.causes]
+        said += f"The share of it that disappears is {join_words(told)}. " if told else ""
         return said + self._conclude()
 
     def _describe_again(self, again: Amount) -> str:
         what, seen = "gap" if self.question.other else "effect", self.question.seen
         shown = _words_of(again)
         if self.is_refuted and seen is not None:
-            return f"{shown}. That is surely less than half of the {what} in the sweep, {_words_of_ratio(seen.mean)}."
-        said = f"{shown}. So the {what} did not show again beyond noise"
+            return (
+                f"{shown}. This is certainly less than half of the {what} in the sweep, {_words_of_ratio(seen.mean)}."
+            )
+        said = f"{shown}. The {what} did not reproduce beyond noise"
         if self.is_gone and seen is not None:
-            return f"{said}; with the runs of the sweep together it is {_words_of(again.together_with(seen))}."
+            return f"{said}; together with the runs of the sweep it is {_words_of(again.together_with(seen))}."
         return f"{said}, and its cause cannot be tested."
 
     def _describe_shown(self) -> str:
         """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
         if self.question.other is not None or self.again is None:
-            return f"{self._effect()}. So the gap shows again"
-        return f"{self._setting} is {_words_of(self.again)}. So the effect shows again"
+            return f"{self._effect()}. The gap reproduced"
+        return f"{self._setting} is {_words_of(self.again)}. The effect reproduced"
 
     def _describe_smaller(self) -> str:
         """Say that an effect which is there is much smaller than it was."""
         if not self.is_smaller or self.again is None or self.question.seen is None:
             return ""
-        return f", and is surely less than half of that in the sweep, {_words_of_ratio(self.question.seen.mean)}"
+        return f", but is certainly less than half of that in the sweep, {_words_of_ratio(self.question.seen.mean)}"
 
     @property
     def _setting(self) -> str:
@@ -259,7 +261,7 @@ class Answer:
             return f"{setting} took {time} {f'more than on {question.other} ' if question.other else ''}per operation"
         if question.other is not None:
             fold = math.exp(abs(known.mean - question.rest.mean))
-            return f"{setting} did {fold:.2g} times as much or little as on {question.other}"
+            return f"{setting} did {fold:.2g} times as much or as little as on {question.other}"
         more = "more" if known.mean > 0 else "less"
         return f"{setting} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
 
@@ -267,19 +269,19 @@ class Answer:
         everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
             name, _ = self.causes[0]
-            return f"The cause is what goes away with {PROPERTY_WORDS[name]}."
+            return f"Most of it disappears with {PROPERTY_WORDS[name]}, so this property is the cause."
         if self.conclusion == "not_the_device":
             words = share_words(everything) if everything else ""
             return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
         if self.conclusion == "several":
-            return "No single property explains it, all of them together do."
+            return "No single property explains it, but all of them together do."
         if everything and everything.is_less_than_half and self.most_of_everything:
             return (
-                f"Without all costs of the device {share_words(everything)} of it is gone, and "
-                f"{share_words(self.most_of_everything)} if the way to the modelled device counts as one of them: "
-                "whether the device is the cause cannot be told."
+                f"Without any cost of the device, {share_words(everything)} of it is gone, and "
+                f"{share_words(self.most_of_everything)} if the path to the modelled device is included: "
+                "these runs cannot tell whether the device is the cause."
             )
-        return "What the cause is cannot be told from these runs."
+        return "These runs cannot tell what the cause is."
 
 
 def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
@@ -309,7 +311,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
 
 
 def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
-    """Whether the named cause is the one that was found; None where that cannot be told."""
+    """Whether the named cause is the one that was found; None where that cannot be determined."""
     if answer.conclusion == "undecided" or not (answer.can_judge(cause) or answer.conclusion == "not_the_device"):
         return None
     if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
@@ -322,7 +324,7 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *_PROPERTIES[cause.factor])]
     if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
-    # One of several causes is neither withdrawn nor called the cause.
+    # One of several causes is neither refuted nor called the cause.
     return False if all(share.is_less_than_half and not share.is_part for share in named) else None
 
 

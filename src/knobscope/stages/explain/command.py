@@ -123,10 +123,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "explain",
         help="measure mismatches again, and find their causes by changing the device",
-        description="Run the DBMS again with the values of mismatches: what does not show again is withdrawn. On a "
+        description="Run the DBMS again with the values of mismatches: mismatches that do not reproduce are refuted. "
+        "On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
-        "property whose change removes it. On another device requests are made slower: that tells what a setting waits "
-        "for. How many effects is said in section `explain` of the study. Each device is measured where it is "
+        "property whose change removes it. On another device requests are made slower: that shows what a setting waits "
+        "for. Section `explain` of the study sets how many effects. Each device is measured on its own machine "
         "(--device), and --explained joins the answers.",
     )
     add_study_arguments(parser)

@@ -24,7 +24,7 @@ from knobscope.text.formats import join_words
 
 __all__ = ["DELAYED", "NO_DELAY", "DelayedAnswer"]
 
-#: Name of the device behind the program that delays nothing, beside those of properties.
+#: Name of the device behind the program that delays nothing, in addition to those of properties.
 NO_DELAY = "no_delay"
 #: Property -> the requests that are delayed.
 DELAYED = {f"{op}_delay": op for op in OPERATIONS}
@@ -123,7 +123,7 @@ class DelayedAnswer(Answer):
         return self.whole is not None and self.whole.is_less_than_half
 
     def can_judge(self, cause: RuleCause) -> bool:
-        """Whether delays can bear out a cause: that of flushes; units and parallelism they leave as they are."""
+        """Whether delays can confirm a cause: that of flushes; units and parallelism they leave as they are."""
         return cause.factor == "flush" or cause.expected == "no_loss"
 
     def _describe_followed(self) -> str:
@@ -135,18 +135,18 @@ class DelayedAnswer(Answer):
             return said + (
                 f"Behind the program there is no result: {why}." if why else "Behind the program it did not."
             )
-        parts = [f"{_waiting_for(name)} makes up {share_words(share)}" for name, share in self.causes]
-        said += f"Of that, {join_words(parts)}. " if parts else ""
+        parts = [f"{_waiting_for(name)} accounts for {share_words(share)}" for name, share in self.causes]
+        said += f"Of this, {join_words(parts)}. " if parts else ""
         return f"{said}{self._conclude()}{self._describe_sensitivity()}"
 
     def _conclude(self) -> str:
         if self.conclusion == "cause":
             return f"The cause is {_waiting_for(self.causes[0][0])}."
         if self.conclusion == "not_the_device" and self.whole:
-            return f"Waiting for the device is not the cause: all of it makes up {share_words(self.whole)}."
+            return f"Waiting for the device is not the cause: all of it accounts for {share_words(self.whole)}."
         if self.conclusion == "several":
-            return "Waiting for no single kind of request explains it, for all together it does."
-        return "What the cause is cannot be told from these runs."
+            return "Waiting for no single kind of request explains it, but waiting for all of them together does."
+        return "These runs cannot tell what the cause is."
 
     def _describe_sensitivity(self) -> str:
         """Say what the reference configuration waits for, whatever the effect comes from."""

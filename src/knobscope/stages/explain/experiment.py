@@ -21,13 +21,13 @@ from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
 
 __all__ = ["ITSELF", "OPERATIONS", "Bench", "measure_pairs"]
 
-#: Name of the device itself beside those of properties.
+#: Name of the device itself in addition to those of properties.
 ITSELF = "none"
 #: Knob and value of a question; without a name it is the default configuration that is asked about.
 Asked = tuple[str | None, str | None]
 #: What a device is asked for.
 OPERATIONS = ("read", "write", "flush")
-#: Number of the device beside those of its hardware queues.
+#: Number of the device in addition to those of its hardware queues.
 _WHOLE_DEVICE = -1
 
 

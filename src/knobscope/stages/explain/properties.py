@@ -20,7 +20,7 @@ PROPERTY_WORDS = {
     "flush": "a flush that takes no time",
     "write_unit": "a write unit of 4 KiB",
     "order": "random access as fast as sequential",
-    "rotation": "platters that need not turn",
+    "rotation": "no rotational delay",
     "bandwidth": "unlimited bandwidth",
     "latency": "reads and writes that take no time of their own",
     "stall": "no pauses to collect garbage",

@@ -202,7 +202,7 @@ def count_explaining_runs(specs: StudySpecs) -> int:
 
 
 def _count_round(effects: int, references: int) -> int:
-    """Return how many runs a round of effects takes at most, each beside one of so many reference configurations."""
+    """Return how many runs a round of effects takes at most, each next to one of so many reference configurations."""
     return effects + min(effects, references + effects // TOGETHER)
 
 

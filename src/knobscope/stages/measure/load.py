@@ -72,7 +72,7 @@ def client_session(instance: Instance, workload: Workload, configuration: Config
 
 
 def _question(instance: Instance, workload: Workload, configuration: Configuration) -> Callable[[], Mapping[str, str]]:
-    """Return how to ask for the values in force beside a generator: through a connection of the load client."""
+    """Return how to ask for the values in force while a generator runs: through a connection of the load client."""
 
     def ask() -> Mapping[str, str]:
         if not instance.dbms.readback.by_client:

@@ -38,7 +38,7 @@ def open_measurer(
 ) -> Iterator[Measurer]:
     """Yield what measures runs of a case; its devices belong to it alone until the end.
 
-    `profile`: that of the data's device; those of a layout's other devices lie beside it.
+    `profile`: that of the data's device; those of a layout's other devices lie next to it.
 
     `traces`: directory for a trace of every run, a directory each.
     """
@@ -104,7 +104,7 @@ def _require_root(specs: StudySpecs) -> None:
 
 
 def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:
-    """Raise UserError where two devices of a layout are one file system: nothing could be told apart there."""
+    """Raise UserError where two devices of a layout are one file system: nothing could be distinguished there."""
     seen = {device.directory.stat().st_dev: name}
     for other, opened in layout.items():
         number = opened.directory.stat().st_dev

@@ -1,4 +1,4 @@
-"""Where the time of a run goes beside warm-up and window: its fixed overhead, cut into phases."""
+"""Where the time of a run goes outside warm-up and window: its fixed overhead, cut into phases."""
 
 import time
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Runs are compared within a session only: between two sessions the machine may have changed. So a session that measures
 anything measures the default configuration, too. Where runs of it are still planned, the next one comes first; where
-none is left (a finished study was given another value), one is added at the begin and one at the end. A block that
+none is left (a finished study was given another value), one is added at the start and one at the end. A block that
 was interrupted a moment ago is no new session: it goes on as planned.
 """
 

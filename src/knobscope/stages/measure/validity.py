@@ -36,7 +36,7 @@ def check_result(
 ) -> None:
     """Raise RunFailedError unless the result is whole; `earlier` holds the series of the block's other runs.
 
-    With more failed operations than `max_failed_share` (a share of all) something else was measured than was asked for.
+    With more failed operations than `max_failed_share` (a share of all) something else was measured than was requested.
     """
     ok, failed = totals["ok"], totals["failed"]
     words = f"; the first: {first_failure}" if first_failure else ""

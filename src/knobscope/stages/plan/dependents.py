@@ -1,11 +1,11 @@
 """What the sweep measures of a knob, and what it compares that with.
 
-A knob that counts only when another one has some value (`when`) shows nothing beside the default configuration if that
-does not hold there; and a value that `requires` forbids there cannot be measured there at all. Such a value is measured
-beside its own reference: the default configuration with the smallest change of other knobs that makes `when` and every
-`requires` hold. Both lie in the same block and differ in the one knob, so the effect is that of the knob alone, under
-the condition under which it has one. ConfigSpace calls such knobs conditional parameters (Lindauer et al., "BOAH: A
-Tool Suite for Multi-Fidelity Bayesian Optimization", arXiv:1908.06756, 2019).
+A knob that counts only when another one has some value (`when`) shows nothing together with the default configuration
+if that does not hold there; and a value that `requires` forbids there cannot be measured there at all. Such a value is
+measured together with its own reference: the default configuration with the smallest change of other knobs that makes
+`when` and every `requires` hold. Both lie in the same block and differ in the one knob, so the effect is that of the
+knob alone, under the condition under which it has one. ConfigSpace calls such knobs conditional parameters (Lindauer et
+al., "BOAH: A Tool Suite for Multi-Fidelity Bayesian Optimization", arXiv:1908.06756, 2019).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def sweep_configurations(values: Sequence[SweptValue]) -> list[Configuration]:
 
 
 def _explain(space: Space, knob: str, value: Value) -> str:
-    """Say why a value cannot be measured beside the default configuration; nothing where it can."""
+    """Say why a value cannot be measured together with the default configuration; nothing where it can."""
     configuration = {**space.default, knob: value}
     if space.allows(configuration):
         return "" if space.counts(knob, configuration) else space.explain_idleness(knob, configuration)
@@ -77,7 +77,7 @@ def _explain(space: Space, knob: str, value: Value) -> str:
 def _smallest_change(
     space: Space, levels: Mapping[str, Sequence[Value]], knob: str, value: Value
 ) -> Configuration | None:
-    """Return the change of the fewest other knobs, by the fewest steps, beside which a value counts and is allowed.
+    """Return the change of the fewest other knobs, by the fewest steps, with which a value counts and is allowed.
 
     Knobs move between the values that the sweep has of them: what a value is compared with is then often a value that
     is swept anyway. None: no change of up to two knobs does it.
@@ -98,7 +98,7 @@ def _smallest_change(
 
 
 def _fits(space: Space, knob: str, value: Value, change: Configuration) -> bool:
-    """Whether a value and the knob's default are both allowed beside a change, and the knobs count there."""
+    """Whether a value and the knob's default are both allowed together with a change, and the knobs count there."""
     reference = {**space.default, **change}
     configuration = {**reference, knob: value}
     counts = all(space.counts(name, configuration) for name in (knob, *change))

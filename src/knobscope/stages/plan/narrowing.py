@@ -1,9 +1,9 @@
 """Leaves out of later screening rounds the settings that make a DBMS several times slower.
 
-Such a setting (a wait at every commit, two plans that are both forbidden) is a bottleneck beside which no other knob
+Such a setting (a wait at every commit, two plans that are both forbidden) is a bottleneck next to which no other knob
 counts, so the runs that have it say nothing about the others. As in bump hunting (Friedman and Fisher, Statistics and
 Computing 9, 1999) levels, and pairs of levels, are peeled off one by one, and after each of them the rest is looked at
-anew: what is slow only beside a setting that was peeled off already is not held against others.
+anew: what is slow only together with a setting that was peeled off already is not held against others.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Pairs of knobs that screening shows to interact, swept together.
 
-One knob at a time tells what a knob does beside the defaults of all others. Where the model of screening holds a term
-of two knobs, that is not what it does beside other values. So the sweep also measures values of the one beside values
-of the other; with the values alone, and the default, in the same block, the difference is the interaction
-(`knobscope.stages.detect.pairs`).
+One knob at a time tells what a knob does together with the defaults of all others. Where the model of screening holds a
+term of two knobs, that is not what it does together with other values. So the sweep also measures values of the one
+together with values of the other; with the values alone, and the default, in the same block, the difference is the
+interaction (`knobscope.stages.detect.pairs`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,8 @@ def pair_configurations(
 ) -> list[Configuration]:
     """Return the configurations that change both knobs of a pair, each once.
 
-    Values that count, or are allowed, only beside other changes are left out: alone there is nothing to compare with.
+    Values that count, or are allowed, only together with other changes are left out: alone there is nothing to compare
+    with.
     """
     found: dict[tuple[Value, ...], Configuration] = {}
     for one, other in pairs:
@@ -53,7 +54,7 @@ def pair_configurations(
 
 
 def _values(space: Space, choices: Mapping[str, KnobChoice | None], knob: str) -> list[Value]:
-    """Return the values that are swept of a knob beside the default configuration alone, in its order."""
+    """Return the values that are swept of a knob together with the default configuration alone, in its order."""
     levels = sweep_levels(space.dbms.knobs[knob], choices[knob], space.default[knob])
     alone = {value: {**space.default, knob: value} for value in levels if value != space.default[knob]}
     return [value for value, one in alone.items() if space.allows(one) and space.counts(knob, one)]

@@ -95,8 +95,8 @@ def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str], pairs: Sequence[
 
     Knobs of `pairs` are swept alone, too, and together (`knobscope.stages.plan.pairs`).
 
-    A value that does not count beside the default configuration, or is forbidden there, comes with its own reference
-    (`knobscope.stages.plan.dependents`). Where there is none it is left out: `list_left_out` names it.
+    A value that does not count together with the default configuration, or is forbidden there, comes with its own
+    reference (`knobscope.stages.plan.dependents`). Where there is none it is left out: `list_left_out` names it.
     """
     study, space = specs.study, case_space(specs, case)
     named = list(dict.fromkeys([*knobs, *(name for pair in pairs for name in pair)]))
@@ -137,8 +137,8 @@ def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, 
 def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
     """Return table `left_out_values`: what a sweep of all knobs of the study could not measure, and why.
 
-    That is what the DBMS refuses, alone or together with other values, and what is forbidden, or does not count, beside
-    the default configuration and beside every change of one or two other knobs of the study.
+    That is what the DBMS refuses, alone or together with other values, and what is forbidden, or does not count,
+    together with the default configuration and together with every change of one or two other knobs of the study.
 
     Knobs that `all` leaves out come last; they have no `value`, since none of theirs is measured.
     """
@@ -162,7 +162,7 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
 
 
 def list_dependents(specs: StudySpecs, case: Case) -> list[SweptValue]:
-    """Return the values that a sweep of all knobs of the study measures beside a change of other knobs."""
+    """Return the values that a sweep of all knobs of the study measures together with a change of other knobs."""
     space = case_space(specs, case)
     return [one for one in swept_values(specs, case, space, list(space.levels)) if one.change]
 

@@ -60,7 +60,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Parameters, most important first, and what holds beside them."""
+    """Parameters, most important first, and what else holds."""
 
     case: Case
     dbms: Dbms
@@ -86,7 +86,7 @@ class SearchSpace:
         return {name: text for name, text in knobs.items() if text is not None}
 
     def complete(self, chosen: Mapping[str, Value]) -> Configuration:
-        """Return the whole configuration: chosen values, as the DBMS takes them, beside the fixed ones."""
+        """Return the whole configuration: chosen values, as the DBMS takes them, and the fixed ones."""
         knobs = self.dbms.knobs
         values = {name: knobs[name].settle(knobs[name].canonical(value)) for name, value in chosen.items()}
         return {**self.default, **values}

@@ -57,7 +57,7 @@ from knobscope.storage import DamagedFileError, read_sealed, synchronise_filesys
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
 
-#: File of the superuser's password beside the data: nobody but us reads it.
+#: File of the superuser's password next to the data: nobody but us reads it.
 _PASSWORD = "password"  # noqa: S105 - the name of a file
 
 
@@ -145,7 +145,7 @@ def _is_whole(target: Path) -> bool:
 def _list_files(snapshot: Path) -> dict[str, list[int]]:
     """Return size in bytes and time of the last change in ns of all files of the data, by path.
 
-    Paths start in the data directory; those of parts that lie beside it are `../parts/...`.
+    Paths start in the data directory; those of parts that lie next to it are `../parts/...`.
     """
     found = {}
     for folder, _, names in (one for top in ("data", "parts") for one in os.walk(snapshot / top)):
@@ -232,7 +232,7 @@ def _fill_and_verify(
 def _load_client(session: Session, workload: Workload, instance: Instance) -> None:
     """Let the load client make the tables, YCSB's by the statements of the spec, and store all rows.
 
-    Rows that come from files lie beside the data meanwhile.
+    Rows that come from files lie next to the data meanwhile.
     """
     tables = instance.dbms.loading.tables
     with tempfile.TemporaryDirectory(prefix="rows", dir=instance.data.parent) as rows:

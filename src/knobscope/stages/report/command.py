@@ -25,7 +25,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "report",
         help="render the page of a study",
         description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. It is "
-        "one file, loads nothing from elsewhere, and can be sent around.",
+        "one file, loads nothing from elsewhere, and can be sent to others.",
     )
     add_study_arguments(parser)
     parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
@@ -33,14 +33,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--traces",
         type=Path,
         metavar="DIR",
-        help="traces of single runs to draw (default: `traces` beside the database)",
+        help="traces of single runs to draw (default: `traces` next to the database)",
     )
     parser.add_argument("--out", type=Path, required=True, help="HTML file to write")
     parser.add_argument(
         "--figures",
         type=Path,
         metavar="DIR",
-        help="write each figure as SVG too, its data as CSV and the query behind it as SQL beside it",
+        help="also write each figure as SVG, with its data as CSV and its query as SQL",
     )
     parser.add_argument(
         "--cases",

@@ -67,7 +67,7 @@ def render_report(
     """Write the report of a study's DuckDB file, which is only read.
 
     With `figures` every figure is also written to that folder, as SVG with a CSV of its data. `traces` has a folder
-    for each run that left one; beside the database if not named. `cases` are those to show with pictures, as
+    for each run that left one; next to the database if not named. `cases` are those to show with pictures, as
     DBMS/DEVICE/WORKLOAD: if not named all, or of many the worst. UserError: the database is missing or no study's
     database, or has no such case.
     """
@@ -154,9 +154,9 @@ def _describe_left_out(data: StudyData) -> str:
     left_out = len(data.measured_cases) - len(data.shown_cases)
     if not left_out:
         return ""
-    shown = "that were asked for" if data.asked is not None else "with the costliest mismatches"
+    shown = "that were requested" if data.asked is not None else "with the costliest mismatches"
     are = "is" if left_out == 1 else "are"
-    return f"{plural(left_out, 'more case')} {are} not shown here, to keep this page small: it has those {shown}."
+    return f"{plural(left_out, 'more case')} {are} not shown, to keep this page small; it shows those {shown}."
 
 
 def _count_rows(data: StudyData) -> list[tuple[str, int]]:

@@ -108,8 +108,8 @@ def _candidates(space: Space) -> "pd.DataFrame":
 def tunable_values(space: Space) -> dict[str, list[Value]]:
     """Return the values that somebody might set each knob to, all others at their defaults.
 
-    Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden beside
-    the defaults, and the load and the system below, which are given.
+    Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden together
+    with the defaults, and the load and the system below, which are given.
     """
     found = {}
     for name, levels in space.levels.items():

@@ -128,7 +128,7 @@ def select_knobs(
     that the plan may still use; `candidates`, when given, all configurations that it may use (a row each): only their
     cells have to be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or
     log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model. What setting a
-    knob alone would gain is asked of the levels in `tunable`, beside a `default` level of every factor. Factors that
+    knob alone would gain is asked of the levels in `tunable`, next to a `default` level of every factor. Factors that
     are `expected` to matter have to show less where there are more factors than runs.
     UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
     unknown model.

@@ -8,7 +8,7 @@ found so, which a test at every step would miss.
 
 Some runs of a database stall and are several times slower than anything else. That a run is off is a candidate like
 any term, at the same price: a column that is 1 for this run (the mean shift model of She and Owen, Journal of the
-American Statistical Association 106, 2011). So stalls and knobs are found beside each other, where neither could be
+American Statistical Association 106, 2011). So stalls and knobs are found next to each other, where neither could be
 told from the rest without the other.
 
 Of some factors it may be expected that they matter, because they did elsewhere. They have to stand out of each other,
@@ -44,7 +44,7 @@ _ENOUGH = 0.95
 _STRONGEST = 4
 #: What is left of the response's sum of squares, or is added to that of a column, that counts as nothing.
 _NOTHING = 1e-9
-#: A column of whose sum of squares so little is left beside others is a sum of those.
+#: A column of whose sum of squares so little is left next to others is a sum of those.
 _USED_UP = 1e-6
 
 
@@ -61,7 +61,7 @@ _Candidate = Term | _Off
 def choose_sparse_terms(
     settings: Settings, response: Floats, expected: frozenset[str] = frozenset()
 ) -> tuple[list[Term], Bools]:
-    """Return the terms that the runs bear out, main effects before interactions, and which runs they rest on.
+    """Return the terms that the runs confirm, main effects before interactions, and which runs they rest on.
 
     `response` has an entry per run. Noise columns (`Settings.with_noise_columns`) are candidates like all factors.
     `expected` are factors that mattered elsewhere.
@@ -103,7 +103,7 @@ class _Expected:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of terms, beside each other and padded with zeros to the widest: shape (runs, terms * widest)."""
+    """Columns of terms, next to each other and padded with zeros to the widest: shape (runs, terms * widest)."""
 
     terms: tuple[Term, ...]
     matrix: Floats
@@ -300,7 +300,7 @@ def _prune(settings: Settings, step: _Step, response: Floats, expected: _Expecte
 
 
 def _list_larger(term: Term, others: Sequence[_Candidate]) -> set[frozenset[str]]:
-    """Return the factors of the interactions that have a term, beside the others, and one factor more than these."""
+    """Return the factors of the interactions that have a term, then the others, and one factor more than these."""
     terms = [set(one.factors) for one in others if isinstance(one, Term)]
     mains = [one for one in terms if len(one) == 1]
     own = set(term.factors)

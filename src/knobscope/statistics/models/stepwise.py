@@ -64,7 +64,7 @@ class StepwiseAnova(Anova):
 
 
 def _find_strongest(products: Products, terms: Sequence[Term], everything: Sequence[Term]) -> Term | None:
-    """Return the interaction that is most significant beside the terms so far, if it is significant at all."""
+    """Return the interaction that is most significant in addition to the terms so far, if it is significant at all."""
     candidates = [term for term in everything if term not in terms]
     base = products.solve(terms)
     best, strongest = SIGNIFICANCE / max(len(candidates), 1), None

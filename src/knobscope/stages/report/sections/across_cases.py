@@ -88,7 +88,7 @@ def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns
         f"same {changed}: {', '.join(columns)}. Among clear effects, {words}.",
         draw=lambda width: draw_tiles(width, columns, lines),
         data=rows,
-        caption="Throughput against the default; tiles without colour do not stand out of the noise. "
+        caption="Throughput against the default; tiles without colour do not stand out from the noise. "
         f"{words[:1].upper()}{words[1:]}.",
     )
 

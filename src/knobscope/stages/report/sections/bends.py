@@ -20,7 +20,7 @@ def bend_figures(data: StudyData, case: Case, points: Sequence[Row]) -> list[Fig
 
     The curve is that of the sweep where it has them, one knob being changed at a time; else the mean throughput of the
     screening runs with each value, the other knobs being as they came. Slopes are regressions on both sides, as in the
-    turn ratio of Hui et al. (SIGMOD 2024); what is written beside them is the change from end to end of a side.
+    turn ratio of Hui et al. (SIGMOD 2024); the label next to each is the change from end to end of a side.
     """
     figures = [_bend_figure(data, case, point) for point in points]
     return [figure for figure in figures if figure is not None][:_MOST_FIGURES]

@@ -13,7 +13,7 @@ def tell_client(data: StudyData) -> Iterator[tuple[str, str]]:
     if data.is_imported:
         return
     if data.value("SELECT count(*) FROM runs WHERE client_host IS NULL AND status = 'ok'"):
-        yield "Load generator", "on the machine of the DBMS, whose processors it shares"
+        yield "Load generator", "on the machine of the DBMS, sharing its processors"
     for row in data.rows(
         """
         SELECT client_host, any_value(client_machine) AS machine, median(client_round_trip_us) AS round_trip,
@@ -30,11 +30,12 @@ def _describe(row: Row) -> str:
     ahead = row["ahead"]
     words = [
         f"on {row['client_host']} ({row['machine']}), over ssh",
-        f"a byte took {format_number(row['round_trip'])} µs there and back (median; {format_number(row['longest'])} µs "
-        "at most), which is in every latency",
-        f"its clock was up to {format_number(abs(ahead))} µs {'ahead' if ahead >= 0 else 'behind'}, known to "
-        f"± {format_number(row['error'])} µs, and what it told is shifted by that",
+        f"the round trip of a byte took {format_number(row['round_trip'])} µs (median; at most "
+        f"{format_number(row['longest'])} µs"
+        "), which is part of every latency",
+        f"its clock was up to {format_number(abs(ahead))} µs {'ahead' if ahead >= 0 else 'behind'}, known within "
+        f"± {format_number(row['error'])} µs; its timestamps are corrected for that",
     ]
     if row["change"] is not None:
-        words.append(f"in a run it changed by {format_number(row['change'])} µs at most")
+        words.append(f"within a run it changed by at most {format_number(row['change'])} µs")
     return "; ".join(words)

@@ -59,12 +59,11 @@ def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
     if not runs:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":
-        return (
-            "No block-level facts: the study asks for the procfs monitor (`monitor: procfs`), which knows totals only."
-        )
+        return "No block-level facts: the study uses the procfs monitor (`monitor: procfs`), which reports only totals."
     reasons = sorted({run["monitor_reason"] for run in runs if run.get("monitor_reason")})
     return (
-        "No block-level facts: the monitor fell back to procfs, which knows totals only; BPF could not be used: "
+        "No block-level facts: the monitor fell back to procfs, which reports only totals, because BPF could not be "
+        "used: "
         f"{'; '.join(reasons) or 'the reason was not recorded'}. Rules that need the block layer answer `insufficient`."
     )
 
@@ -88,7 +87,7 @@ def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
 
 def _io_line(row: Row, operations: int) -> IoLine:
     has_size = row["op"] in ("read", "write")
-    # A monitor that follows processes counts foreign requests beside the others, not among them.
+    # A monitor that follows processes counts foreign requests in addition to the others, not among them.
     parts = [row[name] or 0 for name in ("own", "inode", "journal", "flush", "foreign_")]
     shares = [format_share(share_of(part, sum(parts))) for part in parts]
     return IoLine(

@@ -148,19 +148,19 @@ def _forest_rows(data: StudyData, case: Case, rows: list[Row], metrics: list[str
 
 
 def name_reference(data: StudyData, row: Row) -> str:
-    """Say what an effect is measured against: default 25 %, beside appendonly = yes."""
+    """Return what an effect is measured against: default 25 %, with appendonly = yes."""
     baseline = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["baseline"])
     return f"default {baseline}{name_beside(data, row)}"
 
 
 def name_beside(data: StudyData, row: Row) -> str:
-    """Say what other knobs are set to where an effect was measured; nothing where they have their defaults."""
+    """Return the settings of other knobs under which an effect was measured; empty if they are defaults."""
     others = None if row["beside"] is None else json.loads(row["beside"])
     return describe_beside(data.specs.dbms.get(row["dbms"]), others)
 
 
 def name_setting(data: StudyData, row: Row) -> str:
-    """Say what was set: synchronous = off, and beside what, if anything."""
+    """Say what was set: synchronous = off, with the other knobs changed, if any."""
     value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
     return f"{row['knob']} = {value}{name_beside(data, row)}"
 

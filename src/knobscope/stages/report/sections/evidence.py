@@ -158,7 +158,7 @@ def picture_throughput(comparison: Comparison) -> Figure:
             for setting in comparison.settings
             for run in setting.runs
         ],
-        caption="Dots are runs, the upright line their mean, the lying one the 95 % interval of the effect.",
+        caption="Dots are runs, the vertical line is their mean, the horizontal one the 95 % interval of the effect.",
     )
 
 
@@ -236,7 +236,7 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
 
 def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show sequential shares and CPU use; None when neither is known."""
-    processors = {"CPU of the DBMS": "cpu_share", "CPU in all": "machine_cpu_share"}
+    processors = {"CPU of the DBMS": "cpu_share", "CPU in total": "machine_cpu_share"}
     names = ("sequential writes", "sequential reads", *processors)
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for setting in comparison.settings:

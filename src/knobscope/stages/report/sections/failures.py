@@ -31,7 +31,7 @@ def list_failures(data: StudyData) -> list[Failure]:
     """Return all runs that failed or were set aside, by DBMS, status and reason; the most frequent first."""
     rows = data.rows(
         """
-        SELECT dbms, s.run_id IS NOT NULL AS is_set_aside, CASE WHEN is_set_aside THEN 'set aside' ELSE status END
+        SELECT dbms, s.run_id IS NOT NULL AS is_set_aside, CASE WHEN is_set_aside THEN 'excluded' ELSE status END
             AS status, coalesce(s.reason, r.reason) AS reason, count(*) AS n,
             list(DISTINCT config_id ORDER BY config_id) AS ids,
             list(DISTINCT {device: device, workload: workload}) AS pairs,
@@ -60,7 +60,7 @@ def _failure(data: StudyData, row: Row) -> Failure:
 
 
 def _describe_configuration(data: StudyData, dbms: str, config_id: str) -> str:
-    """Return what a configuration changes in the default one; values as they were handed over, to be tried by hand."""
+    """Return what a configuration changes in the default one; values as they were passed, to be tried by hand."""
     changed = data.rows(
         """
         SELECT DISTINCT knob, value FROM knob_values

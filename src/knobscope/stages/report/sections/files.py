@@ -18,7 +18,7 @@ __all__ = ["CaseFiles", "FileLine", "FilesSection", "build_files"]
 _WORDS = {
     "journal": "the file system's journal",
     "metadata": "the file system's metadata",
-    "unknown": "no file that is known",
+    "unknown": "unknown files",
 }
 _WORTH_A_SENTENCE = 10  # requests of a run
 _MOST_GROUPS = 8
@@ -27,7 +27,7 @@ _MOST_LINES = 24
 
 @dataclass(frozen=True)
 class FileLine:
-    """One table, file or kind of files in one direction; numbers are those of a run in the mean."""
+    """One table, file or kind of files in one direction; numbers are those of a run on average."""
 
     name: str
     role: str
@@ -66,7 +66,11 @@ class FilesSection:
 def build_files(data: StudyData, traces: Path) -> FilesSection:
     """Return the section from table `files`, and pictures of the runs that left a trace: `traces/<run_id>`."""
     cases = [found for case in data.shown_cases if (found := _case_files(data, case, traces)) is not None]
-    empty = "" if cases else "No run of a default configuration tells which files its requests went to: that takes BPF."
+    empty = (
+        ""
+        if cases
+        else "No run of a default configuration recorded which files its requests went to; that requires BPF."
+    )
     return FilesSection(cases, empty)
 
 
@@ -127,7 +131,7 @@ def _describe_order(row: Row) -> str:
     if row["pattern"] is None:
         return UNKNOWN
     if row["pattern"] == "few":
-        return "too few to say"
+        return "too few requests"
     share = share_of(row["in_order"], row["judged"])
     return row["pattern"] if share is None else f"{row['pattern']}, {format_share(share)} in order"
 

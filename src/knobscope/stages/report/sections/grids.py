@@ -100,7 +100,7 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
     shown = f"{across} and {down}" + (f", by {outer}" if outer else "")
     return Figure(
         name=slug("grid", *str(case).split("/")),
-        title=f"Where the first knobs meet: {shown}",
+        title=f"Combinations of the first knobs: {shown}",
         description=f"Mean throughput of the screening runs against the default configuration, by {shown}.{words}",
         draw=lambda width: draw_tiles(width, columns, lines, across),
         data=rows,

@@ -14,17 +14,20 @@ __all__ = ["Controls", "describe_level", "describe_levels", "find_controls", "na
 #: Guard -> what it found of one run, and of several.
 _FOUND = {
     "copied": (
-        "has the figures of another run, to the last digit",
-        "have the figures of other runs, to the last digit",
+        "has exactly the same figures as another run",
+        "have exactly the same figures as other runs",
     ),
-    "frozen": ("has a series that stands still", "have a series that stands still"),
+    "frozen": ("has a series that does not change", "have a series that does not change"),
     "truncated": ("has no intervals at the end of its window", "have no intervals at the end of their window"),
     "stalled": (
         "stalled, many times slower than others of its configuration",
         "stalled, many times slower than others of their configuration",
     ),
     "block": ("is in a block that cannot be compared", "are in blocks that cannot be compared"),
-    "silent": ("stood still for a third of its window or more", "stood still for a third of their window or more"),
+    "silent": (
+        "completed no operation for a third of its window or more",
+        "completed no operation for a third of their window or more",
+    ),
 }
 
 
@@ -56,11 +59,11 @@ def describe_levels(data: StudyData) -> Iterator[str]:
             continue
         count, total = len(others), sum(row.get("level") is not None for row in sessions)
         which = f"{plural(total, 'session')} of {name_case(case)}"
-        inside = "Effects come from within sessions and count"
+        inside = "Effects are computed within sessions and remain valid"
         if count == total:
             apart = format_number(math.exp(max(row["level"] for row in others)))
             yield (
-                f"The {which} are on two levels, {apart}x apart, and nobody can say which is the usual one. "
+                f"The {which} are on two levels, {apart}x apart, and it is unknown which one is normal. "
                 f"{inside}; do not trust absolute speeds."
             )
             continue
@@ -68,7 +71,7 @@ def describe_levels(data: StudyData) -> Iterator[str]:
         was, it = ("was", "it") if count == 1 else ("were", "them")
         yield (
             f"{count} of {which} {was} {speeds} than the others throughout. {inside}; "
-            f"comparisons of speeds across sessions leave {it} out."
+            f"comparisons of speeds across sessions exclude {it}."
         )
 
 
@@ -81,7 +84,7 @@ def tell_missing_blocks(data: StudyData) -> Iterator[str]:
     """Say that a table of runs that others measured tells of no blocks."""
     if data.value("SELECT count(*) FROM runs WHERE ends_with(block_id, ?)", f"/{NO_BLOCK}"):
         yield (
-            "The imported table names no blocks: all runs of a case count as one series, and effects rest on the "
+            "The imported table has no blocks: all runs of a case are treated as one series, and effects rely on the "
             "assumption that it was measured in random order."
         )
 

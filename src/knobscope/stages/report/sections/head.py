@@ -84,14 +84,15 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     first = clear[0]
     # The default was the safe one where the changed value is the fast one.
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
-    yield f"{first['knob']} decides: {_effect_words(data, first)}{risk}."
+    yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
             words = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
-            yield f"Among knobs that leave committed data as safe as the default does, {words}."
+            yield f"Among knobs that do not put committed data at additional risk, {words}."
         elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
-            yield "No knob that leaves committed data as safe as the default does changes throughput beyond noise."
+            yield "Apart from knobs that put committed data at additional risk, no knob changes throughput beyond "
+            "noise."
         yield from _unflushed(data, first)
 
 
@@ -103,8 +104,8 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
         row["dbms"], row["device"], row["workload"],
     )  # fmt: skip
     if rate is not None and rate < _SELDOM_FLUSHED:
-        words = f"flushes {format_number(rate)} times per operation" if rate > 0 else "flushes nothing"
-        yield f"The default configuration itself {words}, so a power cut can take committed data with it, too."
+        words = f"flushes {format_number(rate)} times per operation" if rate > 0 else "never flushes"
+        yield f"The default configuration itself {words}, so it can also lose committed data in a power cut."
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
@@ -139,7 +140,7 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
     if findings.withdrawn.count:
         count = findings.withdrawn.count
-        words += f"; {plural(count, 'finding')} withdrawn, since an experiment refuted the effect or its cause"
+        words += f"; experiments refuted the effect or its cause for {plural(count, 'finding')}"
     if findings.unjudged.count:
         words += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
     yield f"{words}."
@@ -157,20 +158,20 @@ def _example(findings: FindingsSection) -> str:
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
     """Warn where knobs that can change nothing seem to change something."""
     if controls is not None and controls.alarms:
-        are = "is a finding" if controls.alarms == 1 else "are findings"
+        are = "appears as a finding" if controls.alarms == 1 else "appear as findings"
         yield (
-            f"⚠ Negative controls ({controls.names}) can change nothing, and yet {format_count(controls.alarms)} of "
+            f"⚠ Negative controls ({controls.names}) cannot change anything, yet {format_count(controls.alarms)} of "
             f"{plural(controls.comparisons, 'comparison')} with them {are}, up to {describe_change(controls.largest)}: "
-            "noise is larger than the statistics of this study believe. Do not trust effects of that size."
+            "noise is larger than the statistics of this study assume. Do not trust effects of that size."
         )
 
 
 def _control_sureness(controls: Controls | None) -> Iterator[Sureness]:
     if controls is not None:
         alarms = format_count(controls.alarms) if controls.alarms else "none"
-        are = "is a finding" if controls.alarms < 2 else "are findings"
+        are = "appears as a finding" if controls.alarms < 2 else "appear as findings"
         compared = plural(controls.comparisons, "comparison")
-        meaning = f"knobs that can change nothing ({controls.names}): {alarms} of {compared} {are}"
+        meaning = f"knobs that cannot change anything ({controls.names}): {alarms} of {compared} {are}"
         level = "poor" if controls.alarms else "good"
         yield Sureness("Negative controls", format_count(len(controls.knobs)), meaning, level)
 
@@ -189,7 +190,7 @@ def _losses(data: StudyData) -> Iterator[str]:
         words = [f"{format_count(failed)} gave no result"] if failed else []
         words += name_set_aside(data)
         share = f"{format_count(lost)} of {plural(total, 'run')} ({format_share(lost / total)})"
-        yield f"{share} were set aside: {join_words(words)}."
+        yield f"{share} were excluded: {join_words(words)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
 
@@ -211,8 +212,8 @@ def _sureness(data: StudyData) -> Iterator[Sureness]:
         yield Sureness(
             "Comparisons",
             f"{compared:,}",
-            f"at most {format_share(thresholds.fdr)} of those called clear may be false (false discovery rate); "
-            f"changes below {format_share(thresholds.min_effect)} do not count",
+            f"at most {format_share(thresholds.fdr)} of the effects marked clear may be false (false discovery rate); "
+            f"changes below {format_share(thresholds.min_effect)} are never marked clear",
             "",
         )
 
@@ -234,7 +235,9 @@ def _count_operations(data: StudyData) -> Iterator[Sureness]:
     if timed and not data.is_imported:
         fewest = timed[0]["operations"]
         case = name_case(Case(timed[0]["dbms"], timed[0]["device"], timed[0]["workload"]))
-        meaning = f"median of {case}: one more or less is {format_share(1 / fewest)}; a longer measure_s has more"
+        meaning = (
+            f"median of {case}: one operation more or less is {format_share(1 / fewest)}; increase measure_s for more"
+        )
         yield Sureness(
             "Operations of a run", format_count(fewest), meaning, "poor" if fewest < _FEW_OPERATIONS else "fair"
         )
@@ -254,7 +257,7 @@ def _drift(data: StudyData, noise: float, noise_level: str) -> Iterator[Sureness
         return
     corrected = sum(row["treatment"] == "position" for row in blocks)
     dropped = sum(row["treatment"] == "dropped" for row in blocks)
-    words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} left out"] * bool(dropped)
+    words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} excluded"] * bool(dropped)
     meaning = "blocks in which the machine changed its speed" + (f": {join_words(words)}" if words else "")
     level = "poor" if dropped else "fair" if corrected else noise_level
     if noise_level == "poor":
@@ -279,16 +282,16 @@ def _watching(data: StudyData) -> Iterator[Sureness]:
         return
     if data.is_imported and row["untold"] == row["whole"]:
         share = format_share(row["whole"] / row["runs"])
-        meaning = "of the imported runs come with I/O counts" + "; whether events were lost is not told" * bool(
+        meaning = "of the imported runs come with I/O counts" + "; whether events were lost is unknown" * bool(
             row["whole"]
         )
         yield Sureness("Block layer", share, meaning, "")
         return
     share, unknown = row["whole"] / row["runs"], row["unknown"] or 0.0
     level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
-    meaning = "of runs were watched there without losing an event"
+    meaning = "of the runs were monitored there without losing an event"
     if row["unknown"] is not None:
-        meaning += f"; origin unknown of {format_share(unknown)} of the reads and writes (median)"
+        meaning += f"; {format_share(unknown)} of the reads and writes are of unknown origin (median)"
     yield Sureness("Block layer", format_share(share), meaning, level)
 
 
@@ -302,16 +305,16 @@ def _model_fit(data: StudyData) -> Iterator[Sureness]:
     shown = format_number(score, 2) if score is not None else "none"
     trusted = all(fit["trustworthy"] for fit in fits)
     if prior := fits[0]["prior"]:
-        meaning = f"R² of the prior {prior}, which replaced screening, on runs it had not seen"
+        meaning = f"R² of the prior {prior}, which replaced screening, on runs that it had not seen"
         yield Sureness("Model", shown, meaning, "good" if trusted else "poor")
         return
     threshold = data.specs.study.screening.threshold
     lowest = min((fit["r2_min"] for fit in fits if fit["r2_min"] is not None), default=None)
     level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted else "poor"
     worst = f"{format_number(lowest, 2)} in the worst split, " if lowest is not None else ""
-    meaning = f"R² of the screening model on runs it has not seen; {worst}{threshold:g} was asked for"
+    meaning = f"R² of the screening model on runs that it has not seen; {worst}the study requires {threshold:g}"
     if trusted and level != "good":
-        meaning += "; which knobs stand out can be trusted, the size of their effects is less certain"
+        meaning += "; the set of knobs that stand out can be trusted, the size of their effects is less certain"
     yield Sureness("Model", shown, meaning, level)
 
 

@@ -1,4 +1,4 @@
-"""Part of section "Knob ranking": which knobs change the I/O, told from runs alone, beside what the specs say."""
+"""Part of section "Knob ranking": which knobs change the I/O according to the runs, compared with the specs."""
 
 from dataclasses import dataclass
 
@@ -90,9 +90,10 @@ def _comparisons(data: StudyData) -> list[str]:
         words = (
             f"Against the mechanisms that the spec of {dbms} marks ({plural(found.knobs, 'knob')} tested): "
             f"precision {found.precision:.2f}, recall {found.recall:.2f}. Taint analysis of the source code reached "
-            f"{PAPER[0]:.3f} and {PAPER[1]:.3f} in the literature; it also sees code that no workload here runs."
+            f"{PAPER[0]:.3f} and {PAPER[1]:.3f} in the literature; it also sees code that no workload of this study "
+            "runs."
         )
-        missed = f" Marked, but without effect here: {join_words(found.missed)}." if found.missed else ""
+        missed = f" Marked, but without effect in this study: {join_words(found.missed)}." if found.missed else ""
         odd = f" Not marked, but with effect: {join_words(found.unexpected)}." if found.unexpected else ""
         sentences.append(words + missed + odd)
     return sentences

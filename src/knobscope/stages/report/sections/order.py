@@ -1,4 +1,4 @@
-"""What order costs: sequential share and CPU time of every swept value, beside what order gains on the device."""
+"""What order costs: sequential share and CPU time of every swept value, and what order gains on the device."""
 
 from knobscope.figures import Figure, OrderPoint, draw_order, slug
 from knobscope.specs import Case
@@ -64,7 +64,7 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
     )
     return Figure(
         name=slug("order against cpu", *str(case).split("/")),
-        title=f"{name_case(case)}: what order costs",
+        title=f"{name_case(case)}: the CPU cost of sequential I/O",
         description=f"Sequential share of {op}s and CPU time of an operation, by setting. {words}.{gain}",
         draw=lambda width: draw_order(width, points, f"sequential share of {op}s"),
         data=rows,

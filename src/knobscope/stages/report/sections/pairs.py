@@ -54,8 +54,8 @@ def _tell(data: StudyData, case: Case, row: Row) -> PairEffect:
 
 def _tell_interaction(row: Row, *, is_clear: bool) -> str:
     if row["low"] is None or math.isnan(row["low"]):
-        return "cannot be told from one block"
+        return "one block is not enough"
     interval = f"95 % interval {describe_interval(row['estimate'], row['low'], row['high'])}"
     if is_clear:
-        return f"{describe_change(row['estimate'])} than both effects alone come to ({interval})"
+        return f"{describe_change(row['estimate'])} than the two separate effects predict ({interval})"
     return f"no clear interaction ({interval})"

@@ -24,12 +24,12 @@ _MOST_EXPECTED = 8
 #: Settings that later rounds left out: so many are named.
 _MOST_COSTLY = 6
 _POINT_WORDS = {
-    "knee": "beyond it, more gains little",
-    "turning": "the effect changes its direction here",
-    "cliff": "performance breaks here",
+    "knee": "larger values gain little",
+    "turning": "the effect changes direction",
+    "cliff": "performance breaks down",
 }
 _MODELS = {
-    "auto": "the simplest of several models that suffices",
+    "auto": "the simplest sufficient model of several",
     "anova": "analysis of variance",
     "lightgbm": "boosted trees (LightGBM)",
     "random_forest": "random forest",
@@ -81,8 +81,8 @@ def build_ranking(data: StudyData) -> RankingSection:
     if cases:
         return RankingSection(cases, ranks_by_case(data))
     if not data.value("SELECT count(*) FROM runs WHERE phase = 'screen'"):
-        return RankingSection([], [], "The study has no screening runs: its knobs were given, not searched for.")
-    return RankingSection([], [], "There are screening runs, but no fit of them; `knobscope select` makes it.")
+        return RankingSection([], [], "The study has no screening runs: its knobs are specified, not searched for.")
+    return RankingSection([], [], "The screening runs have not been fitted; run `knobscope select`.")
 
 
 def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
@@ -136,10 +136,10 @@ def _summarise(knobs: list[Row], fits: list[Row]) -> str:
     if knobs:
         explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
         words.append(
-            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out of the noise and "
-            f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the differences."
+            f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out from the noise and "
+            f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the variance."
             if above
-            else f"None of {plural(len(knobs), 'knob')} stands out of the noise."
+            else f"None of {plural(len(knobs), 'knob')} stands out from the noise."
         )
     return " ".join(words)
 
@@ -147,8 +147,8 @@ def _summarise(knobs: list[Row], fits: list[Row]) -> str:
 def _tell_warm_start(priors: str, knobs: list[str]) -> str:
     more = [f"{len(knobs) - _MOST_EXPECTED} more"] if len(knobs) > _MOST_EXPECTED else []
     return (
-        f"It started from what stood out in {'priors' if ', ' in priors else 'prior'} {priors}: "
-        f"{join_words([*knobs[:_MOST_EXPECTED], *more])} had to show less here than other knobs."
+        f"It started from the knobs that stood out in {'priors' if ', ' in priors else 'prior'} {priors}: "
+        f"{join_words([*knobs[:_MOST_EXPECTED], *more])} needed less evidence than other knobs."
     )
 
 
@@ -172,8 +172,9 @@ def _tell_costly(data: StudyData, case: Case, last: int) -> str:
         told.append(f"{' with '.join(words)} ({format_number(row['times_slower'])}x slower)")
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
     return (
-        f"Rounds left out what earlier ones had shown to be several times slower: {join_words([*told, *more])}. "
-        "Beside such a bottleneck little can be seen of other knobs."
+        "Later rounds excluded settings that earlier ones had shown to be several times slower: "
+        f"{join_words([*told, *more])}. "
+        "Such a bottleneck hides the effects of other knobs."
     )
 
 
@@ -185,9 +186,7 @@ def _trust(fit: Row | None) -> str:
         return f"Do not trust this ranking{reason}"
     if fit["stopped"] or fit["prior"]:
         return f"The ranking can be trusted{reason}"
-    return (
-        f"Which knobs stand out can be trusted{reason}; what a single configuration reaches cannot be predicted by it"
-    )
+    return f"Which knobs stand out can be trusted{reason}; it cannot predict the throughput of a single configuration"
 
 
 def _ranking_figure(case: Case, rows: Rows) -> Figure:

@@ -151,7 +151,7 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     )
 
 
-_TREATMENTS = {"position": "drifted and was corrected for it", "dropped": "was left out of all comparisons"}
+_TREATMENTS = {"position": "drifted and was corrected for it", "dropped": "was excluded from all comparisons"}
 
 
 def _short_name(case: Case, block_id: str) -> str:
@@ -202,7 +202,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     if overheads and windows:
         yield (
             "Overhead of a run",
-            (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measuring (median)"),
+            (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measurement (median)"),
         )
     ok = [row for row in runs if row["status"] == "ok"]
     monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
@@ -216,7 +216,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
         yield (
             "Reads and writes of unknown origin",
-            (f"{format_share(median(shares))} (median), {format_share(max(shares))} at most" if shares else UNKNOWN),
+            (f"{format_share(median(shares))} (median), at most {format_share(max(shares))}" if shares else UNKNOWN),
         )
 
 
@@ -239,13 +239,13 @@ def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
         yield (
             "Uneven windows",
             f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {UNEVEN:g}x or more "
-            f"faster than the other, {format_number(max(uneven))}x at most",
+            f"faster than the other, at most {format_number(max(uneven))}x",
         )
     late = [row["window_late_s"] for row in ok if (row["window_late_s"] or 0) >= _LATE_S]
     if late:
         yield (
             "Late windows",
-            f"{plural(len(late), 'window')} lasted longer than requested, by {format_seconds(max(late))} at most",
+            f"{plural(len(late), 'window')} lasted longer than requested, by at most {format_seconds(max(late))}",
         )
 
 
@@ -253,7 +253,7 @@ def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
     """Name the runs that were set aside, and operations that were tried again, where there were any."""
     names = (case.dbms, case.device, case.workload)
     if set_aside := name_set_aside(data, case):
-        yield "Set aside", f"{join_words(set_aside)}; table set_aside_runs names them"
+        yield "Excluded", f"{join_words(set_aside)}; table set_aside_runs lists them"
     tried = data.rows(
         "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
         "FROM operations JOIN runs USING (run_id) "

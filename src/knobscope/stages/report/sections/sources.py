@@ -48,7 +48,7 @@ def submitters_figure(data: StudyData, case: Case, runs: list[str]) -> Figure | 
         description=f"Bytes read and written in a run of {name_case(case)}, by submitting thread: {words}.",
         draw=lambda width: draw_file_sizes(width, shown),
         data=rows,
-        caption="mean of a run with the default configuration, whoever asked the device; kworker is the kernel's "
+        caption="mean of a run with the default configuration, from all threads; kworker is the kernel's "
         "writeback, jbd2 the file system's journal" + (f"; {plural(rest, 'smaller one')} not shown" if rest else ""),
     )
 

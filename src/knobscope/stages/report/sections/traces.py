@@ -143,7 +143,7 @@ def _queue_figures(data: StudyData, case: Case, run: Row, events: Path) -> Itera
     busiest = sorted(sorted(totals, key=lambda queue: -totals[queue])[:_MOST_QUEUES])
     at = {(cell["queue"], cell["interval"]): cell["depth"] for cell in cells}
     rows = [(f"queue {queue}", [at.get((queue, index)) for index in range(_INTERVALS)]) for queue in busiest]
-    means = "; ".join(f"queue {queue}: {format_number(totals[queue] / _INTERVALS)} in the mean" for queue in busiest)
+    means = "; ".join(f"queue {queue}: {format_number(totals[queue] / _INTERVALS)} on average" for queue in busiest)
     left_out = f"; the {_MOST_QUEUES} busiest of {len(totals)}" if len(totals) > _MOST_QUEUES else ""
     yield Figure(
         name=slug("queues", *str(case).split("/")),

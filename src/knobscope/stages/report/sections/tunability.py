@@ -1,4 +1,4 @@
-"""What setting one knob alone would gain, by the model of screening, beside what the sweep measured of it."""
+"""What setting one knob alone would gain, by the model of screening, compared with what the sweep measured of it."""
 
 import math
 from collections.abc import Sequence
@@ -84,12 +84,11 @@ def _tell_swept(row: Row) -> str:
 def _rest(clear: Sequence[Row], knobs: int) -> str:
     others = knobs - min(len(clear), _MOST)
     if not clear:
-        return (
-            f"By the model none of {knobs} knobs, set alone and without a risk to committed data, gains a clear part."
-        )
+        return f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to "
+        "committed data."
     if len(clear) > _MOST:
-        return f"{len(clear) - _MOST} more gain a clear part, too: table tunability has them."
-    return f"Of {plural(others, 'other knob')} the model sees no clear gain." if others else ""
+        return f"{len(clear) - _MOST} more also gain clearly; see table tunability."
+    return f"The model sees no clear gain from {plural(others, 'other knob')}." if others else ""
 
 
 def _agreement(fit: Row) -> str:
@@ -98,4 +97,4 @@ def _agreement(fit: Row) -> str:
     common = (
         f"{format_number(fit['common_by_importance'])} by importance and {format_number(fit['common_by_gain'])} by gain"
     )
-    return f"Of the first {fit['leaders']} knobs, two halves of the runs have {common} in common."
+    return f"Of the first {fit['leaders']} knobs, two halves of the runs agree on {common}."

@@ -99,7 +99,7 @@ def _curve(space: str, rows: list[Row]) -> TuningCurve:
 
 
 def _compare(curves: list[TuningCurve]) -> list[str]:
-    """Say how the first space does against the last one, beside what the literature claims."""
+    """Say how the first space does against the last one, compared with what the literature claims."""
     if len(curves) < 2:
         return []
     few, many = curves[0], curves[-1]
@@ -110,7 +110,7 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
     if steps is None:
         words += f" and does not reach {format_share(CLAIM_SHARE)} of it."
     elif not steps or not all_steps:
-        words += "; the default is as good already."
+        words += "; the default is already as good."
     else:
         words += (
             f" and reaches {format_share(CLAIM_SHARE)} of it after {plural(steps, 'run')}, {many.name} after "
@@ -131,7 +131,11 @@ def _doubt(data: StudyData, case: Case) -> list[str]:
         case.device,
         case.workload,
     )
-    return ["The ranking that chose the first knobs cannot be trusted here; see above."] if trusted is False else []
+    return (
+        ["The ranking that chose the first knobs cannot be trusted in this case; see above."]
+        if trusted is False
+        else []
+    )
 
 
 def _confirmed(tuned: list[Row]) -> list[str]:
@@ -143,7 +147,7 @@ def _confirmed(tuned: list[Row]) -> list[str]:
     }
     words = [f"{space} {format_fold(median(found))}" for space, found in known.items() if found]
     return (
-        [f"Measured again, beside the default, the winners are (median of the seeds): {', '.join(words)}."]
+        [f"Measured again next to the default, the winners are (median of the seeds): {', '.join(words)}."]
         if words
         else []
     )

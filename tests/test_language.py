@@ -1,0 +1,132 @@
+"""Keeps calques out of what people read: sentences, messages, docstrings, comments, descriptions and docs."""
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "rules", "probes", "specs", "docs")
+SUFFIXES = {".py", ".md", ".sql", ".yaml", ".j2", ".smk", ".c", ".h"}
+CALQUES = {
+    r"beside": "next to, together with, in addition to, compared with",
+    r"at the begin": "at the start",
+    r"in the mean(?! ?time)": "on average",
+    r"borne out|bears? \w+ (cause )?out|bears? out": "confirmed, confirms",
+    r"else than": "other than",
+    r"put right": "correct",
+    r"hand(s|ed|ing)? (on|over)": "pass on, pass, export",
+    r"lets? (\w+ )?expect": "suggests",
+    r"(is|was|are|were) not to be had": "not available",
+    r"to be had": "available, can be gained",
+    r"withdrawn|withdrew": "refuted, did not reproduce",
+    r"\w+ is nobody's doing|is \w+'s doing|are \w+'s doing": "did not cause",
+    r"stands? out of the noise": "stands out from the noise",
+    r"(no|which|whose|what) \w+ is told": "is reported",
+}
+#: Names in code and in databases, which are no prose.
+NAMES = re.compile(
+    r"`[^`]*`|\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|<code>.*?</code>|\bbeside: (?=[\[{])|^\s*beside:|'beside'|\"beside\""
+)
+SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|CASE WHEN)\b")
+#: Files that still have some; shrink this list.
+TO_BE_CLEANED = {
+    "docs/evidence/devices.md",
+    "docs/evidence/introspect.md",
+    "docs/evidence/kernels.md",
+    "docs/evidence/large-studies.md",
+    "docs/evidence/monitor.md",
+    "docs/evidence/paper.md",
+    "docs/evidence/statistics.md",
+    "docs/evidence/verdicts.md",
+    "docs/how-to/adding-a-dbms.md",
+    "docs/how-to/adding-a-rule.md",
+    "docs/how-to/causes.md",
+    "docs/how-to/client-host.md",
+    "docs/how-to/cluster.md",
+    "docs/how-to/comparing.md",
+    "docs/how-to/devices.md",
+    "docs/how-to/import.md",
+    "docs/how-to/introspect.md",
+    "docs/how-to/priors.md",
+    "docs/how-to/read-a-report.md",
+    "docs/how-to/workload-factors.md",
+    "docs/reference/cli.md",
+    "docs/reference/files.md",
+    "docs/reference/glossary.md",
+    "docs/reference/pictures.md",
+    "docs/reference/tpcds.md",
+    "docs/tutorials/new-disk.md",
+    "src/knobscope/commands/compare/command.py",
+    "src/knobscope/commands/compare/comparison.py",
+    "src/knobscope/commands/compare/effects.py",
+    "src/knobscope/commands/compare/findings.py",
+    "src/knobscope/commands/compare/page.html.j2",
+    "src/knobscope/commands/show/page.py",
+    "src/knobscope/commands/show/reading.py",
+    "src/knobscope/commands/trace/columns.py",
+    "src/knobscope/commands/trace/profile.py",
+    "src/knobscope/commands/trace/recorded.py",
+    "src/knobscope/specs/completing/catalogue.py",
+    "src/knobscope/specs/library.py",
+    "src/knobscope/specs/shelf.py",
+    "src/knobscope/text/formats.py",
+    "src/knobscope/watch/text_calls.py",
+}
+
+
+def read_prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines of a file; of code, comments and sentences only."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            is_sentence = token.type == tokenize.STRING and token.string.count(" ") > 1 and not SQL.search(token.string)
+            if token.type == tokenize.COMMENT or is_sentence:
+                yield from enumerate(token.string.splitlines(), token.start[0])
+    elif path.suffix == ".sql":
+        yield from ((number, line.partition("--")[2]) for number, line in enumerate(text.splitlines(), 1))
+    else:
+        yield from enumerate(text.splitlines(), 1)
+
+
+def find_calques(path: Path) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: write {better}"
+        for number, line in read_prose(path)
+        for calque, better in CALQUES.items()
+        if (match := re.search(rf"\b({calque})\b", NAMES.sub("", line), re.IGNORECASE))
+    ]
+
+
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
+
+
+def test_no_text_has_a_calque() -> None:
+    assert len(FILES) > 500
+    found = [line for path in FILES if str(path.relative_to(ROOT)) not in TO_BE_CLEANED for line in find_calques(path)]
+    assert found == [], "\n".join(found)
+
+
+def test_a_file_that_is_clean_is_not_listed_as_to_be_cleaned() -> None:
+    clean = [name for name in TO_BE_CLEANED if not (ROOT / name).is_file() or not find_calques(ROOT / name)]
+    assert sorted(clean) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("# A file beside the database.", 1),
+        ('beside = row["beside"]', 0),
+        ('QUERY = "SELECT beside FROM effects WHERE beside IS NULL"', 0),
+        ("# Column `beside` names the other knobs.", 0),
+        ("# Requests were handed over, 3 in the mean.", 2),
+        ("# In the meantime the server runs.", 0),
+    ],
+)
+def test_only_prose_is_searched(line: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("test_language.ROOT", tmp_path)
+    (tmp_path / "module.py").write_text(f"{line}\n")
+    assert len(find_calques(tmp_path / "module.py")) == count
