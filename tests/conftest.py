@@ -38,15 +38,18 @@ _HARMLESS = {
 _FIRST = (
     "test_study.py",
     "devices/test_modelled.py",
-    "explain/test_explain_real.py",
-    "confirm/test_confirm_findings.py",
-    "detect/test_mismatch_rules.py",
-    "detect/test_file_rules.py",
+    "stages/explain/test_explain_real.py",
+    "stages/confirm/test_confirm_findings.py",
+    "stages/detect/test_mismatch_rules.py",
+    "stages/detect/test_file_rules.py",
     "test_small_study.py",
-    "tune/test_tune_real.py",
-    "characterise/test_profile.py",
-    "table_commands/test_rank.py",
-    "table_commands/test_replay.py",
+    "test_documents.py",
+    "stages/tune/test_tune_real.py",
+    "stages/measure/test_full_data.py",
+    "hostile/test_databases.py",
+    "stages/characterise/test_profile.py",
+    "commands/table/test_rank.py",
+    "commands/table/test_replay.py",
 )
 _unmarked: list[str] = []  # the test that runs, where it promises to need no server, device or root
 
@@ -67,6 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     names the number of repeated tests. Whatever needs nothing real has no excuse.
     """
     turn = {ROOT / "tests" / file: number for number, file in enumerate(_FIRST)}
+    assert all(file.is_file() for file in turn), "a file of tests that begins first was moved"
     items.sort(key=lambda item: turn.get(item.path, len(turn)))
     for item in items:
         if _is_real(item):

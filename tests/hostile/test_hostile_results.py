@@ -28,7 +28,7 @@ CHANGES: dict[str, tuple[str, Change, str]] = {
     "no parquet": ("runs/runs.parquet", lambda path: path.write_text(SECRET[:4]) and None, "is damaged"),
     "fit": ("*/*/*/fit/*.json", sealed(r2_splits="x"), "expected a file that `knobscope select` wrote"),
     "large fit": ("*/*/*/fit/*.json", lambda path: path.open("r+b").truncate((1 << 28) + 1) and None, "256 MiB"),
-    "device": ("*.json", sealed(curves=[1]), "expected a file that `knobscope characterise` wrote"),
+    "device": ("*.json", sealed(curves=[1]), "'curves' is no list of rows"),
 }  # fmt: skip
 
 

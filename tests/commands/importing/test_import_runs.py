@@ -97,7 +97,7 @@ def test_an_effect_beyond_everything_that_was_measured_is_not_published(
     assert {value for value, *_, estimate in effects if estimate is None} == {"8", "32"}
     assert {value: verdict for value, verdict, _ in findings} == dict.fromkeys(("8", "16", "32"), "insufficient")
     for value, _, sentence in findings:
-        assert ("larger than the whole range that was measured" in sentence) == (value != "16")
+        assert ("outside the whole range that was measured" in sentence) == (value != "16")
     page = (tmp_path / "results/theirs/report.html").read_text().replace("\u00a0", " ")
     assert "None of 13 questions about DBMS and device could be judged" in page
 

@@ -87,6 +87,6 @@ def test_missing_fio_names_the_command_that_installs_it(
 
 def test_device_without_space_is_an_error_of_the_user(loop: OpenDevice) -> None:
     (loop.directory / "full").write_bytes(b"x" * (loop.free_bytes - (8 << 20)))
-    with pytest.raises(UserError, match=r"a test file needs 33.6 MB on .*, where 8"), lay_out_file(loop, 16 << 20):
+    with pytest.raises(UserError, match=r"a test file needs 32 MiB on .*, where 8"), lay_out_file(loop, 16 << 20):
         pass
     (loop.directory / "full").unlink()

@@ -211,8 +211,8 @@ def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loo
     assert {row["confirmed"] for row in found} == {"not_tested"}
     absent, unwatched, lossy, other, undecided = (row["confirmation"] for row in found)
     assert absent == "not tested: no successful run of the sweep has page=16, compared with the default in its block"
-    assert "BPF watched none of its runs" in unwatched
-    assert "BPF watched none of its runs" in lossy
+    assert "BPF monitored none of its runs" in unwatched
+    assert "BPF monitored none of its runs" in lossy
     assert "rule tier blames no factor" in other
     assert undecided is None
 
@@ -229,7 +229,7 @@ def test_device_without_space_is_not_tested(database: duckdb.DuckDBPyConnection,
     (found,) = confirm(database, [finding("io_size", "page", "4")], loop)
     full.unlink()
     assert found["confirmed"] == "not_tested"
-    assert "a test file needs 33.6 MB" in found["confirmation"]
+    assert "a test file needs 32 MiB" in found["confirmation"]
 
 
 def test_missing_fio_is_an_error_of_the_user(

@@ -33,7 +33,7 @@ def small_data(open_directory: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.parametrize("name", ["postgresql", "redis"])
+@pytest.mark.parametrize("name", ["postgresql", pytest.param("redis", marks=pytest.mark.long)])
 def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     postgresql: Dbms, small_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

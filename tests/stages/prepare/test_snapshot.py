@@ -51,7 +51,7 @@ def test_a_setting_that_does_not_take_is_refused(sqlite: Dbms, short_workload: W
 
 
 def test_a_full_disk_is_said_before_loading(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"[GM]B are free; free some space"):
+    with pytest.raises(UserError, match=r"[GM]iB are free; free some space"):
         prepare_snapshot(sqlite, short_workload.model_copy(update={"records": 10**12}), {}, tmp_path)
 
 

@@ -93,7 +93,7 @@ def test_a_session_on_another_level_is_told_with_what_follows(
     page = render(one, specs, tmp_path)
     assert "sessions of sqlite · slow-disk" in answer(page)
     assert "was 5x slower than the others throughout" in answer(page)
-    assert "comparisons of speeds across sessions leave it out" in answer(page)
+    assert "comparisons of speeds across sessions exclude it" in answer(page)
     assert "was 5x slower than the other sessions throughout" in page.section("runs")
     none = render(changed_study(), specs, tmp_path)
     assert "sessions of sqlite" not in answer(none)
