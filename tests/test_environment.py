@@ -61,7 +61,7 @@ def test_fleet_explains_itself_and_refuses_unknown_names_before_it_gets_anything
     assert not (tmp_path / "fleet").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_of_tests_ends_without_a_list_of_leaked_objects() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n1", "-p", "no:cacheprovider", "tests/tables/test_writing.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -133,6 +133,7 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     assert known.isdisjoint(row["run_id"] for _, rows in others for row in rows)
 
 
+@pytest.mark.long
 def test_on_a_device_that_can_only_be_made_slower_waiting_for_flushes_is_found(
     project: Path, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
