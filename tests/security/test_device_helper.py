@@ -207,53 +207,43 @@ def test_flipped_links_lead_nowhere(open_directory: Path, flips: int) -> None:
     assert found["outcomes"]["up"][3] == found["outcomes"]["down"][3] == 0  # tracebacks
 
 
-def test_a_user_brings_an_emulated_device_up_and_down(
-    open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Through the helper, with root in the place of sudo."""
+@pytest.fixture
+def small_device(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Device:
+    """A device that a user brings up through the helper, with root in the place of sudo."""
     open_directory.chmod(0o777)
     tmp_path.chmod(0o755)
-    device = Device(
-        name="small",
-        description="an image",
-        tier="auto",
-        emulate=Emulation(image_directory=str(open_directory), size="64MiB"),
-    )
     monkeypatch.setattr(privileged, "find_sudo", lambda: "sudo")
     monkeypatch.setattr(privileged, "_run", call_as_sudo)
+    emulation = Emulation(image_directory=str(open_directory), size="64MiB")
+    return Device(name="small", description="an image", tier="auto", emulate=emulation)
+
+
+def test_a_user_brings_an_emulated_device_up_and_down(
+    small_device: Device, open_directory: Path, tmp_path: Path
+) -> None:
     with acting_as(SERVICE_USER):
-        mount = bring_up(device, tmp_path)
+        mount = bring_up(small_device, tmp_path)
         assert mount.is_symlink()
         (mount / "file").write_text("written by its owner")
-        assert bring_up(device, tmp_path) == mount
+        assert bring_up(small_device, tmp_path) == mount
         with (mount / "file").open(), pytest.raises(UserError, match="is in use"):
-            take_down(device, tmp_path)
+            take_down(small_device, tmp_path)
         point = mount.resolve()
-        assert take_down(device, tmp_path)
+        assert take_down(small_device, tmp_path)
         assert not mount.is_symlink()
     assert not point.exists()
     assert str(open_directory) not in attached_images()
 
 
-def test_an_image_is_not_mounted_twice(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_is_not_mounted_twice(small_device: Device, open_directory: Path, tmp_path: Path) -> None:
     """A helper that is killed after it mounted an image leaves it mounted, and nobody has linked to it."""
-    open_directory.chmod(0o777)
-    tmp_path.chmod(0o755)
-    device = Device(
-        name="left",
-        description="an image",
-        tier="auto",
-        emulate=Emulation(image_directory=str(open_directory), size="64MiB"),
-    )
-    monkeypatch.setattr(privileged, "find_sudo", lambda: "sudo")
-    monkeypatch.setattr(privileged, "_run", call_as_sudo)
     with acting_as(SERVICE_USER):
-        link = bring_up(device, tmp_path)
+        link = bring_up(small_device, tmp_path)
         link.unlink()
         link.mkdir()
-        bring_up(device, tmp_path)
+        bring_up(small_device, tmp_path)
         assert attached_images().count(str(open_directory)) == 1
-        assert take_down(device, tmp_path)
+        assert take_down(small_device, tmp_path)
     assert str(open_directory) not in attached_images()
 
 

@@ -44,7 +44,7 @@ class StudySpecs:
     devices: dict[str, Device]
     workloads: dict[str, Workload]
     prior: Prior | None = None  # what the study starts from instead of screening
-    generators: dict[str, Generator] = field(default_factory=dict)  # those of the workloads, beside YCSB
+    generators: dict[str, Generator] = field(default_factory=dict)  # those of the workloads, other than YCSB
     rules: dict[str, Rule] = field(default_factory=dict)  # in the order of the study
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)  # DBMS -> knob that `all` leaves out -> reason
 
@@ -56,7 +56,7 @@ class StudySpecs:
         return {"fdr": study.fdr, "min_effect": study.min_effect, **of_rules, **study.of_rules}
 
     def layout_devices(self, dbms: str) -> list[str]:
-        """Return the devices on which parts of a DBMS's data may lie, beside that of the case."""
+        """Return the devices on which parts of a DBMS's data may lie, in addition to that of the case."""
         return list(name_devices(self.study, dbms))
 
     @property

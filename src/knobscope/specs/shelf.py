@@ -218,7 +218,7 @@ class Reader:
         return found
 
     def read_prior(self, document: Document, study: Study) -> Prior | None:
-        """Return the prior that a study starts from, if it names one: a file, or a name in the folder beside specs."""
+        """Return the prior that a study starts from, if it names one: a file, or a name in the folder next to specs."""
         named = study.screening.prior
         if named is None:
             return None

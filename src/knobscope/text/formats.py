@@ -196,12 +196,12 @@ def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value:
 
 
 def describe_beside(dbms: Dbms | None, others: Mapping[str, str] | None) -> str:
-    """Say what other knobs are set to where a value was measured, to follow its name: ` beside appendonly = yes`.
+    """Say what other knobs are set to where a value was measured, to follow its name: ` with appendonly = yes`.
 
     Nothing where that is the default configuration.
     """
     words = [f"{name} = {format_value(dbms, name, value)}" for name, value in (others or {}).items()]
-    return f" beside {join_words(words)}" if words else ""
+    return f" with {join_words(words)}" if words else ""
 
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:

@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def format_calls(profile: Profile) -> list[str]:
-    """Return blocks on what was watched beside the block layer: calls, ways of I/O, files, faults, what is lost."""
+    """Return blocks on calls, ways of I/O, files, faults and what is lost: all but the block layer."""
     blocks = [
         _format_syscalls(profile.get("syscalls", [])),
         _format_modes(profile.get("io_modes", [])),

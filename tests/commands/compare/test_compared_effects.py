@@ -162,7 +162,7 @@ def test_a_difference_too_small_to_count_is_not_called_clear(
     assert math.isclose(next(iter(found.values())).estimate or 0, 0.03)
 
 
-def test_values_are_compared_beside_the_same_change_only(
+def test_values_are_compared_with_the_same_change_only(
     make_database: Make, compare: Compare, changed: Callable[..., Path]
 ) -> None:
     """In B the values of `buffer` count beside `ahead` only: other effects than those of A, whatever their sizes."""
@@ -170,7 +170,7 @@ def test_values_are_compared_beside_the_same_change_only(
     comparison = compare(make_database(seed=1), b)
     assert not [one for one in comparison.effects if one.knob.startswith("buffer")]
     found = {(one.letter, one.knob, one.value) for one in comparison.cases[0].one_sided}
-    assert ("B", "buffer beside ahead = true", "32") in found
+    assert ("B", "buffer with ahead = true", "32") in found
     assert ("A", "buffer", "32") in found
     again = by_value(compare(b, b))
-    assert again["buffer beside ahead = true", "32"].verdict == "no_difference"
+    assert again["buffer with ahead = true", "32"].verdict == "no_difference"

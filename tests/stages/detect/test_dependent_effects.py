@@ -76,10 +76,10 @@ def test_the_runs_behind_are_those_that_were_compared(study: Study) -> None:
     assert base["n"].tolist() == [4, 4]
 
 
-def test_sentences_name_what_it_was_measured_beside(study: Study) -> None:
+def test_sentences_name_the_other_change(study: Study) -> None:
     found = study.judge("intuition").set_index(["device", "knob", "value"])
     narrow = found.loc[("nvme", "window", "2")]
-    assert narrow["sentence"].startswith("Lowering window from 8 kB to 2 kB beside ahead = on makes")
+    assert narrow["sentence"].startswith("Lowering window from 8 kB to 2 kB with ahead = on makes")
     assert json.loads(narrow["evidence"])["beside"] == {"ahead": "true"}
     assert narrow["effect"] == pytest.approx(-0.4, abs=0.03)
     slower = study.judge("slower_tier").set_index(["knob", "value"])

@@ -46,7 +46,7 @@ def test_page_tells_what_the_model_does_not_predict(page: Page) -> None:
     assert "x too low" not in told  # what is off by less than a tenth is not told
 
 
-def test_page_tells_what_setting_a_knob_gains_beside_what_was_measured(page: Page) -> None:
+def test_page_tells_what_setting_a_knob_gains_compared_with_what_was_measured(page: Page) -> None:
     told = " ".join(page.section("ranking").replace("\u00a0", " ").split())
     assert re.search(r"page_size ?3 ?64 KiB ?25 % faster \(16 % to 35 %\) ?2\d % faster \(95 % interval", told)
     assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
@@ -325,85 +325,12 @@ def test_pauses_of_a_series_are_drawn_as_zero() -> None:
     assert [value for _, value in _with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
 
 
-def test_values_that_the_sweep_left_out_are_listed_with_the_reason(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
-        "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'size', '512', 'size requires `size < limit`'), "
-        "('server', 'disk', 'other', 'size', '512', 'size requires `size < limit`')"
-    )
-    assert render(database, specs, tmp_path).text.count("size requires `size < limit`") == 1
-
-
-def test_knobs_that_were_left_out_are_listed_by_reason(
-    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
-) -> None:
-    database = changed_study(
-        "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'b<c', NULL, 'it listens'), "
-        "('server', 'disk', 'mix', 'a', NULL, 'it listens'), ('server', 'disk', 'other', 'a', NULL, 'it listens')"
-    )
-    source = render(database, specs, tmp_path).source
-    assert "<li>server, 2: it listens: <code>a</code>, <code>b&lt;c</code></li>" in source
-    assert 'id="left-out"' not in source, "no value was left out"
-    assert 'id="knobs-left-out"' not in page.source
-
-
-def test_stalled_runs_and_repeated_attempts_are_named(
-    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
-) -> None:
-    changed = changed_study(
-        "INSERT INTO set_aside_runs SELECT min(run_id), 'stalled', NULL, 'it stalled' FROM runs WHERE is_sentinel",
-        "INSERT INTO operations (run_id, operation, ok, failed, retried) "
-        "SELECT min(run_id), 'UPDATE', 90, 10, 7 FROM runs WHERE status = 'ok'",
-    )
-    runs = render(changed, specs, tmp_path / "changed").section("runs")
-    assert re.search(r"Excluded ?1 stalled, many times slower than others of its configuration", runs), runs[:3000]
-    assert "excluded it stalled" in runs
-    assert re.search(r"Attempts repeated ?7 in 100 operations", runs)
-    assert "it stalled" not in page.section("runs")
-    assert "repeated" not in page.section("runs")
-
-
-_INTERRUPTED = [
-    (
-        "window_pause_s = 0.75",
-        "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s",
-    ),
-    (
-        "window_halves = 0.4",
-        "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, at most 2.5x",
-    ),
-    ("window_halves = 0.6", ""),
-    ("window_late_s = 0.25", "Late windows ?1 window lasted longer than requested, by at most 0.25 s"),
-    ("window_late_s = 0.05", ""),
-    (
-        "window_change = -0.4, window_steady = false",
-        "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one",
-    ),
-    ("window_change = 0.01, window_steady = true", "Steady windows ?all of 1"),
-]
-
-
-@pytest.mark.parametrize(("columns", "fact"), _INTERRUPTED)
-def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, columns: str, fact: str
-) -> None:
-    changed = changed_study(
-        "UPDATE runs SET window_pause_s = 0, window_halves = NULL, window_late_s = 0, window_steady = NULL",
-        f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",  # noqa: S608
-    )
-    runs = render(changed, specs, tmp_path).section("runs")
-    assert re.search(fact, runs), runs[:3000]
-    names = ["Pauses", "Uneven windows", "Late windows"]
-    assert [name for name in names if re.search(f"{name} ?(⚠|[0-9])", runs)] == [n for n in names if fact.startswith(n)]
-
-
-def test_effects_beside_a_change_name_it_wherever_they_stand(
+def test_effects_with_another_change_name_it_everywhere(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     database = changed_study("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
     page = render(database, specs, tmp_path)
-    assert re.search(r"10 pages is 4.{1,60} beside page_size = 1 KiB", page.text.replace("\u00a0", " "))
+    assert re.search(r"10 pages is 4.{1,60} with page_size = 1 KiB", page.text.replace("\u00a0", " "))
     figures = page.section("effects").replace("\u00a0", " ")
-    assert "default 1000 pages beside page_size = 1 KiB" in figures
-    assert "default 4 KiB beside" not in figures
+    assert "default 1000 pages with page_size = 1 KiB" in figures
+    assert "default 4 KiB with" not in figures

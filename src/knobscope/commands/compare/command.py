@@ -19,7 +19,7 @@ __all__ = ["add_parser"]
 
 def _run(args: argparse.Namespace) -> int:
     if args.csv and args.out is None:
-        raise UserError("--csv: found no --out; expected --out FILE.html, beside which the data is written")
+        raise UserError("--csv: found no --out; expected --out FILE.html, next to which the data is written")
     databases = [find_database(text) for text in (args.a, args.b)]
     if databases[0].resolve() == databases[1].resolve():
         raise UserError(f"found {databases[0]} twice; expected two studies")
@@ -74,6 +74,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--json", metavar="FILE", help="write all numbers as JSON; - prints them instead of the text")
     parser.add_argument("--out", type=Path, metavar="FILE.html", help="write a page too, which loads nothing else")
     parser.add_argument(
-        "--csv", action="store_true", help="with --out: write the data of its figures beside it, as CSV"
+        "--csv", action="store_true", help="with --out: write the data of its figures next to it, as CSV"
     )
     parser.set_defaults(run=_run)

@@ -41,7 +41,7 @@ class Side:
 
 @dataclass(frozen=True)
 class CaseComparison:
-    """One case of A beside one of B."""
+    """One case of A and one of B."""
 
     pair: CasePair
     workloads: Workloads
@@ -57,7 +57,7 @@ class CaseComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A beside B; `notes` are what limits the whole comparison, `unmatched` cases without a counterpart.
+    """A compared with B; `notes` are what limits the whole comparison, `unmatched` cases without a counterpart.
 
     `unjudged` are the letters of the studies without any verdict of a rule: their mismatches cannot be compared.
     """

@@ -140,7 +140,7 @@ def judge(effects: Sequence[EffectPair], limits: Limits) -> list[EffectPair]:
 
 
 def _by_knob(study: StudyTables, case: Case, metric: str) -> dict[str, dict[Key, Row]]:
-    """Return effects by knob and value; what was measured beside a change is a knob of its own, with it in the name."""
+    """Return effects by knob and value; a value measured with another change counts as a knob named after both."""
     found: dict[str, dict[Key, Row]] = {}
     for row in study.of_case("effects", case):
         if row["metric"] == metric:
@@ -188,7 +188,7 @@ def _pair_knob(
 
 
 def _choose_reference(left: Mapping[Key, Row], right: Mapping[Key, Row], a: Key, b: Key) -> Key | None:
-    """Return a value that both studies measured beside at least one more: a default if that is one."""
+    """Return a value that both studies measured, together with at least one more: a default if that is one."""
     common = [
         key for key in {**dict.fromkeys((a, b)), **dict.fromkeys(left)} if _has(left, key, a) and _has(right, key, b)
     ]

@@ -21,7 +21,7 @@ _Key = tuple[str, str | None, str | None, str | None]
 class MismatchPair:
     """A question of a rule that at least one study answers with a mismatch; sentences and penalties as it tells them.
 
-    `a` and `b` are what each study says. A mismatch that an experiment refuted counts as withdrawn.
+    `a` and `b` are what each study says. A mismatch that an experiment refuted counts as `withdrawn`.
     """
 
     rule: str

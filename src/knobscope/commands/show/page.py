@@ -1,4 +1,4 @@
-"""A run as text: what ran, how it ended, throughput over time, I/O, and the runs beside it."""
+"""A run as text: what ran, how it ended, throughput over time, I/O, and the runs next to it."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Finds a run in the results of a study: its record in the store, what was planned, and the runs beside it."""
+"""Finds a run in the results of a study: its record in the store, what was planned, and the runs next to it."""
 
 import json
 from collections.abc import Sequence

@@ -59,7 +59,7 @@ MAX_SECTORS = 1 << 31  # of one request: 1 TiB
 
 @dataclass
 class Counts:
-    """What a trace says beside its requests, and what was odd about it."""
+    """What a trace says in addition to its requests, and what was odd about it."""
 
     truncated_lines: int = 0  # the last one, when it ends too early
     out_of_order: int = 0  # requests that the file has after a later one

@@ -124,7 +124,7 @@ def _make_edges(begin: int, end: int, interval_ns: int) -> Edges:
 def _list_operations(
     connection: "duckdb.DuckDBPyConnection", unit: int, duration_ns: int, followers: dict[str, int]
 ) -> list[TracedOperation]:
-    """Return the rows of `io_profile`, with rates and with two simpler measures of sequentiality beside ours."""
+    """Return the rows of `io_profile`, with rates and two simpler measures of sequentiality."""
     rows = sum_operations(connection, unit)
     for number, row in enumerate(rows):
         requests, size = row["requests"] or 0, row["bytes"] or 0

@@ -29,7 +29,7 @@ _LIMITS = {
 
 
 def read_recorded(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
-    """Make table `raw` of events.parquet; duration and lost events come from lost.parquet beside it."""
+    """Make table `raw` of events.parquet; duration and lost events come from lost.parquet next to it."""
     events = path / "events.parquet" if path.is_dir() else path
     if not events.exists():
         raise UserError(f"{path} is a directory without events.parquet; expected what `watch --trace` wrote")

@@ -52,7 +52,7 @@ def _restore_numbers(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_named_knobs(dbms: Dbms, spec: Path, names: Collection[str]) -> tuple[Dbms, list[str]]:
-    """Do as `take_named_knobs`, with the catalogue beside a spec; it is read only when a name is missing from that."""
+    """Do as `take_named_knobs`, with the catalogue next to a spec; it is read only when a name is missing from that."""
     catalogue = None if dbms.knobs.keys() >= set(names) else read_knob_catalogue(catalogue_file(spec))
     return take_named_knobs(dbms, catalogue, names)
 
