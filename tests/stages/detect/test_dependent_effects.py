@@ -83,7 +83,7 @@ def test_sentences_name_the_other_change(study: Study) -> None:
     assert json.loads(narrow["evidence"])["beside"] == {"ahead": "true"}
     assert narrow["effect"] == pytest.approx(-0.4, abs=0.03)
     slower = study.judge("slower_tier").set_index(["knob", "value"])
-    assert "with window = 2 kB beside ahead = on is slower on nvme" in slower.loc[("window", "2"), "sentence"]
+    assert "with window = 2 kB with ahead = on is slower on nvme" in slower.loc[("window", "2"), "sentence"]
     assert "beside" not in slower.loc[("page", "1"), "sentence"]
 
 
