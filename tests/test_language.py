@@ -40,7 +40,6 @@ TO_BE_CLEANED = {
     "docs/evidence/large-studies.md",
     "docs/evidence/monitor.md",
     "docs/evidence/paper.md",
-    "docs/evidence/statistics.md",
     "docs/evidence/verdicts.md",
     "docs/how-to/adding-a-dbms.md",
     "docs/how-to/adding-a-rule.md",
