@@ -39,8 +39,6 @@ TO_BE_CLEANED = {
     "docs/evidence/kernels.md",
     "docs/evidence/large-studies.md",
     "docs/evidence/monitor.md",
-    "docs/evidence/paper.md",
-    "docs/evidence/verdicts.md",
     "docs/how-to/adding-a-dbms.md",
     "docs/how-to/adding-a-rule.md",
     "docs/how-to/causes.md",
