@@ -35,7 +35,6 @@ SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|CASE WHEN)\b")
 #: Files that still have some; shrink this list.
 TO_BE_CLEANED = {
     "docs/evidence/devices.md",
-    "docs/evidence/introspect.md",
     "docs/evidence/kernels.md",
     "docs/evidence/large-studies.md",
     "docs/evidence/monitor.md",
@@ -47,7 +46,6 @@ TO_BE_CLEANED = {
     "docs/how-to/comparing.md",
     "docs/how-to/devices.md",
     "docs/how-to/import.md",
-    "docs/how-to/introspect.md",
     "docs/how-to/priors.md",
     "docs/how-to/workload-factors.md",
     "docs/reference/files.md",
