@@ -38,7 +38,6 @@ TO_BE_CLEANED = {
     "docs/evidence/kernels.md",
     "docs/evidence/large-studies.md",
     "docs/evidence/monitor.md",
-    "docs/how-to/adding-a-dbms.md",
     "docs/how-to/adding-a-rule.md",
     "docs/how-to/causes.md",
     "docs/how-to/client-host.md",
