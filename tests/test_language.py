@@ -32,21 +32,6 @@ NAMES = re.compile(
     r"`[^`]*`|\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|<code>.*?</code>|\bbeside: (?=[\[{])|^\s*beside:|'beside'|\"beside\""
 )
 SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|GROUP BY|ORDER BY|CASE WHEN)\b")
-#: Files that still have some; shrink this list.
-TO_BE_CLEANED = {
-    "docs/evidence/devices.md",
-    "docs/evidence/kernels.md",
-    "docs/evidence/large-studies.md",
-    "docs/how-to/adding-a-rule.md",
-    "docs/how-to/client-host.md",
-    "docs/how-to/cluster.md",
-    "docs/how-to/priors.md",
-    "docs/how-to/workload-factors.md",
-    "docs/reference/files.md",
-    "docs/reference/glossary.md",
-    "docs/reference/pictures.md",
-    "docs/reference/tpcds.md",
-}
 
 
 def read_prose(path: Path) -> Iterator[tuple[int, str]]:
@@ -77,13 +62,8 @@ FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"
 
 def test_no_text_has_a_calque() -> None:
     assert len(FILES) > 500
-    found = [line for path in FILES if str(path.relative_to(ROOT)) not in TO_BE_CLEANED for line in find_calques(path)]
+    found = [line for path in FILES for line in find_calques(path)]
     assert found == [], "\n".join(found)
-
-
-def test_a_file_that_is_clean_is_not_listed_as_to_be_cleaned() -> None:
-    clean = [name for name in TO_BE_CLEANED if not (ROOT / name).is_file() or not find_calques(ROOT / name)]
-    assert sorted(clean) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from knobscope.tables.columns import COLUMNS, ROWS
-from knobscope.tables.declaring import Column, columns_of
+from knobscope.tables.declaring import CaseColumns, Column, RunColumns, columns_of
 from knobscope.tables.trace import TRACE_ROWS
 
 __all__ = ["comment_tables", "define_tables", "render_tables"]
@@ -18,9 +18,13 @@ _HEAD = """\
 # Tables
 
 Written by `make docs` from `src/knobscope/tables`. All these tables are in `results/STUDY/study.duckdb`, with the same
-words as comments (`SELECT * FROM duckdb_columns()`); those about runs lie as parquet files in
-`results/STUDY/DBMS/DEVICE/WORKLOAD/runs`, too. Times of the day are UTC. A figure that could not be had is NULL.
+words as comments (`SELECT * FROM duckdb_columns()`); those about runs are parquet files in
+`results/STUDY/DBMS/DEVICE/WORKLOAD/runs`, too. Times of the day are UTC. A figure that is not available is NULL.
+
+`run_id` is the run, as in `runs`. `dbms`, `device` and `workload` are names of specs; together they are a case.
 """
+#: The columns that the head describes; a table of the page names those that it has.
+_KEYS = columns_of(RunColumns) | columns_of(CaseColumns)
 _TRACES = """
 # Tables of a trace
 
@@ -45,7 +49,7 @@ def comment_tables() -> Iterator[str]:
 
 def render_tables() -> str:
     """Return the page."""
-    parts = [_HEAD, *_list(ROWS)]
+    parts = [_HEAD, ", ".join(f"[`{table}`](#{table})" for table in ROWS) + "."]
     for table, row in ROWS.items():
         parts += _section(table, row, COLUMNS[table])
     parts.append(_TRACES)
@@ -54,17 +58,16 @@ def render_tables() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _list(rows: Mapping[str, type]) -> Iterator[str]:
-    yield "| table | what it holds |\n|---|---|"
-    for table, row in rows.items():
-        first = _meaning(row).split("\n\n")[0].replace("\n", " ")
-        yield f"| [`{table}`](#{table}) | {_cell(first)} |"
-
-
 def _section(table: str, row: type, columns: Mapping[str, Column]) -> Iterator[str]:
-    yield f"\n## {table}\n\n{_meaning(row)}\n\n| column | type | unit | meaning |\n|---|---|---|---|"
+    yield f"\n## {table}\n\n{_meaning(row)}\n"
+    keys = [name for name, column in columns.items() if column == _KEYS.get(name)]
+    if keys:
+        yield f"Keys: {', '.join(f'`{name}`' for name in keys)}.\n"
+    yield "| column | type | meaning |\n|---|---|---|"
     for column in columns.values():
-        yield f"| `{column.name}` | {column.type} | {column.unit} | {_cell(column.meaning)} |"
+        if column.name not in keys:
+            unit = f", {column.unit}" if column.unit else ""
+            yield f"| `{column.name}` | {column.type}{unit} | {_cell(column.meaning)} |"
 
 
 def _meaning(row: type) -> str:

@@ -74,10 +74,10 @@ def _references(node: Any) -> list[str]:
 def _render_model(schema: Schema, definitions: dict[str, Schema]) -> str:
     required = set(schema.get("required", []))
     rows = [
-        f"| `{key}` | {_render_type(node)} | {_render_default(node, key in required)} | {_cell(node['description'])} |"
+        f"| `{key}` | {_render_type(node)}{_render_default(node, key in required)} | {_cell(node['description'])} |"
         for key, node in schema["properties"].items()
     ]
-    table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
+    table = "\n".join(["| key | value | meaning |", "|---|---|---|", *rows])
     return f"{schema['description']}\n\n{table}\n"
 
 
@@ -118,13 +118,13 @@ def _render_union(branches: list[str]) -> str:
 
 def _render_default(node: Schema, required: bool) -> str:
     if required:
-        return "required"
+        return "; required"
     default = node.get("default")
     if default is None or default in ({}, []):
         return ""
     if isinstance(default, dict):
-        return "as below"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        return "; default as below"
+    return f"; default `{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _cell(text: str) -> str:
