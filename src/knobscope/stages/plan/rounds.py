@@ -108,13 +108,15 @@ def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str], pairs: Sequence[
     return rows
 
 
-def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int) -> list[PlanRow]:
+def plan_reinforcement(
+    specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int
+) -> list[PlanRow]:
     """Return table `plan` for a further round of the sweep: block j holds the values that need more than j blocks.
 
     What a value is compared with comes along, where that is not the default configuration. `more` are blocks by
-    `config_id`, as `knobscope repeat` asks for them; the sweep has had `measured` blocks before, from where repetitions
-    go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of this study does not
-    have.
+    `config_id`, as `knobscope reinforce` asks for them; the sweep has had `measured` blocks before, from where
+    repetitions go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of this study
+    does not have.
     """
     study, space = specs.study, case_space(specs, case)
     values = [one for one in swept_values(specs, case, space, list(space.levels)) if one.reference is not None]
