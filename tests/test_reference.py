@@ -58,4 +58,4 @@ def test_a_command_with_its_old_name_is_the_new_one_with_a_notice(
     notice, problem = capsys.readouterr().err.split("\n", 1)
     assert notice == f"knobscope: {old} is now called {new}: write {new}"
     assert "no-study.yaml" in problem
-    assert old.split()[0] not in commands_of(build_parser())
+    assert old.split(maxsplit=1)[0] not in commands_of(build_parser())
