@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from knobscope.statistics.levels import judge_levels
+from knobscope.statistics.level_shifts import judge_levels
 
 
 def draw(rng: np.random.Generator, levels: list[float], noise: float = 0.03) -> tuple[np.ndarray, ...]:
