@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
-from knobscope.commands.trace.order import Appends, count_followers, find_appends, find_strides, follow_streams
+from knobscope.commands.trace.streams import Appends, count_followers, find_appends, find_strides, follow_streams
 from knobscope.tables import empty_row
 from knobscope.tables.block_layer import OrderColumns
 from knobscope.watch.patterns import name_pattern

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
 from knobscope.commands.trace.depth import Depth, measure_depth
 from knobscope.commands.trace.files import list_files
-from knobscope.commands.trace.order import count_followers, follow_streams
 from knobscope.commands.trace.reading import Trace
+from knobscope.commands.trace.streams import count_followers, follow_streams
 from knobscope.commands.trace.sums import (
     IntervalRow,
     TracedOperation,
