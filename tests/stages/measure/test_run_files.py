@@ -11,7 +11,7 @@ from emulated import require_loops
 
 from knobscope.devices import open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.stages.measure.files import list_files, name_rows
+from knobscope.stages.measure.file_roles import list_files, name_rows
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
 from knobscope.tables import TABLES, write_table
