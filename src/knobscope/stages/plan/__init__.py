@@ -19,16 +19,16 @@ from knobscope.stages.plan.rounds import (
     sweep_references,
     value_configurations,
 )
-from knobscope.stages.plan.sampling import Space, draw_configurations
+from knobscope.stages.plan.sampling import DesignSpace, draw_configurations
 
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
     "CostlySetting",
+    "DesignSpace",
     "Draw",
     "Effort",
     "RefusedValue",
-    "Space",
     "aim_of",
     "case_space",
     "count_random",

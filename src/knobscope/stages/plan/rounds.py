@@ -14,7 +14,7 @@ from knobscope.stages.plan.narrowing import find_costly, narrow
 from knobscope.stages.plan.pairs import pair_configurations
 from knobscope.stages.plan.picking import RESPONSIVE, count_random
 from knobscope.stages.plan.refused import list_refused
-from knobscope.stages.plan.sampling import Configuration, Key, Space, draw_configurations
+from knobscope.stages.plan.sampling import Configuration, DesignSpace, Key, draw_configurations
 from knobscope.tables import LeftOutRow, PlanRow
 
 #: Knobs of which `auto` weighs all pairs, at most.
@@ -24,7 +24,7 @@ MOST_ACTIVE = 30
 _MOST_BLOCKS = 1000
 
 
-def case_space(specs: StudySpecs, case: Case) -> Space:
+def case_space(specs: StudySpecs, case: Case) -> DesignSpace:
     """Return the configurations that screening of a case may draw."""
     study, dbms, workload = specs.study, specs.dbms[case.dbms], specs.workloads[case.workload]
     chosen = study.knobs[case.dbms]
@@ -33,7 +33,7 @@ def case_space(specs: StudySpecs, case: Case) -> Space:
         name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, default[name])
         for name, choice in chosen.items()
     }
-    return Space(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
+    return DesignSpace(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
 
 
 def screening_blocks(specs: StudySpecs) -> int:
