@@ -51,7 +51,7 @@ def read_device(mount: Path, address: int, length: int) -> bytes:
         return opened.read(length)
 
 
-def test_every_block_lies_where_the_extents_say(mounted: Path) -> None:
+def test_every_block_is_where_the_extents_say(mounted: Path) -> None:
     file = mounted / "file"
     letters = {number: bytes([65 + number % 26]) for number in (0, 1, 2, 7, 8, 300, 301, 9000)}
     write_blocks(file, letters)

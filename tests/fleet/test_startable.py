@@ -72,7 +72,7 @@ def test_a_record_of_another_version_stays_as_it_is(shelf: Path, capsys: pytest.
 
 
 @pytest.mark.long
-def test_a_clamped_value_is_told(shelf: Path) -> None:
+def test_a_clamped_value_is_reported(shelf: Path) -> None:
     text = (shelf / "specs/dbms/redis.yaml").read_text()
     assert text.count("range: [1, 500]") == 1
     (shelf / "specs/dbms/redis.yaml").write_text(text.replace("range: [1, 500]", "range: [1, 100000]"))

@@ -71,7 +71,7 @@ def test_an_order_with_a_limit_goes_on_over_all_columns(text: str, expected: str
     assert in_order(text, 2).endswith(expected)
 
 
-def test_postgresql_is_told_where_nulls_go() -> None:
+def test_postgresql_texts_say_where_nulls_go() -> None:
     text = "select i_item_desc from t order by a desc, b desc nulls first, rank() over (order by c)"
     assert translate(1, text, "DuckDB") == text
     assert translate(1, text, "PostgreSQL") == (

@@ -66,7 +66,7 @@ def test_mix(on_sqlite: SessionFactory, mix: str, journal: str) -> None:
         assert 0 < totals["p50_us"] <= totals["p95_us"] <= totals["p99_us"] <= totals["p999_us"] <= totals["max_us"]
 
 
-def test_the_window_lies_between_the_events(on_sqlite: SessionFactory) -> None:
+def test_the_window_is_between_the_events(on_sqlite: SessionFactory) -> None:
     """On a busy machine an event comes late now and then."""
 
     def find_difference() -> float:
@@ -109,7 +109,7 @@ def test_connections_that_disagree_are_named(on_sqlite: SessionFactory) -> None:
     assert len(connected.disagree["dice"]) == 3
 
 
-def test_a_refused_setting_is_told_apart(on_sqlite: SessionFactory) -> None:
+def test_a_refused_setting_is_distinguished(on_sqlite: SessionFactory) -> None:
     with pytest.raises(GeneratorError, match=r'"pragma synchronous = = 1": .*syntax error') as caught:
         read_back(on_sqlite(init=["pragma synchronous = = 1"]))
     assert caught.value.kind == "refused"

@@ -82,7 +82,7 @@ def test_a_refusal_of_the_system_is_a_sentence(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.real
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes folders immutable")
-def test_a_folder_of_results_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_of_results_that_cannot_be_written_is_reported_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "specs").symlink_to(ROOT / "specs")
     results = tmp_path / "results/quickstart"
     results.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_a_full_device_behind_standard_error_is_no_traceback(tmp_path: Path) -> 
     assert done.returncode == 2
 
 
-def test_a_bad_pipeline_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_pipeline_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv(PIPELINE_VARIABLE, "x1")
     arguments = "--study x.yaml --case a/b/c --plan p --block b --profile p --store s --out o".split()  # noqa: SIM905
     assert main(["measure", *arguments]) == 2

@@ -60,7 +60,7 @@ def test_no_limit_needs_nothing() -> None:
         assert not limit.has_killed
 
 
-def test_who_may_not_limit_is_told() -> None:
+def test_missing_permission_to_limit_memory_is_reported() -> None:
     if os.geteuid() != 0:
         with pytest.raises(UserError, match="start knobscope as root"), limit_memory(100):
             pass

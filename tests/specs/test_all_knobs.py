@@ -165,7 +165,7 @@ def test_wide_ranges_come_near_the_default_and_small_ones_stay(shelf: Path) -> N
     assert knobs["repl-diskless-sync-max-replicas"].problem_with(0) is None
 
 
-def test_a_baseline_is_what_a_wide_range_lies_around(shelf: Path) -> None:
+def test_a_wide_range_is_narrowed_around_the_baseline(shelf: Path) -> None:
     specs = load(shelf, "all", "baseline: {redis: {slowlog-max-len: 5000}}")
     assert specs.dbms["redis"].knobs["slowlog-max-len"].range == [500, 50000]
 
@@ -184,7 +184,7 @@ def test_a_knob_without_readback_is_left_out(shelf: Path) -> None:
     assert load(shelf, "all").left_out["redis"]["dynamic-hz"] == "the DBMS cannot be asked for its value in force"
 
 
-def test_wrong_filters_are_told_at_once(shelf: Path) -> None:
+def test_wrong_filters_are_reported_at_once(shelf: Path) -> None:
     found = problems_of(shelf, "\n    all: {names: [hz, lazzyfree-*], except: [hertz]}", "sweep: {always: [hz, hzz]}")
     assert [line.split(";")[0] for line in found] == [
         "8: knobs.redis.all.except.0: found 'hertz'",

@@ -19,7 +19,7 @@ def test_shipped_lists_say_where_they_are_from(path: Path) -> None:
     assert all(len(one.description) <= 250 and "\n" not in one.description for one in listed.knobs.values())
 
 
-def test_all_that_is_wrong_in_a_list_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_in_a_list_are_reported_at_once(tmp_path: Path) -> None:
     wrong: dict[str, Any] = {
         "dbms": "own",
         "version": "1",
@@ -33,7 +33,7 @@ def test_all_that_is_wrong_in_a_list_is_told_at_once(tmp_path: Path) -> None:
     assert [problem.key for problem in error.value.problems] == ["knobs.a.b.description", "knobs.c.mechanism"]
 
 
-def test_what_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:
+def test_invalid_json_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_text('{"dbms": "own",\n}')
     with pytest.raises(SpecErrors, match=r"own\.json:2: file: found no JSON"):

@@ -35,7 +35,7 @@ def test_few_runs_are_enough_for_interactions() -> None:
     assert error(60, noise=0.1) < 0.15
 
 
-def test_what_matters_is_told_from_what_does_not() -> None:
+def test_what_matters_is_distinguished_from_what_does_not() -> None:
     settings, response = draw(80)
     model = GaussianProcess().fit(settings, response)
     importance = model.importance(settings)
@@ -57,7 +57,7 @@ def test_a_response_that_never_changes_is_predicted() -> None:
     assert GaussianProcess().fit(settings, np.full(30, 7.0)).predict(settings) == pytest.approx(np.full(30, 7.0))
 
 
-def test_one_factor_of_words_is_told_apart() -> None:
+def test_one_factor_of_words_is_distinguished() -> None:
     frame = pd.DataFrame({"method": ["a", "b", "c", "d"] * 6})
     settings = Settings.from_frame(frame, ["method"])
     response = frame["method"].map({"a": 1.0, "b": 5.0, "c": 2.0, "d": 9.0}).to_numpy(float)

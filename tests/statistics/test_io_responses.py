@@ -92,7 +92,7 @@ def test_beside_a_knob_that_explains_everything_no_other_is_related() -> None:
     assert related(find_io_related(runs, KNOBS, ["writes"], 0.05)) == {("k0", "writes")}
 
 
-def test_tests_are_those_of_least_squares_beside_the_knobs_that_were_found() -> None:
+def test_tests_are_those_of_least_squares_in_addition_to_the_selected_knobs() -> None:
     runs = draw(2, 90)
     runs["writes"] *= np.exp(2 * (runs["k0"] == "1") + 2 * (runs["k1"] == "2"))
     found = find_io_related(runs, KNOBS, ["writes"], 0.05).set_index("knob")

@@ -73,7 +73,7 @@ def test_a_silent_end_is_found_unless_the_system_pauses_elsewhere_too() -> None:
     assert not find_silent(measure_shapes(series)).any()
 
 
-def test_a_series_that_ends_before_its_window_is_found_whether_the_window_is_told_or_not() -> None:
+def test_a_series_that_ends_before_its_window_is_found_whether_the_window_is_reported_or_not() -> None:
     rng = np.random.default_rng(4)
     series = [draw(rng) for _ in range(20)]
     series[3] = Series(series[3].t_s[:12], series[3].figures[:12])

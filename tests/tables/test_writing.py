@@ -8,7 +8,7 @@ import pytest
 from knobscope.tables import TABLES, read_table, write_table
 
 
-def test_cells_keep_their_values_whatever_stands_beside_them(tmp_path: Path) -> None:
+def test_cells_keep_their_values_whatever_is_next_to_them(tmp_path: Path) -> None:
     """Values of a knob are text; a study hands them over as YAML read them."""
     values = ["wal", 8, 2.5, True, False, None, 10**19, ""]
     rows = [{"config_id": str(number), "value": value} for number, value in enumerate(values)]

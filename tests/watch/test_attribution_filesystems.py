@@ -68,7 +68,7 @@ def test_direct_writes_are_the_process_own(watch: Watch, device: Loop, fio: Fio)
     assert profile["unattributed_share"] == 0
 
 
-def test_buffered_writes_of_two_are_told_apart(watch: Watch, device: Loop, fio: Fio) -> None:
+def test_buffered_writes_of_two_are_distinguished(watch: Watch, device: Loop, fio: Fio) -> None:
     """Nobody calls fsync: the kernel writes both files back, and the file tells whose it is."""
     assert device.mount is not None
     files = [device.mount / "ours", device.mount / "theirs"]

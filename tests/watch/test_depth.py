@@ -48,7 +48,7 @@ def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fi
 @pytest.mark.parametrize(
     "attached", [True, pytest.param(False, marks=pytest.mark.long)], ids=["monitor-attached", "monitor-starts-later"]
 )
-def test_requests_from_before_the_run_are_told_apart(freezable: Freezable, direct: Fio, attached: bool) -> None:
+def test_requests_from_before_the_run_are_distinguished(freezable: Freezable, direct: Fio, attached: bool) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=107, iodepth=7)
     with freezable.frozen() as thaw:
         early = open_watch(freezable.loop.block, 4096, "device") if attached else None

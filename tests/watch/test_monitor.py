@@ -75,7 +75,7 @@ def test_a_flush_is_not_a_write(watch: Watch, loop: Loop, direct: Fio) -> None:
     assert after[4] - before[4] == 211 + flush["preflush"]
 
 
-def test_streams_beside_each_other_are_sequential(watch: Watch, loop: Loop, direct: Fio) -> None:
+def test_interleaved_streams_are_sequential(watch: Watch, loop: Loop, direct: Fio) -> None:
     streams = [direct(loop.node, rw="write", bs="4k", size="2m", offset=f"{16 * i}m", iodepth=2) for i in range(4)]
     profile = watch_jobs(watch, *streams)
     assert row_of(profile, "write")["requests"] == 2048

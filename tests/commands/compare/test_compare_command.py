@@ -124,7 +124,9 @@ def test_cases_of_other_names_are_matched_or_asked_for(
     assert "nvme2" in capsys.readouterr().out
 
 
-def test_several_cases_are_told_one_after_the_other(make_database: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_cases_are_reported_one_after_the_other(
+    make_database: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = (make_database(seed=seed, devices=("nvme2", "hdd")) for seed in (3, 4))
     assert main(["compare", str(a), str(b)]) == 0
     text = capsys.readouterr().out

@@ -46,7 +46,9 @@ def test_equal_studies_hardly_differ_anywhere(make_database: Make, compare: Comp
     assert clear <= 2  # of 18; one in a hundred is called clear by chance
 
 
-def test_what_cannot_be_told_is_said(make_database: Make, compare: Compare, changed: Callable[..., Path]) -> None:
+def test_what_cannot_be_compared_is_reported(
+    make_database: Make, compare: Compare, changed: Callable[..., Path]
+) -> None:
     alone = changed(make_database(seed=2), "UPDATE runs SET config_id = config_id || 'b' WHERE NOT is_sentinel")
     found = others(compare(make_database(seed=1), alone))
     assert (found.faster, found.slower, found.unclear) == (0, 0, 0)

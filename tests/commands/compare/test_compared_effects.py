@@ -57,7 +57,7 @@ def test_a_difference_is_found_with_its_size_inside_the_interval(make_database: 
     assert next(iter(found)) == ("buffer", "32")  # clear differences come first
 
 
-def test_what_can_be_excluded_is_told_and_orders_the_rest(make_database: Make, compare: Compare) -> None:
+def test_what_can_be_excluded_is_reported_and_orders_the_rest(make_database: Make, compare: Compare) -> None:
     comparison = compare(make_database(seed=1), make_database(seed=2))
     alike = [one for one in by_value(comparison).values() if one.verdict == "no_difference"]
     bounds = [one.bound for one in alike]

@@ -161,7 +161,7 @@ def test_lengths_of_the_window_do_not_hinder(make_database: Make, compare: Compa
     assert differences(comparison) == {"workload's measure_s": ("5", "60")}
 
 
-def test_studies_one_after_the_other_are_told_apart(make_database: Make, compare: Compare, changed: Changed) -> None:
+def test_studies_one_after_the_other_are_distinguished(make_database: Make, compare: Compare, changed: Changed) -> None:
     def at(seed: int, start: str) -> Path:
         told = f"UPDATE runs SET started_at = TIMESTAMP '{start}' + INTERVAL (position) MINUTE"  # noqa: S608
         return changed(make_database(seed=seed), told)

@@ -50,7 +50,7 @@ def test_what_is_missing_says_how_to_get_it_and_decides_on_the_exit_code(
 
 
 @pytest.mark.long
-def test_a_missing_dbms_is_named_beside_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_dbms_is_listed_with_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "specs/dbms").mkdir(parents=True)
     (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
     shutil.copy(ROOT / "specs/dbms/sqlite.yaml", tmp_path / "specs/dbms")

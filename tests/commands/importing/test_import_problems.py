@@ -12,7 +12,7 @@ from knobscope.specs import load_study
 ROOT = Path(__file__).parents[3]
 
 
-def test_all_problems_are_told_at_once_with_their_lines(
+def test_all_problems_are_reported_at_once_with_their_lines(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = [
@@ -48,7 +48,7 @@ def test_all_problems_are_told_at_once_with_their_lines(
     assert not (tmp_path / "results").exists()
 
 
-def test_wrong_columns_are_told(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_columns_are_reported(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         import_table("1,mydb,disk,hdd,load,,,,100", header=HEADER.replace("value", "valeu").replace("tier,", "")) == 2
     )
@@ -68,7 +68,7 @@ def test_a_table_without_runs_is_refused(
     assert any(words in line for line in problems(capsys))
 
 
-def test_a_missing_file_and_a_broken_one_are_told_together(
+def test_a_missing_file_and_a_broken_one_are_reported_together(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "queue.csv").write_text("run,queue,depth,time_ns\nr1,-1,one,5\n")

@@ -126,7 +126,7 @@ def test_a_pair_of_innocent_values_is_found() -> None:
     assert culprit.values == {"k1": 1, "k90": 2}
 
 
-def test_values_that_are_rounded_are_told_with_what_they_become() -> None:
+def test_values_that_are_rounded_are_reported_with_what_they_become() -> None:
     system = System([], rounded={"k3": 8, "k4": 8})
     found = list(bisect(system).examine({**DEFAULT, "k3": 13, "k4": 16, "k5": 1}))
     assert [(one.values, one.in_force) for one in found] == [({"k3": 13}, "8")]

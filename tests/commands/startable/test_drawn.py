@@ -97,7 +97,7 @@ def test_plans_keep_to_what_was_found(shelf: Path) -> None:
     assert try_out(specs)[1] == []
 
 
-def test_what_is_left_out_is_told_with_the_words_of_the_server(shelf: Path) -> None:
+def test_what_is_left_out_is_reported_with_the_words_of_the_server(shelf: Path) -> None:
     specs = load(shelf, try_out(load(shelf))[1])
     told = {(row["knob"], row["value"]): row["reason"] for row in list_left_out(specs, specs.cases[0])}
     assert told["innodb_flush_method", "littlesync"] == f"mariadb refuses it: cannot have {REFUSED[0]}"
@@ -120,7 +120,7 @@ def test_tuners_and_exports_keep_to_it_too(shelf: Path) -> None:
         assert not space.allows({**space.default, **one})
 
 
-def test_a_spent_budget_is_told(shelf: Path) -> None:
+def test_a_spent_budget_is_reported(shelf: Path) -> None:
     tally, _ = try_out(load(shelf), budget=12)
     assert (tally.is_complete, tally.trials) == (False, 12)
 
@@ -131,7 +131,7 @@ def test_a_default_configuration_that_fails_ends_the_search(shelf: Path) -> None
         try_study(specs, "mariadb", lambda _: Outcome("no"), 100, print)
 
 
-def test_what_was_found_beside_other_defaults_binds_no_plan(shelf: Path) -> None:
+def test_what_was_found_with_other_defaults_limits_no_plan(shelf: Path) -> None:
     here = RefusedSetting(values={"innodb_read_io_threads": 64}, words="no", beside={"log_bin": True})
     there = RefusedSetting(values={"innodb_flush_neighbors": 2}, words="no", beside={"log_bin": False})
     knobs = load(shelf, [here, there]).dbms["mariadb"].knobs

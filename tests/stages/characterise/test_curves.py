@@ -58,7 +58,7 @@ def test_depth_of_a_curve_that_still_rises_is_not_known() -> None:
     assert find_saturation({1: 10.0, 32: 320.0, 64: 640.0}) is None
 
 
-def test_ratios_of_random_to_sequential_are_told_by_depth() -> None:
+def test_ratios_of_random_to_sequential_are_reported_by_depth() -> None:
     rates = {
         ("randread", 1): 80.0,
         ("read", 1): 4000.0,

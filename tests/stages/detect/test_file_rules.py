@@ -202,7 +202,7 @@ def test_a_declared_order_replaces_that_of_the_calls(
     assert (findings["verdict"] == "mismatch").sum() == (verdict == "mismatch"), "orders are in between, logs no data"
 
 
-def test_a_scan_whose_calls_are_random_is_told_as_such(make_study: Make) -> None:
+def test_a_scan_whose_calls_are_random_is_reported_as_such(make_study: Make) -> None:
     study = make_study(uses=with_orders("customers", logical=0.05, device=0.05), read_order="sequential")
     row = the_row(files_of(study.judge("access_pattern")), file="customers")
     assert row.sentence.startswith(

@@ -69,7 +69,7 @@ def test_flushes_take_what_they_took_while_they_were_watched() -> None:
     assert json.loads(found["evidence"])["flush_us"] == pytest.approx(200)
 
 
-def test_units_are_told_from_flushes_where_their_size_was_watched(
+def test_units_are_distinguished_from_flushes_where_their_size_was_watched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     device = {**DEVICE, "write_unit_bytes": 32768, "write_unit_us": 1000.0}

@@ -98,7 +98,7 @@ def test_what_a_dedicated_device_does_is_all_ours(make_study: Make) -> None:
     assert verdicts(study.judge("io_size"))["page", "16"] == "mismatch"
 
 
-def test_a_few_lost_events_are_left_out_and_told(make_study: Make) -> None:
+def test_a_few_lost_events_are_left_out_and_reported(make_study: Make) -> None:
     study = make_study(
         truth={("page", "16"): Truth(throughput=-0.4, unaligned=0.5)},
         tweak=lambda run: run.update(lost_events=5 if run["position"] == 0 else 0),
@@ -112,7 +112,7 @@ FOREIGN = [(0.03, "mismatch", ""), (0.2, "mismatch", "20 %"), (0.6, "", "60 %")]
 
 
 @pytest.mark.parametrize(("share", "verdict", "said"), FOREIGN)
-def test_io_of_unknown_origin_is_told_where_it_could_matter(
+def test_io_of_unknown_origin_is_reported_where_it_could_matter(
     judge_one: Judge, share: float, verdict: str, said: str
 ) -> None:
     common = {"truth": {("page", "16"): Truth(throughput=-0.4, unaligned=0.5)}, "dedicated": False}

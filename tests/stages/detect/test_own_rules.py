@@ -100,7 +100,7 @@ def test_a_study_without_rules_has_a_report(tmp_path: Path) -> None:
         ({"rules": ["intuition"], "thresholds": {"tier_gap": 0.3}}, "a threshold that no rule of the study has"),
     ],
 )
-def test_wrong_rules_are_told_with_their_location(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_wrong_rules_are_reported_with_their_location(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     StudyMaker(tmp_path).specs()
     (tmp_path / "own/broken").mkdir(parents=True)
     (tmp_path / "own/tier").symlink_to(SHIPPED_RULES / "tier")

@@ -58,7 +58,7 @@ def tree(root: int) -> list[int]:
     return [root, *(pid for child in below for pid in tree(child))]
 
 
-def test_a_server_that_stands_still_is_a_pause_of_the_run(postgresql: Dbms, open_directory: Path) -> None:
+def test_a_stopped_server_is_a_pause_of_the_run(postgresql: Dbms, open_directory: Path) -> None:
     with stopped_in_window("server", 5):
         record = measure(postgresql, "pgbench-tpcb", open_directory, {"synchronous_commit": "off"}, measure_s=3)
     run = record["run"]
@@ -69,7 +69,7 @@ def test_a_server_that_stands_still_is_a_pause_of_the_run(postgresql: Dbms, open
     assert 0 in [row["ops"] for row in record["intervals"]]
 
 
-def test_a_client_that_stands_still_makes_the_run_invalid(open_directory: Path) -> None:
+def test_a_stopped_client_makes_the_run_invalid(open_directory: Path) -> None:
     with stopped_in_window("client", 4):
         run = measure_ycsb(read("redis"), open_directory)
     assert run["status"] == "invalid"

@@ -32,7 +32,7 @@ def as_set(changes: list[dict[str, Any]]) -> set[str]:
 DELAYED = {"delay": number(0, [0, 10, 100]), "siblings": number(5, [1, 5, 50], when="delay > 0")}
 
 
-def test_a_knob_is_swept_beside_the_nearest_values_of_others_with_which_it_counts() -> None:
+def test_a_knob_is_swept_with_the_nearest_values_of_others_that_it_needs() -> None:
     specs = make_specs(DELAYED)
     rows = plan_sweep(specs, CASE, ["siblings"])
     for block in {row["block_id"] for row in rows}:

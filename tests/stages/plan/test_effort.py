@@ -63,7 +63,7 @@ def test_runs_bound_the_rounds_so_that_all_fits(specs: StudySpecs) -> None:
     assert affordable_rounds(with_budget(specs, runs=2 * each.runs + later.runs, hours=0.1)) == 1
 
 
-def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
+def test_the_budget_is_reported_with_what_it_leaves(specs: StudySpecs) -> None:
     each, later = screening_effort(specs), later_effort(specs)
     runs, hours = 2 * each.runs + later.runs, (2 * each.seconds + later.seconds) / 3600
     told = describe_study(with_budget(specs, hours=hours + 0.01)).splitlines()
@@ -78,7 +78,7 @@ def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
     assert "budget" not in describe_study(specs)
 
 
-def test_what_is_measured_again_is_told_unless_nothing_is(specs: StudySpecs) -> None:
+def test_what_is_measured_again_is_reported_unless_nothing_is(specs: StudySpecs) -> None:
     count = count_remeasuring_runs(specs)
     assert f"then at most {count} runs to measure mismatches again" in describe_study(specs)
     off = replace(specs, study=specs.study.model_copy(update={"remeasure": Remeasure(findings=0)}))

@@ -36,7 +36,7 @@ def test_the_strongest_terms_of_two_knobs_are_taken() -> None:
     assert interacting_pairs(fits, 0) == interacting_pairs([], 9) == []
 
 
-def test_values_of_one_stand_beside_values_of_the_other(space: DesignSpace) -> None:
+def test_values_of_one_are_combined_with_values_of_the_other(space: DesignSpace) -> None:
     choices = {"journal_mode": None, "synchronous": KnobChoice(values=["off", "normal"]), "wal_autocheckpoint": None}
     found = pair_configurations(space, choices, [("journal_mode", "synchronous")])
     modes = {one["journal_mode"] for one in found}
@@ -45,7 +45,7 @@ def test_values_of_one_stand_beside_values_of_the_other(space: DesignSpace) -> N
     assert all(one["wal_autocheckpoint"] == 1000 for one in found)
 
 
-def test_what_counts_only_beside_a_change_is_in_no_pair(space: DesignSpace) -> None:
+def test_what_needs_a_change_is_in_no_pair(space: DesignSpace) -> None:
     """Checkpoints of a log that the default configuration does not have: alone there is nothing to compare with."""
     choices = dict.fromkeys(space.levels)
     assert pair_configurations(space, choices, [("synchronous", "wal_autocheckpoint")]) == []

@@ -172,7 +172,7 @@ def test_a_rule_keeps_its_finding_where_its_own_cause_was_found(
         assert judged["sentence"] == f"Refuted: {cause(rule).refuted}. Original finding: It is slower."
 
 
-def test_a_rule_that_names_no_cause_is_told_the_one_that_was_found() -> None:
+def test_a_rule_that_names_no_cause_gets_the_one_that_was_found() -> None:
     judged = judge_finding(answer(FLUSH), None, "The tiers differ.")
     assert judged["confirmed"] == "found"
     assert (

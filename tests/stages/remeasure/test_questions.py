@@ -148,7 +148,7 @@ def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_mea
     assert (again.findings, again.followed) == ((0,), False)
 
 
-def test_no_more_runs_are_made_than_are_told_before(specs: StudySpecs) -> None:
+def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
     """Three cases, so three references, and values of one share up to four runs of it."""
     count = count_remeasuring_runs(changed(specs, findings=8, repeats=4))
     assert count == 4 * LOOKS * (8 + 3 + 2)

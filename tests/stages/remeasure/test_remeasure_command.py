@@ -81,7 +81,7 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     ("device", "words"),
     [("nvme-consumer", "needs --store, and the profile"), ("floppy", "--device floppy: expected one of nvme-consumer")],
 )
-def test_what_is_missing_to_measure_is_told(
+def test_what_is_missing_to_measure_is_reported(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str, words: str
 ) -> None:
     arguments = ["--database", str(database), "--device", device, "--out", str(tmp_path / "out.json")]

@@ -89,7 +89,7 @@ def test_ranks_far_behind_end_at_the_edge() -> None:
 
 
 @pytest.mark.parametrize("kind", ["knee", "cliff"])
-def test_both_sides_of_an_important_point_are_told(data: StudyData, kind: str) -> None:
+def test_both_sides_of_an_important_point_are_reported(data: StudyData, kind: str) -> None:
     case = Case("sqlite", "slow-disk", "ycsb-a")
     (figure,) = bend_figures(data, case, [{"knob": "wal_autocheckpoint", "type": kind, "value": "1000"}])
     # 10 pages are 0.55x of 1,000, and 10,000 are 1.02x; the disk has noise of 3 %.
@@ -106,7 +106,7 @@ def test_a_point_of_words_or_of_too_few_values_has_no_curve(data: StudyData) -> 
     assert bend_figures(data, case, [{"knob": "mmap_size", "type": "knee", "value": "77"}]) == []
 
 
-def test_order_stands_against_cpu_time(data: StudyData) -> None:
+def test_order_is_plotted_against_cpu_time(data: StudyData) -> None:
     (flash, disk) = order_figures(data)
     # Checkpoints every 10 pages halve the sequential share from 62 % to 31 %, on both devices.
     for figure in (flash, disk):

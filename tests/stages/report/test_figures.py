@@ -50,7 +50,7 @@ def row(label: str, estimate: float, half: float = 0.05, *, clear: bool = True, 
     return ForestRow("knob", "default 1", label, (effect,), durability)
 
 
-def test_words_of_other_knobs_beside_a_span_stay_inside_the_picture() -> None:
+def test_labels_of_other_knobs_next_to_a_span_stay_inside_the_picture() -> None:
     effect = Effect(-5.0, None, True)
     ends = (effect, "100", effect, "100", True)
     many = " and ".join(f"innodb_some_long_knob_{number} = on" for number in range(4))

@@ -56,7 +56,7 @@ def test_a_trace_becomes_points_over_time(traced_page: Page) -> None:
         assert all(0 < (path.get("d") or "").count("M") <= 3000 for path in paths)
 
 
-def test_threads_of_a_trace_are_told_apart(traced_page: Page) -> None:
+def test_threads_of_a_trace_are_distinguished(traced_page: Page) -> None:
     (picture,) = _pictures(traced_page, "by offset in the file, by thread: kworker/uN:N, sqlite-N.")
     # Every fourth request is the DBMS's: the busier thread comes first.
     drawn = {path.get("class"): (path.get("d") or "").count("M") for path in picture.iter(SVG + "path")}
@@ -77,7 +77,7 @@ def test_submitters_are_named_without_their_numbers(traced_page: Page) -> None:
     assert "2 names" in "".join(pictures[0].itertext())
 
 
-def test_order_of_calls_stands_beside_that_of_the_device(traced_page: Page) -> None:
+def test_order_of_calls_is_next_to_that_of_the_device(traced_page: Page) -> None:
     (picture, _) = _pictures(traced_page, "ycsb.db writes: system calls 95 %, device 4 %")
     widths = [float(bar.get("width", "")) for bar in picture.iter(SVG + "rect") if len(bar)]
     assert widths[0] / widths[1] == pytest.approx(0.95 / 0.04, rel=0.05)

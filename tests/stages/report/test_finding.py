@@ -61,7 +61,7 @@ def told(study: Path, specs: StudySpecs) -> str:
         return describe_mismatch(data, mismatches[0], Path("specs/studies/x.yaml"))
 
 
-def test_a_mismatch_is_told_with_all_that_its_reader_needs(told: str, study: Path, specs: StudySpecs) -> None:
+def test_a_mismatch_is_reported_with_all_that_its_reader_needs(told: str, study: Path, specs: StudySpecs) -> None:
     with StudyData.open(study, specs) as data:
         worst = merge_findings(data.rows("SELECT * FROM findings"))[0].worst
         version = data.value("SELECT any_value(dbms_version) FROM runs")

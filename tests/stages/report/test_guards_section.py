@@ -65,7 +65,7 @@ def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: Study
     assert sureness(page, "Negative controls").endswith("poor")
 
 
-def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
+def test_runs_that_cannot_be_believed_are_distinguished_from_failures(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     changed = changed_study(
@@ -83,7 +83,7 @@ def test_runs_that_cannot_be_believed_are_told_apart_from_failures(
 
 
 @pytest.mark.slow
-def test_a_session_on_another_level_is_told_with_what_follows(
+def test_a_session_on_another_level_is_reported_with_what_follows(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     one = changed_study(

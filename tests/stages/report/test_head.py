@@ -81,7 +81,7 @@ def test_a_block_without_a_default_configuration_is_no_drift(
         (900, None),
     ],
 )
-def test_runs_of_few_operations_are_told(
+def test_runs_of_few_operations_are_reported(
     changed_study: Change, specs: StudySpecs, tmp_path: Path, operations: int, said: str | None
 ) -> None:
     few = changed_study("UPDATE runs SET operations = if(device = 'slow-disk', ?, 5000)", parameters=[operations])
@@ -94,7 +94,9 @@ def test_runs_of_few_operations_are_told(
     assert told.endswith("poor" if operations == 19 else "fair")
 
 
-def test_runs_that_were_set_aside_are_told_at_once(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+def test_runs_that_were_set_aside_are_reported_at_once(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
     changed = changed_study(
         "DELETE FROM set_aside_runs",
         "INSERT INTO set_aside_runs SELECT run_id, 'block', NULL, 'why' FROM runs WHERE status = 'ok' LIMIT 30",
@@ -141,7 +143,7 @@ def test_findings_that_judge_nothing_are_no_clean_bill(
     assert "No mismatch" not in words
 
 
-def test_a_ranking_that_predicts_no_configuration_promises_what_stands_out_only(
+def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     changed = changed_study(

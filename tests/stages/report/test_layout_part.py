@@ -9,7 +9,7 @@ from pages import Page, render
 from knobscope.specs import StudySpecs
 
 
-def test_devices_of_a_layout_are_told_by_layout(
+def test_devices_of_a_layout_are_reported_by_layout(
     changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
 ) -> None:
     database = changed_study(

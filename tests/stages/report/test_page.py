@@ -67,7 +67,7 @@ def test_every_finding_appears(page: Page, study: Path) -> None:
     assert [sentence for _, sentence in findings if " ".join(sentence.split()) not in findings_text] == []
 
 
-def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
+def test_confirmed_and_refuted_causes_are_distinguished(page: Page) -> None:
     text = page.section("findings")
     assert "✓ confirmed" in text
     assert "⊘ refuted 1 whose effect or cause an experiment refuted" in text
@@ -98,7 +98,7 @@ def test_failures_are_counted(page: Page) -> None:
     assert counts == [80, 2, 2, 2, 2, 2]
 
 
-def test_drift_is_told(page: Page) -> None:
+def test_drift_is_reported(page: Page) -> None:
     assert "sweep-0-1 drifted and was corrected for it" in page.section("runs")
 
 
@@ -205,7 +205,9 @@ def test_without_bpf_the_page_says_what_is_missing(changed_study: Change, specs:
     assert "Throughput" in page.section("findings")
 
 
-def test_a_study_that_asked_for_procfs_is_told_so(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+def test_a_report_says_that_the_study_requested_procfs(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
     asked = specs.study.model_copy(update={"monitor": "procfs"})
     database = changed_study("UPDATE runs SET monitor = 'procfs'")
     page = render(database, type(specs)(asked, specs.dbms, specs.devices, specs.workloads), tmp_path)

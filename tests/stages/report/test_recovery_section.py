@@ -9,7 +9,7 @@ from pages import Page, render
 from knobscope.specs import StudySpecs
 
 
-def test_recovery_and_losses_are_told_by_configuration(
+def test_recovery_and_losses_are_reported_by_configuration(
     changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
 ) -> None:
     database = changed_study(

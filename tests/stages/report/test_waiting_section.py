@@ -22,7 +22,7 @@ def row(knob: str, value: str, op: str, sensitivity: float, *, is_reference: boo
     return _ROW.format(**fields, low=ends[0], high=ends[1])
 
 
-def test_each_configuration_is_told_once_with_what_it_waits_for(
+def test_each_configuration_is_reported_once_with_what_it_waits_for(
     changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
 ) -> None:
     sure, open_end = ("-0.65", "-0.58"), ("NULL", "NULL")

@@ -121,7 +121,7 @@ def test_turning_point_of_an_important_knob_is_found() -> None:
     assert [(p["knob"], p["type"], p["value"]) for p in result.points] == [("size", "turning", 8.0)]
 
 
-def test_a_turn_that_another_knob_causes_is_named_beside_its_value() -> None:
+def test_a_turn_that_another_knob_causes_is_named_with_its_value() -> None:
     """`size` helps up to 4 where `mode` is 1, and does nothing where it is 0."""
     table = grid(size=[1, 2, 3, 4, 5, 6, 7], mode=[0, 1], other=[1, 2, 3])
     table["y"] = 100.0 + table["mode"] * 60 * (4 - (table["size"] - 4).abs())

@@ -36,7 +36,7 @@ def test_neither_the_default_nor_what_risks_data_nor_what_does_not_count_is_tuna
     }
 
 
-def test_what_counts_beside_the_defaults_of_the_study_is_tunable() -> None:
+def test_what_has_an_effect_with_the_defaults_of_the_study_is_tunable() -> None:
     found = tunable(LEVELS, journal_mode="wal")
     assert found["wal_autocheckpoint"] == [1]
     assert found["journal_mode"] == ["delete", "persist"]

@@ -103,7 +103,7 @@ def test_a_study_may_start_cold(start: Callable[..., WarmStart], screening: dict
     assert start(screening, earlier=ranking()) == NOTHING
 
 
-def test_a_file_that_is_no_prior_is_told_and_hinders_nothing(
+def test_a_file_that_is_no_prior_is_reported_and_hinders_nothing(
     start: Callable[..., WarmStart], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "models/broken.yaml").write_text("name: other\n")

@@ -109,7 +109,7 @@ def test_blocks_hold_all_tuners_and_the_default_between(specs: Callable[..., Stu
     assert sorted(everything) == [(trial, tuner) for trial in range(1, 10) for tuner in range(6)]
 
 
-def test_winners_are_measured_again_beside_the_default(specs: Callable[..., StudySpecs]) -> None:
+def test_winners_are_measured_again_next_to_the_default(specs: Callable[..., StudySpecs]) -> None:
     records, plan, trials = tune(specs())
     again = [row for row in plan if row["round"] == 1]
     winners = {row["config_id"] for row in trials if row["is_winner"]}
