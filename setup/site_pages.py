@@ -26,8 +26,8 @@ def on_files(files: Files, config: Any) -> Files:
     for report in _REPORT.findall((ROOT / "docs/tutorials/gallery.md").read_text(encoding="utf-8")):
         if (ROOT / report).is_file():
             files.append(File.generated(config, report, abs_src_path=str(ROOT / report)))
-    shim = "assets/iframe-worker.js"
-    files.append(File.generated(config, shim, abs_src_path=str(ROOT / "setup" / posixpath.basename(shim))))
+    for asset in ("assets/iframe-worker.js", "assets/site.css"):
+        files.append(File.generated(config, asset, abs_src_path=str(ROOT / "setup" / posixpath.basename(asset))))
     return files
 
 
