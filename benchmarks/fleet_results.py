@@ -26,10 +26,10 @@ _INTRODUCTION = """# Results
 Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a few minutes each. Written by
 `benchmarks/fleet_results.py` from the databases of the studies; `make fleet` runs them and writes this page.
 
-These are screenings with windows of 2 seconds or so, small data and one workload, which half writes. They show the
-large effects and the direction; for a decision run the `-io` study of your DBMS on your device. MongoDB and Oracle have
-specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which are unverified: nobody has run them yet. What studies of
-all knobs of a server found is in [introspect.md](introspect.md#how-many-there-are).
+These are screenings with windows of 2 seconds or so, small data and one workload, half of which writes. They show the
+large effects and the direction; for a decision run the `-io` study of your DBMS on your device. Unless stated, the
+block layer was watched by BPF. MongoDB and Oracle have specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which
+nobody has run yet. Studies of all knobs are in [introspect.md](introspect.md#what-studies-of-all-knobs-found).
 """
 
 
@@ -141,8 +141,8 @@ def render_table(outcomes: list[Outcome]) -> list[str]:
 def describe_findings(of_rule: dict[str, Any]) -> str:
     """Say how many mismatches a rule found, what experiments said of them, and the largest that is left."""
     count, borne_out, withdrawn = (of_rule[name] for name in ("mismatches", "borne_out", "withdrawn"))
-    parts = [f"{count} × mismatch, of which an experiment bore out {borne_out}"] if count else []
-    parts += [f"{withdrawn} × withdrawn, since an experiment refuted the cause"] if withdrawn else []
+    parts = [f"{count} × mismatch, of which an experiment confirmed {borne_out}"] if count else []
+    parts += [f"{withdrawn} × refuted by an experiment"] if withdrawn else []
     largest = f"; the largest: {of_rule['sentence']}" if count else ""
     return f"- `{of_rule['rule']}`: {'; '.join(parts)}{largest}"
 
@@ -150,11 +150,11 @@ def describe_findings(of_rule: dict[str, Any]) -> str:
 def render_outcome(one: Outcome) -> list[str]:
     """Return the section of one study."""
     trust = {True: "trustworthy", False: "not trustworthy", None: "missing"}[one.trustworthy]
-    watched = "block layer watched by BPF" if one.monitor == "bpf" else f"I/O from {one.monitor}"
+    watched = "" if one.monitor == "bpf" else f"; I/O from {one.monitor}"
     lines = [
         f"## {one.dbms}",
         "",
-        f"`{one.study}`, {one.date}, {one.workload} on {one.device}; {watched}; the ranking is {trust}.",
+        f"`{one.study}`, {one.date}, {one.workload} on {one.device}{watched}; the ranking is {trust}.",
         "",
     ]
     lines += [f"- {describe_effect(effect)}" for effect in one.durability]

@@ -19,8 +19,7 @@ def render_reference() -> str:
     parts = [
         "# Commands\n\nWritten by `make docs` from the program. "
         "Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n",
-        "| command | what it does |\n|---|---|",
-        *(f"| [`{name}`](#{name}) | {summaries[name]} |" for name in commands.choices),
+        ", ".join(f"[`{name}`](#{name})" for name in commands.choices) + ". `knobscope --help` says what each is for.",
     ]
     for name, command in commands.choices.items():
         parts += [f"\n## {name}\n\n{command.description or summaries[name]}\n", "| argument | meaning |\n|---|---|"]

@@ -18,7 +18,7 @@ measured rules such an effect out. *insufficient*: neither; the finding says wha
 
 `fdr` and `min_effect` belong to the study, and all rules read them: at most a share of `fdr` of the effects called
 significant may be false (Benjamini-Hochberg), and an effect matters from a relative change of `min_effect` on.
-Thresholds of single rules stand below. A study sets any of them under `thresholds`.
+Thresholds of single rules are below. A study sets any of them under `thresholds`.
 
 A knob whose `mechanism` is `throttle` holds I/O back on purpose, so no rule calls that a mismatch: its findings say
 *none*, and why.
@@ -53,7 +53,7 @@ def write_rules(path: Path) -> Path:
 
 def _render_rule(rule: Rule) -> Iterator[str]:
     about, header = rule.about, rule.header
-    yield f"## {rule.name}\n\n**{about.title}.** {about.question}\n\nClaim: {header['']}\n"
+    yield f"## {rule.name}\n\n**{about.title}.** Claim: {header['']}\n"
     for heading in [*_ORDER, *(name for name in header if name and name not in _ORDER)]:
         if heading in header:
             yield f"- **{heading}**: {header[heading]}"
