@@ -99,7 +99,8 @@ verdicts AS (
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN is_mismatch OR rules_out_effect(low, high) OR reads = 0 THEN NULL
-            WHEN coalesce(bytes_q, number_q) IS NULL OR one IS NULL OR other IS NULL THEN 'few_watched'
+            WHEN bytes_q IS NULL OR number_q IS NULL THEN 'few_watched'
+            WHEN share_low IS NULL OR share_high IS NULL THEN 'no_latency'
             WHEN matters AND (rules_out_gain(most_more) OR time_ruled_out) THEN NULL
             WHEN matters AND (by_bytes OR by_number) AND by_time THEN 'same_rate'
             WHEN matters AND (by_bytes OR by_number) AND NOT is_exact

@@ -1,4 +1,4 @@
-"""Views of the runs behind a finding, both sides next to each other: with the value, and of what it is compared with."""
+"""Views of both sides of a finding, next to each other: runs with the value, and those it is compared with."""
 
 __all__ = ["SIDE_VIEWS"]
 

@@ -39,7 +39,7 @@ VERDICTS = ("mismatch", "none", "insufficient")
 _HEADINGS = ("Source", "Needs", "Insufficient")
 
 #: Pictures that the report can draw of the runs behind a finding.
-RuleFigure = Literal["throughput", "sizes", "depth", "shares", "values", "devices"]
+RuleFigure = Literal["throughput", "tail", "sizes", "read_sizes", "depth", "shares", "values", "devices"]
 _RuleName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
@@ -69,9 +69,9 @@ class RuleThreshold(SpecModel):
 class RuleCause(SpecModel):
     """The factor that a rule blames, and what fio has to show when it repeats the I/O and changes that factor alone."""
 
-    factor: Literal["write_size", "flush", "parallelism", "sequentiality"] = Field(
-        description="What `knobscope confirm` changes of the slower setting's I/O: its write sizes or flushes become "
-        "those of the faster one, 32 are in flight, or the same requests come in random order. "
+    factor: Literal["write_size", "flush", "reads", "parallelism", "sequentiality"] = Field(
+        description="What `knobscope confirm` changes of the slower setting's I/O: its write sizes, flushes or reads "
+        "become those of the faster one, 32 are in flight, or the same requests come in random order. "
         "`knobscope explain` changes the property of the device that this is about."
     )
     expected: Literal["gain", "no_loss"] = Field(
@@ -111,10 +111,10 @@ class RuleSpec(SpecModel):
     subject: str = Field(
         default="Default configuration", description="What a mismatch without a knob is about; may be empty."
     )
-    explained: Literal["effect", "time"] = Field(
+    explained: Literal["effect", "time", "nothing"] = Field(
         default="effect",
-        description="What `knobscope explain` looks for the cause of: the effect of a knob's value, or the time that "
-        "the configuration itself takes per operation.",
+        description="What `knobscope explain` looks for the cause of: the effect of a knob's value, the time that "
+        "the configuration itself takes per operation, or of nothing: its effects are not on throughput.",
     )
     penalty: Literal["io", "measured"] = Field(
         default="io",

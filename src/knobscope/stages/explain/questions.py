@@ -109,8 +109,9 @@ def ask_questions(
         if row["verdict"] != "mismatch":
             continue
         rule = specs.rules.get(row.get("rule", ""))
-        is_level = rule is not None and rule.about.explained == "time"
-        if row["knob"] is None and not is_level:
+        explained = rule.about.explained if rule is not None else "effect"
+        is_level = explained == "time"
+        if explained == "nothing" or (row["knob"] is None and not is_level):
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)

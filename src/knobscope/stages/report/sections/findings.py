@@ -5,8 +5,9 @@ A card is a mismatch with all its findings, whatever rule, device, workload and 
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +21,7 @@ from knobscope.stages.report.sections.evidence import (
     picture_depth,
     picture_shares,
     picture_sizes,
+    picture_tail,
     picture_throughput,
 )
 from knobscope.study_data.study import Row, StudyData, name_case
@@ -309,15 +311,21 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
 
 
 def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
-    if kind == "throughput":
-        return picture_throughput(compared)
-    if kind == "shares":
-        return picture_shares(data, compared)
+    draw: Callable[[], Figure | None]
     if kind in ("devices", "values"):
-        return _effect_picture(data, kind, row, compared.name)
-    if not compared.is_watched:
+        draw = partial(_effect_picture, data, kind, row, compared.name)
+    elif kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
         return None
-    return picture_sizes(data, compared) if kind == "sizes" else picture_depth(data, compared)
+    else:
+        draw = {
+            "throughput": partial(picture_throughput, compared),
+            "tail": partial(picture_tail, compared),
+            "sizes": partial(picture_sizes, data, compared, "write"),
+            "read_sizes": partial(picture_sizes, data, compared, "read"),
+            "depth": partial(picture_depth, data, compared),
+            "shares": partial(picture_shares, data, compared),
+        }[kind]
+    return draw()
 
 
 def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure | None:
