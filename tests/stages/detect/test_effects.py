@@ -90,7 +90,8 @@ def test_sixty_thousand_runs(draw_sweep: Draw) -> None:
 
 def test_all_metrics_find_their_truth(make_study: Make) -> None:
     truth = Truth(throughput=-0.3, cpu=0.4, writes=0.5, unaligned=0.2, write_run=0.3, read_run=-0.2, depth_one=-0.4)
-    study = make_study(truth={("page", "16"): replace(truth, flushes=0.5)})
+    truth = replace(truth, flushes=0.5, read_us=0.4, read_bytes=0.6, reads=0.2)
+    study = make_study(truth={("page", "16"): truth}, reads_per_op=2.0)
     rows = study.query("FROM effects WHERE knob = 'page' AND value = '16'").set_index("metric")
     assert set(rows.index) == set(METRICS)
     close = {"abs": 0.06}
@@ -106,6 +107,13 @@ def test_all_metrics_find_their_truth(make_study: Make) -> None:
     assert rows.loc["write_sequential_share", "estimate"] == pytest.approx(0.3, **close)
     assert rows.loc["read_sequential_share", "estimate"] == pytest.approx(-0.2, **close)
     assert rows.loc["busy_depth", "estimate"] == pytest.approx(3 * 0.4, **close)
+    assert rows.loc["reads_per_op", "estimate"] == pytest.approx(0.2, **close)
+    assert rows.loc["read_bytes_per_op", "estimate"] == pytest.approx(0.8, **close)
+    # 400 us of latency per operation, of two clients: 2.5 in flight before, 3.7 with this value.
+    waited = 400 * (np.exp(0.6) * 2 / 3.7 - 2 / 2.5)
+    for bound in ("read_us_per_op", "read_busy_us_per_op"):
+        assert rows.loc[bound, "estimate"] == pytest.approx(waited, rel=0.1)
+    assert (rows.loc[["latency_p95_rank", "latency_p99_rank"], "low"] > 0).all()
     assert rows.loc["unaligned_write_share", "reference"] == pytest.approx(0.2, **close)
     assert rows["unit"].unique().tolist() == ["kB"]
     assert rows["baseline"].unique().tolist() == ["4"]
