@@ -6,7 +6,7 @@
 --        were watched, wait_read_us_per_op and wait_fault_us_per_op), reads_behind, visibility (with the client threads).
 -- Mismatch: of value and default, the slower one reads more bytes or requests per operation, significantly, and its
 --        clients wait so much longer for reads that this makes up read_share or more of the time per operation that it
---        takes more, by the lower end of the interval. Where waits were not watched, their time lies between two bounds:
+--        takes more, and surely half of that (95 % interval). Where waits were not watched, their time lies between two bounds:
 --        the latencies of all reads, of which no more run at a time than there are clients, and the time of all clients
 --        while the device is busy with reads. Then more bytes or requests have to be read per second, too, or as many
 --        bytes from a device that is busy for saturated_share of the time: reads in the background become more per
@@ -86,7 +86,9 @@ judged AS (
                 OR (of_slower(estimate, value_busy, reference_busy) >= getvariable('saturated_share')
                     AND rules_out_loss(more_bytes - abs(estimate))), false
         ) AS by_second,
-        coalesce(share_low >= getvariable('read_share'), false) AS by_time,
+        coalesce(
+            least(one_share, other_share) >= getvariable('read_share') AND share_low >= getvariable('read_share') / 2, false
+        ) AS by_time,
         coalesce(share_high < getvariable('read_share'), false) AS time_ruled_out
     FROM sided
 ),
@@ -126,7 +128,7 @@ SELECT
         read_us: {before: reference_us, after: value_us},
         difference_us: slow_us, threads: threads,
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
-        share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND time_ruled_out,
+        share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
         no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

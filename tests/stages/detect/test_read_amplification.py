@@ -56,7 +56,7 @@ def test_additional_reads_count_by_the_time_that_clients_wait(
 
 def test_the_bound_of_a_busy_device_decides_where_all_clients_wait(judge_one: Judge) -> None:
     """Two clients with 2.5 requests in flight on average: both bounds are one, and the penalty has the device's."""
-    case = {"truth": {("page", "16"): Truth(throughput=-2.0, read_bytes=1.4, read_us=2.5)}, **READ}
+    case = {"truth": {("page", "16"): Truth(throughput=-2.0, read_bytes=2.2, read_us=2.8)}, **READ}
     findings = judge_one("read_amplification", [case], case, noise=0.006, repeats=4, knobs=("page",))
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == "mismatch"

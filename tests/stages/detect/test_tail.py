@@ -12,7 +12,7 @@ from generated_studies import Study, StudyMaker, Truth, verdicts
 from knobscope.stages.detect import build_database
 
 Make = Callable[..., Study]
-#: Noise of a usual run, and one run in twenty in which something else makes the slowest operations several times slower.
+#: A run in twenty stalls: its slowest operations take several times as long, whatever its setting is.
 NOISY: dict[str, Any] = {"noise": 0.015, "tail_noise": 0.1, "stalls": 0.05, "repeats": 5}
 
 
@@ -58,7 +58,7 @@ def test_a_single_stalled_run_is_no_tail(make_study: Make) -> None:
 
 
 def test_throughput_that_is_not_known_well_enough_leaves_it_open(make_study: Make) -> None:
-    study = make_study(truth={("page", "16"): Truth(tail=0.7)}, noise=0.15, repeats=5, knobs=("page", "pause"))
+    study = make_study(truth={("page", "16"): Truth(tail=0.7)}, noise=0.25, repeats=5, knobs=("page", "pause"))
     row = study.judge("tail").set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == "insufficient", row["sentence"]
 
