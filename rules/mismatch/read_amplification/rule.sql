@@ -95,7 +95,7 @@ judged AS (
 
 verdicts AS (
     SELECT *,
-        coalesce(matters AND (by_bytes OR by_number) AND by_second AND by_time, false) AS is_mismatch,
+        coalesce(matters AND reads > 0 AND (by_bytes OR by_number) AND by_second AND by_time, false) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'

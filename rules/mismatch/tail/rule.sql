@@ -20,8 +20,8 @@ WITH percentiles AS (
         greatest(b.high, -b.low) < ln(1 + getvariable('tail_gap')) AS is_even,
         least(abs(b.low), abs(b.high)) AS at_least
     FROM tails_behind b
-    LEFT JOIN effects r USING (dbms, device, workload, knob, value)
-    WHERE r.metric = b.metric || '_rank'
+    JOIN effects r ON r.metric = b.metric || '_rank'
+        AND (r.dbms, r.device, r.workload, r.knob, r.value) = (b.dbms, b.device, b.workload, b.knob, b.value)
 ),
 
 -- The percentile that differs, and of two the one that differs more.
