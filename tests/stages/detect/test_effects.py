@@ -148,7 +148,10 @@ def test_runs_that_failed_count_for_nothing(make_study: Make) -> None:
 def test_procfs_runs_have_no_block_level_effects(make_study: Make) -> None:
     study = make_study(columns={"monitor": "procfs", "lost_events": None})
     known = study.query("SELECT metric, count(q_value) AS n FROM effects GROUP BY metric").set_index("metric")["n"]
-    assert set(known.index[known > 0]) == {"throughput_ops", "latency_p95_us", "latency_p99_us", "cpu_s_per_op"} | {"latency_p95_rank", "latency_p99_rank"}
+    assert set(known.index[known > 0]) == {"throughput_ops", "latency_p95_us", "latency_p99_us", "cpu_s_per_op"} | {
+        "latency_p95_rank",
+        "latency_p99_rank",
+    }
     assert set(known.index) == set(METRICS)
 
 
