@@ -311,21 +311,19 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
 
 
 def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
-    draw: Callable[[], Figure | None]
-    if kind in ("devices", "values"):
-        draw = partial(_effect_picture, data, kind, row, compared.name)
-    elif kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
+    if kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
         return None
-    else:
-        draw = {
-            "throughput": partial(picture_throughput, compared),
-            "tail": partial(picture_tail, compared),
-            "sizes": partial(picture_sizes, data, compared, "write"),
-            "read_sizes": partial(picture_sizes, data, compared, "read"),
-            "depth": partial(picture_depth, data, compared),
-            "shares": partial(picture_shares, data, compared),
-        }[kind]
-    return draw()
+    draw: dict[str, Callable[[], Figure | None]] = {
+        "throughput": partial(picture_throughput, compared),
+        "tail": partial(picture_tail, compared),
+        "sizes": partial(picture_sizes, data, compared, "write"),
+        "read_sizes": partial(picture_sizes, data, compared, "read"),
+        "depth": partial(picture_depth, data, compared),
+        "shares": partial(picture_shares, data, compared),
+        "values": partial(_effect_picture, data, kind, row, compared.name),
+        "devices": partial(_effect_picture, data, kind, row, compared.name),
+    }
+    return draw[kind]()
 
 
 def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure | None:
