@@ -1,5 +1,5 @@
 -- tail: a value leaves throughput as it is, and makes the slowest operations slower or faster.
--- Source: ours; Dean and Barroso (The Tail at Scale, CACM 56(2), 2013) on why high percentiles matter where means do not.
+-- Source: ours; Dean and Barroso (The Tail at Scale, CACM 56(2), 2013) on why high percentiles matter.
 -- Needs: effects (throughput_ops, latency_p95_rank, latency_p99_rank), tails_behind, cases; what the sentence says of the
 --        device comes from slow_requests_behind, slow_moments_behind and visibility.
 -- Mismatch: the 95th or 99th percentile of latency differs by tail_gap or more between value and default, beyond chance:

@@ -94,7 +94,8 @@ def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
 def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    assert ask_questions([finding("io_parallelism")], specs, connection, most=4, what_if=4) == []
+    findings = [finding("io_parallelism"), finding("tail", "synchronous", "off")]
+    assert ask_questions(findings, specs, connection, most=4, what_if=4) == []
 
 
 def test_an_effect_is_asked_for_with_what_the_sweep_saw(
