@@ -14,14 +14,13 @@
 -- Cannot see: why. What the device did differently in the same runs is mentioned; no cause is named. Percentiles beyond
 --        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a stall.
 WITH percentiles AS (
-    SELECT b.*, right(b.metric, 2)::INTEGER AS percentile, r.q_value AS rank_q,
+    SELECT b.*, r.q_value AS rank_q,
         r.q_value <= getvariable('fdr') AND exp(abs(b.estimate)) - 1 >= getvariable('tail_gap') AND b.low * b.high > 0
             AS differs,
         greatest(b.high, -b.low) < ln(1 + getvariable('tail_gap')) AS is_even,
         least(abs(b.low), abs(b.high)) AS at_least
     FROM tails_behind b
-    JOIN effects r ON r.metric = b.metric || '_rank'
-        AND (r.dbms, r.device, r.workload, r.knob, r.value) = (b.dbms, b.device, b.workload, b.knob, b.value)
+    JOIN effects r USING (dbms, device, workload, knob, value, metric)
 ),
 
 -- The percentile that differs, and of two the one that differs more.

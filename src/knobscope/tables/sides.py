@@ -35,18 +35,18 @@ SIDE_VIEWS: dict[str, str] = {
     "tails_behind": """
         WITH runs_of AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side, r.block_id, r.session,
-                unnest(['latency_p95', 'latency_p99']) AS metric,
+                unnest(['latency_p95_rank', 'latency_p99_rank']) AS metric, unnest([95, 99]) AS percentile,
                 unnest([latency_p95_us, latency_p99_us]) AS us
             FROM runs_behind b JOIN ok_runs r USING (run_id)
             WHERE b.knob IS NOT NULL
         ), sessions AS (
-            SELECT dbms, device, workload, knob, value, metric, block_id, session,
+            SELECT dbms, device, workload, knob, value, metric, percentile, block_id, session,
                 list(ln(us)) FILTER (side = 'value') AS changed,
                 list(ln(us)) FILTER (side = 'default') AS unchanged
             FROM runs_of WHERE us > 0
             GROUP BY ALL HAVING changed IS NOT NULL AND unchanged IS NOT NULL
         ), pairs AS (
-            SELECT dbms, device, workload, knob, value, metric,
+            SELECT dbms, device, workload, knob, value, metric, percentile,
                 list_sort(flatten(list([[c - u FOR u IN unchanged] FOR c IN changed].flatten()))) AS ratios,
                 sum(len(changed) * len(unchanged) * (len(changed) + len(unchanged) + 1) / 12) AS variance,
                 exp(avg(list_avg(changed))) AS value_us, exp(avg(list_avg(unchanged))) AS reference_us
