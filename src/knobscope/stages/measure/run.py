@@ -43,7 +43,7 @@ from knobscope.specs import (
 from knobscope.stages.measure.complaints import tell_complaints
 from knobscope.stages.measure.disturbance import notice_disturbance
 from knobscope.stages.measure.elsewhere import reach_client_machine
-from knobscope.stages.measure.files import list_files, name_rows
+from knobscope.stages.measure.files import list_files, name_rows, sum_waits_by_file
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock
@@ -60,7 +60,7 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
-from knobscope.watch import FileTree, Profile, Watch
+from knobscope.watch import FileTree, Profile, Watch, count_lost_waits, sum_waits
 
 __all__ = ["Bench", "measure_run", "now_text"]
 
@@ -242,6 +242,7 @@ def _carry_out(
             record["files"] += list_files(other, grouped[device], dbms, tables)
         record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
         record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
+        record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
@@ -285,6 +286,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "machine_cpu_share": share_of_window(profile["machine_cpu_share"], profile, window_s),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
+        "lost_waits": count_lost_waits(profile),
     }
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
@@ -305,6 +307,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
     record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
+    record["waits"], record["wait_chains"] = sum_waits(profile, bench.dbms.threads)
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
     ]
@@ -338,4 +341,5 @@ def _record_profile(profile: Profile, record: RunRecord) -> None:
     record["io_profile"], record["io_sizes"] = profile["io_profile"], profile["io_sizes"]
     record["queue_depth"], record["io_latency"] = profile["queue_depth"], profile["io_latency"]
     record["submitters"], record["io_series"] = profile["submitters"], profile["series"]
+    record["wait_stacks"] = profile.get("wait_stacks", [])
     record["syscalls"], record["io_modes"] = profile.get("syscalls", []), profile.get("io_modes", [])
