@@ -14,7 +14,7 @@ from knobscope.figures.ranks import RankLine, draw_ranks
 from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
-from knobscope.figures.times import TimeBar, draw_times
+from knobscope.figures.times import TimeBar, TimePart, draw_times
 from knobscope.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Tile",
     "TileRow",
     "TimeBar",
+    "TimePart",
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",
