@@ -8,22 +8,23 @@ from knobscope.text.budgets import Part, sum_parts
 
 __all__ = ["read_budget"]
 
-# A run without a reason counts for the mean, too, and one without any row was not watched.
-_MEANS = """
-    WITH watched AS (
-        SELECT DISTINCT run_id, operations FROM runs JOIN waits USING (run_id)
-        WHERE list_contains(?, run_id) AND operations > 0 AND thread_class = ?
-    )
-    SELECT * EXCLUDE (run_id, operations, time_us, through_us),
-        sum(time_us / operations) / (SELECT count(*) FROM watched) AS time_us,
-        sum(through_us / operations) / (SELECT count(*) FROM watched) AS through_us
+_WAITS = """
+    SELECT thread_class, reason, sum(time_us / operations) AS time_us, sum(through_us / operations) AS through_us
+    FROM waits JOIN runs USING (run_id)
+    WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY ALL
 """
-_WAITS = f"{_MEANS} FROM (SELECT run_id, thread_class, reason, time_us, through_us FROM waits)"
-_CHAINS = f"{_MEANS} FROM (SELECT run_id, thread_class, via_class, reason, time_us, 0 AS through_us FROM wait_chains)"
-_OF_CLASS = " JOIN watched USING (run_id) WHERE thread_class = ? GROUP BY ALL ORDER BY ALL"
+_CHAINS = """
+    SELECT thread_class, via_class, reason, sum(time_us / operations) AS time_us
+    FROM wait_chains JOIN runs USING (run_id)
+    WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY ALL
+"""
+_WATCHED = """
+    SELECT count(DISTINCT run_id) FROM waits JOIN runs USING (run_id)
+    WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id)
+"""
 
 
 def read_budget(data: StudyData, runs: Sequence[str]) -> list[Part]:
     """Return the mean time of an operation over runs, by reason; empty where no waits of sessions were watched."""
-    waits, chains = (data.rows(query + _OF_CLASS, list(runs), SESSION, SESSION) for query in (_WAITS, _CHAINS))
-    return sum_parts(waits, chains)
+    waits, chains = (data.rows(query, SESSION, list(runs)) for query in (_WAITS, _CHAINS))
+    return sum_parts(waits, chains, operations=data.value(_WATCHED, SESSION, list(runs)))
