@@ -39,7 +39,9 @@ class TimeBar:
 
 def draw_times(width: float, bars: Sequence[TimeBar], key: str = "") -> Canvas:
     """Draw a bar per setting, its parts end to end, on one linear axis: times add up. `key` follows the legend."""
-    looks = {part.name: f"bar {part.look}" for bar in bars for part in bar.parts if not part.more}
+    looks: dict[str, str] = {}
+    for part in (part for bar in bars for part in bar.parts):
+        looks.setdefault(part.name, f"bar {part.look}")
     lines = _wrap([(look, name) for name, look in looks.items()], width)
     top = 8.0 + _KEY * (len(lines) + bool(key))
     labels = min(0.42 * width, max(text_width(text) for bar in bars for text in (bar.name, bar.note)) + 12)
@@ -63,10 +65,8 @@ def _draw_bar(canvas: Canvas, bar: TimeBar, scale: Scale, y: float) -> None:
     reached = 0.0
     for part in bar.parts:
         begin, end = scale(reached), scale(reached + part.micros)
-        name = f"{part.name}, {part.more}" if part.more else part.name
-        canvas.rect(
-            begin, y, end - begin, _BAR, f"bar {part.look}", f"{bar.name}, {name}: {format_micros(part.micros)}"
-        )
+        tip = ", ".join(filter(None, [bar.name, part.name, part.more]))
+        canvas.rect(begin, y, end - begin, _BAR, f"bar {part.look}", f"{tip}: {format_micros(part.micros)}")
         if part.is_written and end - begin > text_width(part.name, 11) + 4:
             canvas.text((begin + end) / 2, y + _BAR - 4, part.name, "on-tile", "middle")
         reached += part.micros
