@@ -73,7 +73,7 @@ class WaitStackRow(RunColumns, total=False):
     reason: Annotated[Text, "As in `waits`."]
     syscall: Annotated[Text | None, "System call that they waited in; NULL: none, or not known."]
     stack: Annotated[Text, "Functions of the kernel, the innermost first, separated by semicolons."]
-    waits: Annotated[Count, "Waits in it."]
+    waits: Annotated[Count | None, "Waits in it; NULL: not counted."]
     time_us: Annotated[Real, "Time of these waits."]
 
 

@@ -13,7 +13,7 @@ __all__ = ["format_classes", "format_waits"]
 
 _MAX_CLASSES = 12
 _MAX_FILES = 8
-_MAX_STACKS, _MAX_FUNCTIONS = 5, 6
+_MAX_STACKS, _MAX_FUNCTIONS = 5, 4
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -35,7 +35,7 @@ def format_classes(waits: Rows, chains: Rows) -> str:
         busy_us = sum(part.micros for part in in_server(parts))
         idle_us = sum(part.micros for part in parts if part.reason == IDLE)
         times = f"{plural(threads, 'thread')}, {format_seconds((busy_us + idle_us) / 1e6)}"
-        idle = f", of that waiting for a client {format_seconds(idle_us / 1e6)}" if idle_us else ""
+        idle = f", of that {format_seconds(idle_us / 1e6)} waiting for a client" if idle_us else ""
         rest = describe_shares(parts) if busy_us else "nothing"
         asleep_us = sum(part.micros for part in parts if part.reason in ("timer", "unknown"))
         lines[f"{name} ({times}{idle}): {rest}"] = busy_us - asleep_us
@@ -55,11 +55,11 @@ def _format_files(rows: Rows) -> str:
 
 
 def _format_stacks(rows: Rows) -> str:
-    table = [["waits in the kernel", "call", "waits", "time", "innermost functions"]]
+    table = [["innermost functions of the kernel", "for", "call", "time"]]
     for row in sorted(rows, key=lambda row: -row["time_us"])[:_MAX_STACKS]:
         functions = " < ".join(row["stack"].split(";")[:_MAX_FUNCTIONS])
-        counts = [format_count(row["waits"]), format_micros(row["time_us"])]
-        table.append([_name_reason(row["reason"]), row["syscall"] or UNKNOWN, *counts, functions])
+        time = format_micros(row["time_us"])
+        table.append([functions, _name_reason(row["reason"]), row["syscall"] or UNKNOWN, time])
     return align(table) if rows else ""
 
 

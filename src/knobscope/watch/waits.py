@@ -42,6 +42,8 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     by_reason: dict[tuple[str, str], _Sum] = {}
     by_chain: dict[_Key, _Sum] = {}
     for row in profile.get("waits", []):
+        if row["tid"] not in classes:
+            continue  # it ended before the window
         own, reason, links = classes[row["tid"]], row["reason"], row["links"]
         figures = row["waits"], row["time_us"], row["longest_us"]
         left[row["tid"]] -= row["time_us"]
