@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from knobscope.specs.models.thread_classes import SESSION
 from knobscope.text.budgets import IDLE, REASONS, describe_shares, in_server, sum_parts
 from knobscope.text.formats import UNKNOWN, format_count, format_micros, format_seconds, plural
 from knobscope.text.layout import align
@@ -14,6 +15,9 @@ __all__ = ["format_classes", "format_waits"]
 _MAX_CLASSES = 12
 _MAX_FILES = 8
 _MAX_STACKS, _MAX_FUNCTIONS = 5, 4
+
+#: Of a thread in the background they mostly say that it has nothing to do.
+_ASLEEP = ("lock", "timer", "unknown")
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -27,7 +31,7 @@ def format_waits(profile: Profile) -> list[str]:
 
 
 def format_classes(waits: Rows, chains: Rows) -> str:
-    """Return a line per class of threads, those that did most first: shares of the time without waiting for clients."""
+    """Return a line per class of threads in shares of the time without waiting for clients: `session`, then the busiest."""
     lines = {}
     for name in dict.fromkeys(row["thread_class"] for row in waits):
         parts = sum_parts(waits, chains, name)
@@ -37,9 +41,9 @@ def format_classes(waits: Rows, chains: Rows) -> str:
         times = f"{plural(threads, 'thread')}, {format_seconds((busy_us + idle_us) / 1e6)}"
         idle = f", of that {format_seconds(idle_us / 1e6)} waiting for a client" if idle_us else ""
         rest = describe_shares(parts) if busy_us else "nothing"
-        asleep_us = sum(part.micros for part in parts if part.reason in ("timer", "unknown"))
-        lines[f"{name} ({times}{idle}): {rest}"] = busy_us - asleep_us
-    shown = sorted(lines, key=lambda line: -lines[line])[:_MAX_CLASSES]
+        asleep_us = sum(part.micros for part in parts if part.reason in _ASLEEP)
+        lines[f"{name} ({times}{idle}): {rest}"] = (name == SESSION, busy_us - asleep_us)
+    shown = sorted(lines, key=lambda line: lines[line], reverse=True)[:_MAX_CLASSES]
     more = [f"and {plural(len(lines) - len(shown), 'more class', 'more classes')}"] if len(shown) < len(lines) else []
     head = "what threads did and waited for, by class, in shares of their time"
     return "\n".join([head, *(f"  {line}" for line in [*shown, *more])]) if lines else ""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -64,6 +65,8 @@ from knobscope.watch import FileTree, Profile, Watch, count_lost_waits, sum_wait
 
 __all__ = ["Bench", "measure_run", "now_text"]
 
+#: Class of the processes that keep a server or client in its namespaces, which are followed with it -> their titles.
+_OWN_THREADS = {"knobscope": re.escape(str(Path(__file__).parents[2]))}
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
 
@@ -307,7 +310,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
     record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
-    record["waits"], record["wait_chains"] = sum_waits(profile, bench.dbms.threads)
+    record["waits"], record["wait_chains"] = sum_waits(profile, {**_OWN_THREADS, **bench.dbms.threads})
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
     ]

@@ -97,8 +97,9 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
     read = [_read_setting(data, row, changes) for row in rows[:_MOST_BARS]]
     settings = [setting for setting in read if setting.parts]
     if not settings:
-        remedy = f"name them as `session` under `threads` in the spec of {case.dbms}"
-        return CaseBudget(name_case(case), note=f"No thread is known to serve clients: {remedy}.")
+        remedy = f"if there are such threads, name them as `session` under `threads` in the spec of {case.dbms}"
+        note = f"No thread is known to serve a client through a whole operation: {remedy}."
+        return CaseBudget(name_case(case), note=note)
     limit = f"The {_MOST_BARS - 1} largest of {len(rows) - 1} effects." if len(rows) > _MOST_BARS else ""
     title = f"{name_case(case)}: what an operation waits for"
     reasons = _find_reasons(settings)
