@@ -11,7 +11,7 @@ class WaitRow(RunColumns, total=False):
     """Where the time of threads went in a run: per class of threads, the rows add up to their wall time.
 
     Classes are those that `threads` of the DBMS's spec names; a thread that serves clients and that no pattern names is
-    of class `session`, another one of a class of its own name without digits. With `watch: [waits]`.
+    of class `session`, another one of a class of its own name without its number. With `watch: [waits]`.
     """
 
     thread_class: Annotated[Text, "Class of threads; `session` are those that serve clients."]

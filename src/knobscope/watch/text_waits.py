@@ -31,7 +31,7 @@ def format_waits(profile: Profile) -> list[str]:
 
 
 def format_classes(waits: Rows, chains: Rows) -> str:
-    """Return a line per class of threads in shares of the time without waiting for clients: `session`, then the busiest."""
+    """Return a line per class of threads in shares of the time without waiting for clients, `session` first."""
     lines = {}
     for name in dict.fromkeys(row["thread_class"] for row in waits):
         parts = sum_parts(waits, chains, name)

@@ -28,11 +28,12 @@ ThreadPattern = Annotated[str, Field(min_length=1), AfterValidator(_check_patter
 def class_of_thread(patterns: Mapping[str, str], name: str, title: str, *, serves: bool) -> str:
     """Return the class of a thread by its name and the title of its process, in which patterns are searched.
 
-    The first pattern that is found counts, else whether it `serves` clients, else its name without digits.
+    The first pattern that is found counts, else whether it `serves` clients, else its name without its number.
     """
     for thread_class, pattern in patterns.items():
         if re.search(pattern, name) or re.search(pattern, title):
             return thread_class
     if serves:
         return SESSION
-    return re.sub(r"\d+|[^ -~]", "", name).strip(" -_/:#.[]") or "(no name)"
+    printable = re.sub(r"[^ -~]", "", name)
+    return re.sub(r"(?<![A-Za-z0-9])\d+|\d+$", "", printable).strip(" -_/:#.[]") or "(no name)"
