@@ -9,17 +9,17 @@ from knobscope.text.budgets import Part, sum_parts
 __all__ = ["read_budget"]
 
 _WAITS = """
-    SELECT thread_class, reason, sum(time_us / operations) AS time_us, sum(through_us / operations) AS through_us
-    FROM waits JOIN runs USING (run_id)
+    SELECT thread_class, w.reason, sum(time_us / operations) AS time_us, sum(through_us / operations) AS through_us
+    FROM waits w JOIN runs USING (run_id)
     WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY ALL
 """
 _CHAINS = """
-    SELECT thread_class, via_class, reason, sum(time_us / operations) AS time_us
-    FROM wait_chains JOIN runs USING (run_id)
+    SELECT thread_class, via_class, w.reason, sum(time_us / operations) AS time_us
+    FROM wait_chains w JOIN runs USING (run_id)
     WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id) GROUP BY ALL ORDER BY ALL
 """
 _WATCHED = """
-    SELECT count(DISTINCT run_id) FROM waits JOIN runs USING (run_id)
+    SELECT count(DISTINCT run_id) FROM waits w JOIN runs USING (run_id)
     WHERE thread_class = ? AND operations > 0 AND list_contains(?, run_id)
 """
 
