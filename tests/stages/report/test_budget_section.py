@@ -51,7 +51,7 @@ def test_a_bar_per_value_has_its_parts_and_the_through_one_apart(watched: Path, 
     budget = build(watched, specs)[0]
     assert budget.figure is not None
     assert plain(budget.sentences[0]) == (
-        "With default, of 100 µs: 80 µs flush (60 µs through the leader of the group), 20 µs CPU."
+        "Default, of 100 µs: 80 µs flush (60 µs through the leader of the group), 20 µs CPU."
     )
     assert any(
         "synchronous = off an operation takes 80 µs less: 80 µs less flush (of 20 µs: 20 µs CPU)" in plain(sentence)

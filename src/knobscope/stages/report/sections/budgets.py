@@ -15,6 +15,8 @@ from knobscope.text.formats import UNKNOWN, describe_change, format_count, forma
 __all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget"]
 
 _MOST_BARS, _MOST_TOLD = 12, 4
+_LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
+_UNCLEAR = "no clear effect"
 _WHAT = "Time of client-serving threads per operation, without waiting for the client."
 _KEY = "paler: through another thread, which did this meanwhile"
 
@@ -123,20 +125,25 @@ def _read_setting(data: StudyData, row: Row, changes: Mapping[tuple[str | None, 
 def _tell_effect(data: StudyData, row: Row | None) -> str:
     if row is None or row["estimate"] is None:
         return ""
-    return describe_change(row["estimate"]) if read_effect(data, row).clear else "no clear effect"
+    return describe_change(row["estimate"]) if read_effect(data, row).clear else _UNCLEAR
 
 
 def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
-    """Return the reasons that have time in any of the settings, in their order."""
-    seen = {part.reason for setting in settings for part in in_server(setting.parts) if part.micros > 0}
+    """Return the reasons that have time worth a column in any of the settings, in their order."""
+    seen = {
+        part.reason
+        for setting in settings
+        for part in in_server(setting.parts)
+        if part.micros >= _LEAST_SHARE * setting.total
+    }
     return [reason for reason in REASONS if reason in seen]
 
 
 def _tell(settings: Sequence[_Setting]) -> list[str]:
-    """Say what an operation with the first setting waits for, and what that of others does instead."""
+    """Say what an operation with the first setting waits for, and how that of others with a clear effect differs."""
     first, *others = settings
-    told = [f"With {first.name}, {describe_budget(first.parts)}."]
-    compared = [other for other in others if other.is_against_first]
+    told = [f"{first.name.capitalize()}, {describe_budget(first.parts)}."]
+    compared = [other for other in others if other.is_against_first and other.effect not in ("", _UNCLEAR)]
     return told + [
         f"With {other.name} an operation {describe_budget_change(first.parts, other.parts)} "
         f"({describe_budget(other.parts)})."
@@ -190,10 +197,15 @@ def _data_row(setting: _Setting, part: Part) -> dict[str, object]:
 def _bar_parts(parts: Sequence[Part]) -> list[TimePart]:
     """Return what is drawn: of each reason first what a thread waited for itself, then what it did through others."""
     drawn = []
+    total = sum(part.micros for part in in_server(parts))
     for part in in_server(parts):
         look, name = f"wait wait-{part.reason}", REASONS[part.reason]
         pieces = (part.micros - part.through, "", ""), (part.through, " through", "through another thread")
-        drawn += [TimePart(name, look + shade, micros, more, True) for micros, shade, more in pieces if micros > 0]
+        drawn += [
+            TimePart(name, look + shade, micros, more, True)
+            for micros, shade, more in pieces
+            if micros > _LEAST_SHARE * total
+        ]
     return drawn
 
 
