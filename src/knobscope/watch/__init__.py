@@ -5,7 +5,7 @@ from knobscope.watch.interface import Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
-from knobscope.watch.waits import count_lost_waits, sum_waits
+from knobscope.watch.waits import describe_waits, sum_waits
 
 __all__ = [
     "FileTree",
@@ -13,7 +13,7 @@ __all__ = [
     "SeveralWatch",
     "Watch",
     "WatchFailedError",
-    "count_lost_waits",
+    "describe_waits",
     "name_file",
     "name_files",
     "open_watch",

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from knobscope.specs.models.thread_classes import class_of_thread
+from knobscope.tables import RunRow
 from knobscope.tables.waits import WaitChainRow, WaitRow
 from knobscope.watch.profile import CountedThread, Profile
 
-__all__ = ["count_lost_waits", "sum_waits"]
+__all__ = ["describe_waits", "sum_waits"]
 
 #: Rounding may leave a thread this share short of its wall time; more is time of which nothing is known.
 _ROUNDING = 1e-6
@@ -96,7 +97,11 @@ def _chains(sums: Mapping[_Key, _Sum]) -> list[WaitChainRow]:
     ]
 
 
-def count_lost_waits(profile: Mapping[str, object]) -> int | None:
-    """Return how much was not counted, of all kinds; None where waits were not watched."""
+def describe_waits(profile: Profile) -> RunRow:
+    """Return over which time waits were counted, and what was not; None where they were not watched."""
+    walls = [thread["wall_us"] for thread in profile.get("wait_threads", [])]
     lost = profile.get("lost_waits")
-    return sum(lost.values()) if isinstance(lost, Mapping) else None
+    return {
+        "waits_s": max(walls) / 1e6 if walls else None,
+        "lost_waits": None if lost is None else sum(lost.values()),
+    }

@@ -133,9 +133,9 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
         {**row, "reason": "flush", "time_us": 30_000.0, "through_us": 0.0},
         {**row, "reason": "network", "time_us": 90_000.0, "through_us": 0.0},
     ]
-    record = {**record_of("feed00", 9), "waits": waits, "wait_chains": []}
+    record = {**record_of("feed00", 9, throughput_ops=100.0, waits_s=0.5), "waits": waits, "wait_chains": []}
     RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
     assert main(["show", "feed00"]) == 0
     shown = capsys.readouterr().out
-    assert "an operation in the server: of 300 µs: 300 µs flush" in shown
+    assert "an operation in the server: of 600 µs: 600 µs flush" in shown
     assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown

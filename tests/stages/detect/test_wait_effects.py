@@ -48,6 +48,13 @@ def test_threads_in_the_background_are_no_part_of_an_operation(study: Study) -> 
     assert rows["us"].between(270, 330).all()
 
 
+def test_operations_count_while_waits_are_counted(make_study: Make) -> None:
+    """A busy machine begins to count late; the time of half a window is that of half of its operations."""
+    half = make_study(knobs=("sync",), truth=TRUTH, waits=(("flush", 300.0),), columns={"waits_s": 5.0})
+    rows = half.query("SELECT wait_flush_us_per_op AS us FROM run_metrics JOIN runs USING (run_id) WHERE is_sentinel")
+    assert rows["us"].between(540, 660).all()
+
+
 def test_each_reason_is_a_metric() -> None:
     assert set(WAIT_METRICS.values()) <= set(METRICS)
     assert len(REASONS) == 13

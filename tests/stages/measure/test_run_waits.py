@@ -62,7 +62,8 @@ def budget_of(record: RunRecord) -> dict[str, Part]:
     sessions = lived["session"] / threads_of(record)["session"]
     others = [total / threads_of(record)[name] for name, total in lived.items()]
     assert max(others) <= 1.05 * sessions
-    parts = sum_parts(record["waits"], record["wait_chains"], operations=record["run"]["operations"])
+    run = record["run"]
+    parts = sum_parts(record["waits"], record["wait_chains"], operations=run["throughput_ops"] * (run["waits_s"] or 0))
     return {part.reason: part for part in parts}
 
 

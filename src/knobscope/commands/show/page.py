@@ -112,7 +112,8 @@ def _requests(shown: ShownRun) -> str:
 def _waits(shown: ShownRun) -> str:
     """Return what an operation waited for, and where the time of all threads went; empty where nobody watched."""
     rows, chains = shown.record.get("waits", []), shown.record.get("wait_chains", [])
-    operations = shown.record["run"].get("operations") or 0
+    run = shown.record["run"]
+    operations = (run.get("throughput_ops") or 0) * (run.get("waits_s") or 0)
     parts = sum_parts(rows, chains, operations=operations) if operations else []
     budget = [f"an operation in the server: {describe_budget(parts)}"] if parts else []
     return "\n".join([*budget, *([format_classes(rows, chains)] if rows else [])])

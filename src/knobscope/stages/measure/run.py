@@ -61,7 +61,7 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
-from knobscope.watch import FileTree, Profile, Watch, count_lost_waits, sum_waits
+from knobscope.watch import FileTree, Profile, Watch, describe_waits, sum_waits
 
 __all__ = ["Bench", "measure_run", "now_text"]
 
@@ -289,8 +289,8 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "machine_cpu_share": share_of_window(profile["machine_cpu_share"], profile, window_s),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
-        "lost_waits": count_lost_waits(profile),
     }
+    record["run"] |= describe_waits(profile)
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
