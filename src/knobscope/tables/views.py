@@ -150,7 +150,9 @@ RUN_VIEWS: dict[str, str] = {
             SELECT run_id, {_WAITS_PER_OPERATION} FROM waits WHERE thread_class = '{SESSION}' GROUP BY run_id
         )
         SELECT run_id, coalesce(COLUMNS(* EXCLUDE (run_id, counted)), 0) / nullif(counted, 0)
-        FROM sums JOIN (SELECT run_id, waited_operations(throughput_ops, waits_s, operations) AS counted FROM ok_runs) USING (run_id)
+        FROM sums JOIN (
+            SELECT run_id, waited_operations(throughput_ops, waits_s, operations) AS counted FROM ok_runs
+        ) USING (run_id)
     """,  # noqa: S608 - own names
     # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
     # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
@@ -316,8 +318,8 @@ MACROS: dict[str, str] = {
     # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
     # 1/faster of it (`knobscope.stages.detect.penalties`).
     "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
-    # Operations of a run while its waits were counted: a busy machine begins to count late. Who measured elsewhere counted
-    # them over the window.
+    # Operations of a run while its waits were counted: a busy machine begins to count late. Where it is not known, that
+    # was the window.
     "waited_operations(throughput, waits_s, operations)": "coalesce(throughput * waits_s, operations)",
     # A share of requests; none where they are next to nothing.
     "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
