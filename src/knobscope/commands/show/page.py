@@ -16,7 +16,7 @@ from knobscope.text.formats import (
     loosen_units,
     plural,
 )
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 from knobscope.watch.text_waits import format_classes
 
 __all__ = ["draw_sparkline", "format_run"]
