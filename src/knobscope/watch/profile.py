@@ -68,7 +68,7 @@ class CountedThread(TypedDict):
     title: str  # command line of its process
     wall_us: float  # what the window saw of it
     is_followed: bool  # False: a thread of the kernel whose work is followed, as jbd2's
-    served: int  # times that somebody else than the followed processes woke it while it waited for a client
+    served: int  # times that a process that is not followed woke it while it waited for a client
 
 
 class CountedWait(TypedDict):
