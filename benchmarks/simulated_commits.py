@@ -174,21 +174,20 @@ def _slower(before: Facts, more: float) -> Facts:
 
 
 def _background(rng: np.random.Generator, number: int) -> Case:
-    """Writes and flushes of the background stay as many per second while CPU slows the foreground."""
-    us, rate, aligned = rng.uniform(150, 600), rng.uniform(400, 900), rng.uniform(0.05, 0.3)
+    """Writes and flushes of the background stay as many per second while CPU slows the foreground.
+
+    The background writes in order and fills units in part, the foreground writes whole units anywhere.
+    """
+    us, rate, whole = rng.uniform(150, 600), rng.uniform(400, 900), rng.uniform(0.05, 0.3)
     flushes = rng.uniform(20, 200)
-    before = Facts(us, us * 0.7, flushes=flushes, flush_us=1000.0, partly=rate, whole=aligned * 1e6 / us,
-                   in_order=0.5, waited=0.3, busy=min(0.9, flushes / 1000 + rate * 1e-4))  # fmt: skip
-    values = [
-        replace(slow := _slower(before, more), whole=before.whole / more, in_order=_order(before, slow, more))
-        for more in (1.3, 1.8, 3)
-    ]
-    return Case("background", number, 4, before, values, unit_us=rng.uniform(50, 300))
 
+    def facts(more: float) -> Facts:
+        foreground = whole * 1e6 / us / more
+        before = Facts(us, us * 0.7, flushes=flushes, partly=rate, whole=foreground, waited=0.3,
+                       in_order=0.9 * rate / (rate + foreground), busy=min(0.9, flushes / 1000 + rate * 1e-4))  # fmt: skip
+        return _slower(before, more)
 
-def _order(before: Facts, _after: Facts, more: float) -> float:
-    """Return the sequential share where the background writes in order, and the foreground anywhere."""
-    return before.partly / (before.partly + before.whole / more) * before.in_order
+    return Case("background", number, 4, facts(1), [facts(more) for more in (1.3, 1.8, 3)], unit_us=rng.uniform(50, 300))
 
 
 def _same_size(rng: np.random.Generator, number: int) -> Case:
@@ -229,7 +228,7 @@ def _units(rng: np.random.Generator, number: int) -> Case:
         us = max(on_device, (cpu_us + on_device) / clients)
         free = max(on_device - writes * partly * unit_us, (cpu_us + on_device - writes * partly * unit_us) / clients)
         per_s = 1e6 / us
-        return Facts(us, cpu_us, {"io_size": free}, flushes=per_s, flush_us=flush_us + writes * partly * unit_us,
+        return Facts(us, cpu_us, {"io_size": free, "default_profile": cpu_us / clients}, flushes=per_s, flush_us=flush_us + writes * partly * unit_us,
                      partly=partly * writes * per_s, whole=(1 - partly) * writes * per_s,
                      busy=min(1.0, on_device / us), depth_one=0.97)  # fmt: skip
 
@@ -247,7 +246,8 @@ def _seldom_busy(rng: np.random.Generator, number: int) -> Case:
 def _one_at_a_time(rng: np.random.Generator, number: int) -> Case:
     """Clients that wait for reads, one at a time behind a lock, whatever the knob says."""
     us = rng.uniform(150, 600)
-    before = Facts(us, us * 0.1, reads=1e6 / us, busy=rng.uniform(0.7, 0.95), depth_one=0.99, flushes=1)
+    busy = rng.uniform(0.7, 0.95)
+    before = Facts(us, us * 0.1, {"default_profile": us * (1 - busy)}, reads=1e6 / us, busy=busy, depth_one=0.99, flushes=1)
     return Case("one_at_a_time", number, 8, before, [_slower(before, 1.1)], gain=rng.uniform(4, 10), is_confined=True)
 
 

@@ -276,6 +276,30 @@ BLOCK_VIEWS: dict[str, str] = {
         FROM sides
         GROUP BY ALL
     """,
+    # What the device did in each second of the same runs: for which share of the time it was busy, and how many writes
+    # somebody waited for (NULL: not known), and reads that belong to a stream.
+    "device_behind": """
+        WITH counted AS (
+            SELECT run_id, sum(sync) FILTER (op = 'write') / any_value(window_s) AS waited,
+                sum(sequential_requests) FILTER (op = 'read') / any_value(window_s) AS in_order
+            FROM io_profile JOIN watched_runs USING (run_id) GROUP BY run_id
+        ), sides AS (
+            SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,
+                median(busy_share) AS busy, avg(waited) AS waited, avg(in_order) AS in_order
+            FROM runs_behind b LEFT JOIN counted USING (run_id) LEFT JOIN run_depths USING (run_id)
+            WHERE b.knob IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT dbms, device, workload, knob, value,
+            any_value(busy) FILTER (side = 'value') AS value_busy,
+            any_value(busy) FILTER (side = 'default') AS reference_busy,
+            any_value(waited) FILTER (side = 'value') AS value_waited_writes,
+            any_value(waited) FILTER (side = 'default') AS reference_waited_writes,
+            any_value(in_order) FILTER (side = 'value') AS value_reads_in_order,
+            any_value(in_order) FILTER (side = 'default') AS reference_reads_in_order
+        FROM sides
+        GROUP BY ALL
+    """,
 }
 
 VIEWS = {**RUN_VIEWS, **BLOCK_VIEWS}
@@ -289,6 +313,10 @@ MACROS: dict[str, str] = {
     "is_significant_share(estimate, q)": """
         q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
     """,
+    # Which of two belongs to the slower setting: to the value, or to what it is compared with.
+    "of_slower(estimate, of_value, of_reference)": "CASE WHEN estimate < 0 THEN of_value ELSE of_reference END",
+    # The share of the time per operation of the slower setting that the faster one saves.
+    "lost_share(estimate)": "1 - exp(-abs(estimate))",
     # Whether an interval rules out a loss, a gain, or any effect that matters.
     "rules_out_loss(low)": "low > ln(1 - least(getvariable('min_effect'), 0.999))",
     "rules_out_gain(high)": "high < ln(1 + getvariable('min_effect'))",
@@ -333,8 +361,49 @@ MACROS: dict[str, str] = {
     """,
     # How many times the throughput of the worse of two values the better one has, where that is a mismatch.
     "penalty_of(verdict, estimate)": "CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END",
-    # Which of two belongs to the slower setting: to the value, or to what it is compared with.
-    "of_slower(estimate, of_value, of_reference)": "CASE WHEN estimate < 0 THEN of_value ELSE of_reference END",
+    # The same where a cause is a share of the lost time: what is gained without it, at most.
+    "penalty_of_share(verdict, estimate, share)": """
+        CASE WHEN verdict = 'mismatch' THEN 1 / (1 - least(share, 1) * lost_share(estimate)) END
+    """,
+    # What the share of a cause is at most, where the device is busy for a share of the slower setting's time: while it
+    # is idle nobody waits for it. No bound where that is unknown.
+    "allowed_share(busy, estimate)": "coalesce(busy / nullif(lost_share(estimate), 0), 'infinity'::DOUBLE)",
+    # The share of a cause by counts: costs of `slower_us` and `faster_us` at the rates of `rates_of`. `sure` is what the
+    # device does more in each second, which no slowdown brings about by itself; `high` is what it does more for each
+    # operation, which a slowdown does: fewer commits share a flush, and the background goes on. Both as shares of the
+    # lost time; `low` is the lower end of the 95 % interval of `sure`.
+    "share_by_counts(slower_rate, faster_rate, margin, slower_us, faster_us, estimate, most)": """
+        {
+            low: (slower_rate * slower_us - faster_rate * faster_us - margin * slower_us)
+                / nullif(1e6 * lost_share(estimate), 0),
+            sure: (slower_rate * slower_us - faster_rate * faster_us) / nullif(1e6 * lost_share(estimate), 0),
+            high: least(
+                (slower_rate * slower_us - exp(-abs(estimate)) * faster_rate * faster_us)
+                    / nullif(1e6 * lost_share(estimate), 0),
+                most
+            ),
+            by_time: false
+        }
+    """,
+    # The same by the time that clients waited, with its interval, from `waited_for`; NULL where nobody watched waits.
+    "share_by_time(waited, waited_low, waited_high)": """
+        CASE WHEN waited IS NOT NULL
+             THEN {low: waited_low, sure: waited, high: waited_high, by_time: true} END
+    """,
+    # Time decides where it is known.
+    "share_of_cause(by_time, by_counts)": "coalesce(by_time, by_counts)",
+    # Whether a share makes a cause of what was counted. By time: it is as large as asked for. By counts: it can be, and
+    # half of that is more than a slowdown brings about.
+    "is_cause(share, asked)": """
+        CASE WHEN share['by_time'] THEN share['sure'] >= asked AND share['low'] > 0
+             ELSE share['high'] >= asked AND share['sure'] >= asked / 2 AND share['low'] >= asked / 4 END
+    """,
+    # How much of the lost time clients do not spend on CPU: what the slower setting computes more, at least, divided by
+    # the clients. Where CPU time is unknown, so is this.
+    "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, threads)": """
+        1 - greatest(0, 1e6 * cpu_reference * -sign(estimate) * (exp(of_slower(estimate, cpu_low, cpu_high)) - 1))
+            / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0)
+    """,
     # A code for why an effect has no interval.
     "lack_of_runs(runs, blocks, estimate)": """
         CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'
@@ -346,4 +415,31 @@ MACROS: dict[str, str] = {
 TABLE_MACROS: dict[str, str] = {
     # Effects of all values on one metric, to be joined by case, knob and value.
     "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
+    # How often in each second the slower and the faster setting do what a metric counts per operation (as differences),
+    # and half the width of the 95 % interval of the difference between the two.
+    "rates_of(counted)": """
+        SELECT t.dbms, t.device, t.workload, t.knob, t.value,
+            number_after(c.reference, c.estimate) * t.reference * exp(t.estimate) AS value_rate,
+            c.reference * t.reference AS reference_rate,
+            of_slower(t.estimate, value_rate, reference_rate) AS slower_rate,
+            of_slower(t.estimate, reference_rate, value_rate) AS faster_rate,
+            sqrt(
+                pow((c.high - c.low) / 2 * t.reference * exp(t.estimate), 2)
+                + pow((t.high - t.low) / 2 * value_rate, 2)
+            ) AS margin
+        FROM effects_on('throughput_ops') t
+        JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
+    """,
+    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval;
+    # no row where nobody watched waits.
+    "waited_for(reason)": """
+        SELECT t.dbms, t.device, t.workload, t.knob, t.value,
+            -sign(t.estimate) / nullif(greatest(threads, 1) * 1e6 / t.reference * abs(exp(-t.estimate) - 1), 0) AS per_us,
+            per_us * w.estimate AS waited,
+            least(per_us * w.low, per_us * w.high) AS waited_low,
+            greatest(per_us * w.low, per_us * w.high) AS waited_high
+        FROM effects_on('throughput_ops') t
+        JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
+        JOIN cases USING (dbms, device, workload)
+    """,
 }
