@@ -401,8 +401,9 @@ MACROS: dict[str, str] = {
     # How much of the lost time clients do not spend on CPU: what the slower setting computes more, at least, divided by
     # the clients. Where CPU time is unknown, so is this.
     "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, threads)": """
-        1 - greatest(0, 1e6 * cpu_reference * -sign(estimate) * (exp(of_slower(estimate, cpu_low, cpu_high)) - 1))
-            / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0)
+        CASE WHEN cpu_low IS NOT NULL
+             THEN 1 - greatest(0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_low, cpu_high)) - 1))
+                / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0) END
     """,
     # A code for why an effect has no interval.
     "lack_of_runs(runs, blocks, estimate)": """
