@@ -85,7 +85,7 @@ class Facts:
     whole: float = 0.0  # writes that fill units
     partly: float = 0.0  # writes that do not
     in_order: float = 0.3  # share of the writes
-    waited: float = 1.0  # share of the writes that somebody waits for
+    waited: float | None = 1.0  # share of the writes that somebody waits for; None: the table has no such column
     reads: float = 0.0
     busy: float = 0.5
     depth_one: float = 0.5
@@ -164,11 +164,11 @@ def _of_loads(kind: str, number: int, load: Load, others: Sequence[Load], rng: n
     return Case(kind, number, load.clients, _commits(load, rng), values, load.flush_us, unit_us=0.2 * load.flush_us)
 
 
-def _slower(before: Facts, more: float) -> Facts:
-    """Return the facts where CPU makes operations slower: what the foreground asks for comes as often less."""
+def _slower(before: Facts, more: float, clients: int = 4) -> Facts:
+    """Return the facts where CPU makes operations slower: each of the clients computes for longer."""
     us = before.us * more
     return replace(
-        before, us=us, cpu_us=before.cpu_us + us - before.us,
+        before, us=us, cpu_us=before.cpu_us + clients * (us - before.us),
         without_us={rule: without + us - before.us for rule, without in before.without_us.items()},
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _background(rng: np.random.Generator, number: int) -> Case:
 
     def facts(more: float) -> Facts:
         foreground = whole * 1e6 / us / more
-        before = Facts(us, us * 0.7, flushes=flushes, partly=rate, whole=foreground, waited=0.3,
+        before = Facts(us, 4 * us * 0.7, flushes=flushes, partly=rate, whole=foreground, waited=[0.3, None][number % 2],
                        in_order=0.9 * rate / (rate + foreground), busy=min(0.9, flushes / 1000 + rate * 1e-4))  # fmt: skip
         return _slower(before, more)
 
@@ -194,7 +194,7 @@ def _same_size(rng: np.random.Generator, number: int) -> Case:
     """Values that write more requests of the same size, which nobody waits for, and need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 1) * 1e6 / us, rng.uniform(0.3, 1)
-    before = Facts(us, us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=0, busy=rng.uniform(0.1, 0.4))
+    before = Facts(us, 4 * us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=[0, None][number % 2], busy=rng.uniform(0.1, 0.4))
     values = []
     for more in (1.2, 1.5, 2.0):
         writes = more * rng.uniform(1.3, 2)  # as many times as many per operation
@@ -208,7 +208,7 @@ def _page_cache(rng: np.random.Generator, number: int) -> Case:
     """Values with which the page cache writes back other sizes, which nobody waits for, and that need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 0.8) * 1e6 / us, rng.uniform(0.1, 0.3)
-    before = Facts(us, us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=0, busy=rng.uniform(0.1, 0.4))
+    before = Facts(us, 4 * us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=[0, None][number % 2], busy=rng.uniform(0.1, 0.4))
     values = []
     for more in (1.2, 1.5, 2.0):
         after, total = min(0.95, share + rng.uniform(0.3, 0.6)), rate / more * rng.uniform(1, 1.5)
@@ -239,25 +239,25 @@ def _units(rng: np.random.Generator, number: int) -> Case:
 def _seldom_busy(rng: np.random.Generator, number: int) -> Case:
     """One request at a time on a device that is busy for 14 % of the time and does many times as much at depth."""
     us = rng.uniform(150, 600)
-    before = Facts(us, us * 0.8, reads=700, busy=rng.uniform(0.08, 0.2), depth_one=0.99, flushes=1)
-    return Case("seldom_busy", number, 8, before, [_slower(before, 1.1)], gain=rng.uniform(4, 10))
+    before = Facts(us, 8 * us * 0.8, reads=700, busy=rng.uniform(0.08, 0.2), depth_one=0.99, flushes=1)
+    return Case("seldom_busy", number, 8, before, [_slower(before, 1.1, 8)], gain=rng.uniform(4, 10))
 
 
 def _one_at_a_time(rng: np.random.Generator, number: int) -> Case:
     """Clients that wait for reads, one at a time behind a lock, whatever the knob says."""
     us = rng.uniform(150, 600)
     busy = rng.uniform(0.7, 0.95)
-    before = Facts(us, us * 0.1, {"default_profile": us * (1 - busy)}, reads=1e6 / us, busy=busy, depth_one=0.99, flushes=1)
-    return Case("one_at_a_time", number, 8, before, [_slower(before, 1.1)], gain=rng.uniform(4, 10), is_confined=True)
+    before = Facts(us, 8 * us * 0.1, {"default_profile": us * (1 - busy)}, reads=1e6 / us, busy=busy, depth_one=0.99, flushes=1)
+    return Case("one_at_a_time", number, 8, before, [_slower(before, 1.1, 8)], gain=rng.uniform(4, 10), is_confined=True)
 
 
 def _order_for_nothing(rng: np.random.Generator, number: int) -> Case:
     """Values that spend CPU to make writes sequential, on a device that does random ones as fast."""
     us = rng.uniform(150, 600)
     rate = rng.uniform(0.5, 2) * 1e6 / us
-    before = Facts(us, us * 0.6, flushes=5, partly=0.2 * rate, whole=0.8 * rate, in_order=0.2, busy=0.3)
+    before = Facts(us, 2 * us * 0.6, flushes=5, partly=0.2 * rate, whole=0.8 * rate, in_order=0.2, busy=0.3)
     values = [
-        replace(_slower(before, more), partly=0.2 * rate / more, whole=0.8 * rate / more, in_order=after)
+        replace(_slower(before, more, 2), partly=0.2 * rate / more, whole=0.8 * rate / more, in_order=after)
         for more, after in ((1.3, 0.5), (1.6, 0.8), (2.0, 0.9))
     ]
     return Case("order_for_nothing", number, 2, before, values, for_order=True)
@@ -333,7 +333,7 @@ def _add_run(
     ):  # fmt: skip
         tables["io_profile"].append({
             "run": run, "op": op, "requests": requests, "bytes": 0 if op == "flush" else requests * WRITE_BYTES,
-            "aligned_requests": aligned, "sequential_requests": round(in_order * requests), "sync": round(sync * requests),
+            "aligned_requests": aligned, "sequential_requests": round(in_order * requests), "sync": "" if sync is None else round(sync * requests),
         })  # fmt: skip
     busy = min(1.0, facts.busy * math.exp(rng.normal(0, noise / 3)))
     for depth, share in ((0, 1 - busy), (1, busy * facts.depth_one), (3, busy * (1 - facts.depth_one))):

@@ -443,4 +443,22 @@ TABLE_MACROS: dict[str, str] = {
         JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
         JOIN cases USING (dbms, device, workload)
     """,
+    # The share of the clients' time that they wait for any of some reasons with the default configuration; no row where
+    # nobody watched waits.
+    "waiting_by_default(reasons)": """
+        WITH levels AS (
+            SELECT dbms, device, workload, metric, median(reference) AS level
+            FROM effects
+            WHERE beside IS NULL AND list_contains(
+                list_append(['wait_' || reason || '_us_per_op' FOR reason IN reasons], 'throughput_ops'), metric
+            )
+            GROUP BY ALL
+        )
+        SELECT dbms, device, workload,
+            sum(level) FILTER (metric <> 'throughput_ops')
+                * any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / greatest(any_value(threads), 1) AS waiting
+        FROM levels JOIN cases USING (dbms, device, workload)
+        GROUP BY ALL
+        HAVING sum(level) FILTER (metric <> 'throughput_ops') IS NOT NULL
+    """,
 }
