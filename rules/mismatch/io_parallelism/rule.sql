@@ -12,7 +12,7 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
 --        more on average, so that nobody could ask for more at a time; the device is busy for less than least_busy of
---        the time, or for less than least_waiting of it and nobody watched waits, so that it is unknown whether anybody
+--        the time, or for less than least_waited of it and nobody watched waits, so that it is unknown whether anybody
 --        waits for it; no value of a knob was measured together with the default.
 -- Penalty: what throughput gains at most if the time in which the device is busy becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. Where writes
@@ -96,7 +96,7 @@ cases_judged AS (
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
-                AND waited_share < getvariable('least_waiting') THEN 'seldom_waited'
+                AND waited_share < getvariable('least_waited') THEN 'seldom_waited'
             WHEN confined AND coalesce(configurations, 0) = 0 THEN 'untried'
         END AS obstacle
     FROM visibility v

@@ -49,12 +49,21 @@ def test_queries_hold_codes_and_no_prose(rule: str) -> None:
     assert not re.search(r"\|\||\bformat\(|\bprintf\(|\bconcat", query)
 
 
+#: What macros ask, by their name.
+OF_MACROS = {
+    "effects_on": ("effects",),
+    "rates_of": ("effects",),
+    "waited_for": ("effects", "cases"),
+    "waiting_by_default": ("effects", "cases"),
+}
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_needs_what_its_query_reads(rule: str) -> None:
     read = read_rule(SHIPPED_RULES / rule)
     query = re.sub(r"--.*", "", read.query_file.read_text())
     tables = {*TABLES, *VIEWS, "earlier_findings"} - {"runs", "findings"}
-    from_macros = {"effects"} if "effects_on(" in query else set()
+    from_macros = {table for macro, tables in OF_MACROS.items() if f"{macro}(" in query for table in tables}
     found = {name for name in tables if re.search(rf"\b(FROM|JOIN) {name}\b", query)}
     assert found | from_macros == set(read.about.needs)
     thresholds = set(re.findall(r"getvariable\('(\w+)'\)", query)) - {"fdr", "min_effect"}
