@@ -2,7 +2,7 @@
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
 --        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
---        writes_per_op), flushes_behind, device_behind, cases, device_profile, visibility.
+--        writes_per_op), flushes_behind, device_behind, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the requests
 --        in order per second: else fewer others come between those of the background, as any slowdown brings about. The

@@ -125,7 +125,7 @@ SIZED: list[tuple[Any, ...]] = [
     (Truth(unaligned=0.4), "none", "no loss"),  # costs nothing
     (Truth(throughput=-0.4, flushes=1.0), "none", "no loss"),  # commits wait, whatever they write
     (Truth(throughput=-0.4, cpu=0.5), "none", "no loss"),
-    (Truth(throughput=-0.4, writes=-0.7), "none", "no loss"),  # fewer such writes
+    (Truth(throughput=-0.4, writes=-0.7), "none", "too few to be its cause"),  # fewer such writes
 ]
 
 
