@@ -65,6 +65,17 @@ def judge(cases: Sequence[Case], noise: float, seed: int, folder: Path, *, has_c
     return Path(detect[detect.index("--out") + 1])
 
 
+def is_decidable(case: Case, rule: str, value: int | None) -> bool:
+    """Whether counts per second and the busy time allow a verdict: what is done more in a second is half of the loss."""
+    if rule not in ("flush", "io_size") or value is None:
+        return True
+    ends = sorted((case.default, case.values[value]), key=lambda facts: facts.us)
+    costs = [one.flushes * one.flush_us if rule == "flush" else one.partly * case.unit_us for one in ends]
+    counts = [one.flushes if rule == "flush" else one.partly for one in ends]
+    lost = 1 - ends[0].us / ends[1].us
+    return counts[1] >= 1.1 * counts[0] and (costs[1] - costs[0]) / 1e6 >= lost / 2 and ends[1].busy >= lost / 2
+
+
 def truths(case: Case, value: int | None) -> dict[str, bool | None]:
     """Return by rule whether it is right to find something; None where that is not clear."""
     if value is None:
@@ -95,7 +106,8 @@ def score(cases: Sequence[Case], database: Path) -> Iterator[dict[str, Any]]:
                 simple = naive[case.device, value].get(rule, False)
                 yield {"kind": case.kind, "device": case.device, "value": value, "rule": rule, "verdict": verdict,
                        "penalty": penalty, "obstacle": json.loads(evidence).get("obstacle"), "sentence": sentence,
-                       "naive": simple is True, "truth": truth,
+                       "naive": bool(simple), "truth": truth,
+                       "decidable": is_decidable(case, rule, value),
                        "share": case.share("default_profile" if value is None else rule, value)}  # fmt: skip
 
 
@@ -108,24 +120,26 @@ def simulate(kind: str, count: int, noise: float, seed: int, *, has_cpu: bool = 
 
 def print_scores(rows: Sequence[dict[str, Any]], verbose: bool) -> None:
     """Print false findings by kind and rule, then precision and recall."""
-    print("| kind | rule | true | false | found of the true | insufficient of these | found of the false |\n" + "|---" * 7 + "|")
+    print("| kind | rule | false | found of these | true | found | insufficient |\n" + "|---" * 7 + "|")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row["truth"] is not None:
             groups.setdefault((row["kind"], row["rule"]), []).append(row)
     for (kind, rule), own in groups.items():
-        true, false = ([row for row in own if row["truth"] is truth] for truth in (True, False))
-        found = [sum(row["verdict"] == "mismatch" for row in some) for some in (true, false)]
-        open_ones = sum(row["verdict"] == "insufficient" for row in true)
-        print(f"| {kind} | `{rule}` | {len(true)} | {len(false)} | {found[0]} | {open_ones} | {found[1]} |")
+        false, true = ([row["verdict"] for row in own if row["truth"] is truth] for truth in (False, True))
+        counts = (len(false), false.count("mismatch"), len(true), true.count("mismatch"), true.count("insufficient"))
+        print(f"| {kind} | `{rule}` | {' | '.join(map(str, counts))} |")
     if verbose:
         for row in rows:
             if row["truth"] is not None and row["truth"] != (row["verdict"] == "mismatch"):
-                print(f"{row['device']} {row['value']} {row['rule']}: {row['verdict']} {row['obstacle']}, share {row['share']:.2f}: {row['sentence']}")
-    scores = {rule: Score() for rule in RULES}
+                print(f"{row['device']} {row['value']} {row['rule']}: {row['verdict']} {row['obstacle']}, "
+                      f"share {row['share']:.2f}: {row['sentence']}")  # fmt: skip
+    scores: dict[str, dict[str, Score]] = {}
     for row in rows:
-        scores[row["rule"]].add(row["verdict"] == "mismatch", row["naive"], row["truth"])
-    print_table({"simulated": scores})
+        for group in ("all", *(["counts and time allow a verdict"] if row["decidable"] or not row["truth"] else [])):
+            score = scores.setdefault(group, {rule: Score() for rule in RULES})[row["rule"]]
+            score.add(row["verdict"] == "mismatch", row["naive"], row["truth"])
+    print_table(scores)
 
 
 def main() -> None:

@@ -103,7 +103,8 @@ class Case:
     flush_us: float = 1000.0
     unit_us: float = 100.0
     gain: float = 1.0  # of reads at depth
-    ability: float = 20000.0  # writes per second
+    ability: float = 50000.0  # writes per second
+    cores: int | None = None  # of the machine; None: one for each client
     is_confined: bool | None = False  # whether clients wait for one request at a time: the truth of io_parallelism
     for_order: bool = False  # whether CPU is spent for the sake of order
 
@@ -161,7 +162,8 @@ def _slow_flush(rng: np.random.Generator, number: int) -> Case:
 
 def _of_loads(kind: str, number: int, load: Load, others: Sequence[Load], rng: np.random.Generator) -> Case:
     values = [_commits(one, rng) for one in others]
-    return Case(kind, number, load.clients, _commits(load, rng), values, load.flush_us, unit_us=0.2 * load.flush_us)
+    return Case(kind, number, load.clients, _commits(load, rng), values, load.flush_us, 0.2 * load.flush_us,
+                ability=1e6, cores=load.cores)  # fmt: skip
 
 
 def _slower(before: Facts, more: float, clients: int = 4) -> Facts:
@@ -319,7 +321,8 @@ def _add_run(
            "knob": "" if place is None else "k", "value": "" if place is None else place + 1, "baseline": "" if place is None else 0,
            "throughput_ops": throughput, "window_s": WINDOW_S, "monitor": "bpf", "lost_events": 0}  # fmt: skip
     if has_cpu:
-        row["cpu_s"] = noisy(facts.cpu_us) * 1e-6 * throughput * WINDOW_S
+        cpu_s = noisy(facts.cpu_us) * 1e-6 * throughput * WINDOW_S
+        row |= {"cpu_s": cpu_s, "machine_cpu_share": min(1.0, cpu_s / WINDOW_S / (case.cores or case.clients))}
     tables["runs"].append(row)
 
     def count(per_s: float) -> int:

@@ -15,8 +15,8 @@
 --        origin, or the device has no profile, or the runs use more than most_used of the ability in it, so that it was measured
 --        while something else slowed the device down; no run of the default configuration has queue depths; depth holds the
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
---        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
---        busy for busy_processors of the time, so that requests may wait for these; clients wait for the device for less
+--        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; all processors of the machine are busy for busy_processors of the time, so that no
+--        device would make it much faster; clients wait for the device for less
 --        than least_waiting of their time or, where waits were not watched, CPU time leaves them no more, or is unknown.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
@@ -104,7 +104,7 @@ judged AS (
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
-            WHEN is_mismatch AND held_by IN ('depth', 'requests') AND processors >= getvariable('busy_processors')
+            WHEN is_mismatch AND processors >= getvariable('busy_processors')
                 THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads

@@ -87,6 +87,7 @@ judged AS (
 
 verdicts AS (
     SELECT *,
+        within(share, not_cpu) AS told,
         is_it AND (share.by_time OR not_cpu >= getvariable('flush_share')) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
@@ -112,7 +113,7 @@ SELECT
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    penalty_of_share(verdict, estimate, share.high) AS penalty,
+    penalty_of_share(verdict, estimate, told.high) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
         q_value: q_value, flush_us: flush_us, fill_us: fill_us, flush_us_faster: faster_us,
@@ -122,7 +123,7 @@ SELECT
         flushes_per_s: {slower: slower_rate, faster: faster_rate},
         us_per_op: {before: us_before, after: us_after},
         flush_us_per_op: more_us, flush_share: more_us / nullif(slow_us, 0),
-        share: share, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
+        share: told, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

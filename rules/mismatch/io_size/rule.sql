@@ -143,7 +143,7 @@ judged AS (
 
 verdicts AS (
     SELECT *,
-        CASE WHEN by_share OR by_number THEN writes_share ELSE of_filling END AS cause_share,
+        within(CASE WHEN by_share OR by_number THEN writes_share ELSE of_filling END, coalesce(not_cpu, 1)) AS cause_share,
         matters AND (by_share OR by_number OR by_filling) AND NOT by_flushes AS holds,
         holds AND (by_time IS NOT NULL OR coalesce(not_cpu >= getvariable('fill_share'), false)) AS is_mismatch,
         CASE

@@ -398,11 +398,17 @@ MACROS: dict[str, str] = {
         CASE WHEN share['by_time'] THEN share['sure'] >= asked AND share['low'] > 0
              ELSE share['high'] >= asked AND share['sure'] >= asked / 2 AND share['low'] >= asked / 4 END
     """,
-    # How much of the lost time clients do not spend on CPU: what the slower setting computes more, at least, divided by
-    # the clients. Where CPU time is unknown, so is this.
+    # A share by counts that is no more than what something else leaves.
+    "within(share, most)": """
+        CASE WHEN share['by_time'] THEN share
+             ELSE {low: least(share['low'], share['high'], most), sure: least(share['sure'], share['high'], most),
+                   high: least(share['high'], most), by_time: false} END
+    """,
+    # How much of the lost time clients surely do not spend on CPU: what the slower setting may compute more (the upper
+    # end of the interval), divided by the clients, is taken off. Where CPU time is unknown, so is this.
     "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, threads)": """
         CASE WHEN cpu_low IS NOT NULL
-             THEN 1 - greatest(0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_low, cpu_high)) - 1))
+             THEN 1 - greatest(0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_high, cpu_low)) - 1))
                 / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0) END
     """,
     # A code for why an effect has no interval.
