@@ -9,7 +9,6 @@ thresholds, as in `verdicts.py`.
 
 import argparse
 import contextlib
-import glob
 import io
 import json
 import shlex
@@ -21,7 +20,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 from scores import Score, print_table
-from simulated_commits import FALSE_KINDS, KINDS, Case, draw_cases, settings, tables_of
+from simulated_commits import KINDS, Case, draw_cases, settings, tables_of
 
 from knobscope.cli import main as knobscope
 
@@ -58,7 +57,7 @@ def judge(cases: Sequence[Case], noise: float, seed: int, folder: Path, *, has_c
     with contextlib.redirect_stdout(io.StringIO()) as commands, contextlib.redirect_stderr(io.StringIO()) as problems:
         failed = knobscope(["import", str(runs), "--study", "simulated", "--out", str(folder / "study"), *more])
         words = shlex.split(commands.getvalue().partition("\n")[0])[1:]
-        detect = [path for word in words for path in sorted(glob.glob(word)) or [word]]
+        detect = [path for word in words for path in sorted(map(str, Path("/").glob(word[1:]))) or [word]]
         failed = failed or knobscope(detect)
     if failed:
         raise SystemExit(problems.getvalue())
@@ -66,7 +65,7 @@ def judge(cases: Sequence[Case], noise: float, seed: int, folder: Path, *, has_c
 
 
 def is_decidable(case: Case, rule: str, value: int | None) -> bool:
-    """Whether counts per second and the busy time allow a verdict: what is done more in a second is half of the loss."""
+    """Whether counts per second and busy time allow a verdict: what a second holds more of is half of the loss."""
     if rule not in ("flush", "io_size") or value is None:
         return True
     ends = sorted((case.default, case.values[value]), key=lambda facts: facts.us)
@@ -80,8 +79,8 @@ def truths(case: Case, value: int | None) -> dict[str, bool | None]:
     """Return by rule whether it is right to find something; None where that is not clear."""
     if value is None:
         share = case.share("default_profile", None)
-        return {"io_parallelism": case.is_confined, "default_profile": None if abs(share - 0.5) < NEAR_HALF else bool(share > 0.5),
-                "read_write_interference": False}  # fmt: skip
+        most = None if abs(share - 0.5) < NEAR_HALF else bool(share > 0.5)
+        return {"io_parallelism": case.is_confined, "default_profile": most, "read_write_interference": False}
     is_there = abs(case.values[value].us / case.default.us - 1) >= LEAST_EFFECT
     truth: dict[str, bool | None] = {"io_sequentiality": bool(case.for_order and is_there)}
     for rule in ("flush", "io_size"):
@@ -96,16 +95,16 @@ def score(cases: Sequence[Case], database: Path) -> Iterator[dict[str, Any]]:
         naive = {(row["device"], row["value"]): row for row in connection.execute(_NAIVE).df().to_dict("records")}
         naive |= {(row["device"], None): row for row in connection.execute(_OF_DEFAULT).df().to_dict("records")}
         found = connection.execute(
-            "SELECT rule, device, workload, value::INTEGER - 1 AS value, verdict, penalty, evidence, sentence FROM findings"
+            "SELECT rule, device, workload, value::INTEGER - 1 AS value, verdict, evidence, sentence FROM findings"
         ).fetchall()
     said = {(rule, device, workload, value): rest for rule, device, workload, value, *rest in found}
     for case in cases:
         for value in settings(case):
             for rule, truth in truths(case, value).items():
-                verdict, penalty, evidence, sentence = said[rule, case.device, case.workload, value]
+                verdict, evidence, sentence = said[rule, case.device, case.workload, value]
                 simple = naive[case.device, value].get(rule, False)
                 yield {"kind": case.kind, "device": case.device, "value": value, "rule": rule, "verdict": verdict,
-                       "penalty": penalty, "obstacle": json.loads(evidence).get("obstacle"), "sentence": sentence,
+                       "obstacle": json.loads(evidence).get("obstacle"), "sentence": sentence,
                        "naive": bool(simple), "truth": truth,
                        "decidable": is_decidable(case, rule, value),
                        "share": case.share("default_profile" if value is None else rule, value)}  # fmt: skip

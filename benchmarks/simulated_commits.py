@@ -110,10 +110,12 @@ class Case:
 
     @property
     def device(self) -> str:
+        """Its device, which no other case has."""
         return f"{self.kind}-{self.number}".replace("_", "-")
 
     @property
     def workload(self) -> str:
+        """Its workload, with as many clients."""
         return f"load-{self.clients}"
 
     def share(self, rule: str, value: int | None) -> float:
@@ -185,18 +187,29 @@ def _background(rng: np.random.Generator, number: int) -> Case:
 
     def facts(more: float) -> Facts:
         foreground = whole * 1e6 / us / more
-        before = Facts(us, 4 * us * 0.7, flushes=flushes, partly=rate, whole=foreground, waited=[0.3, None][number % 2],
-                       in_order=0.9 * rate / (rate + foreground), busy=min(0.9, flushes / 1000 + rate * 1e-4))  # fmt: skip
+        before = Facts(us, 4 * us * 0.7, flushes=flushes, partly=rate, whole=foreground,
+                       waited=[0.3, None][number % 2], in_order=0.9 * rate / (rate + foreground),
+                       busy=min(0.9, flushes / 1000 + rate * 1e-4))  # fmt: skip
         return _slower(before, more)
 
-    return Case("background", number, 4, facts(1), [facts(more) for more in (1.3, 1.8, 3)], unit_us=rng.uniform(50, 300))
+    return Case(
+        "background", number, 4, facts(1), [facts(more) for more in (1.3, 1.8, 3)], unit_us=rng.uniform(50, 300)
+    )
 
 
 def _same_size(rng: np.random.Generator, number: int) -> Case:
     """Values that write more requests of the same size, which nobody waits for, and need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 1) * 1e6 / us, rng.uniform(0.3, 1)
-    before = Facts(us, 4 * us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=[0, None][number % 2], busy=rng.uniform(0.1, 0.4))
+    before = Facts(
+        us,
+        4 * us * 0.7,
+        flushes=30,
+        partly=share * rate,
+        whole=(1 - share) * rate,
+        waited=[0, None][number % 2],
+        busy=rng.uniform(0.1, 0.4),
+    )
     values = []
     for more in (1.2, 1.5, 2.0):
         writes = more * rng.uniform(1.3, 2)  # as many times as many per operation
@@ -210,7 +223,15 @@ def _page_cache(rng: np.random.Generator, number: int) -> Case:
     """Values with which the page cache writes back other sizes, which nobody waits for, and that need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 0.8) * 1e6 / us, rng.uniform(0.1, 0.3)
-    before = Facts(us, 4 * us * 0.7, flushes=30, partly=share * rate, whole=(1 - share) * rate, waited=[0, None][number % 2], busy=rng.uniform(0.1, 0.4))
+    before = Facts(
+        us,
+        4 * us * 0.7,
+        flushes=30,
+        partly=share * rate,
+        whole=(1 - share) * rate,
+        waited=[0, None][number % 2],
+        busy=rng.uniform(0.1, 0.4),
+    )
     values = []
     for more in (1.2, 1.5, 2.0):
         after, total = min(0.95, share + rng.uniform(0.3, 0.6)), rate / more * rng.uniform(1, 1.5)
@@ -230,7 +251,8 @@ def _units(rng: np.random.Generator, number: int) -> Case:
         us = max(on_device, (cpu_us + on_device) / clients)
         free = max(on_device - writes * partly * unit_us, (cpu_us + on_device - writes * partly * unit_us) / clients)
         per_s = 1e6 / us
-        return Facts(us, cpu_us, {"io_size": free, "default_profile": cpu_us / clients}, flushes=per_s, flush_us=flush_us + writes * partly * unit_us,
+        return Facts(us, cpu_us, {"io_size": free, "default_profile": cpu_us / clients}, flushes=per_s,
+                     flush_us=flush_us + writes * partly * unit_us,
                      partly=partly * writes * per_s, whole=(1 - partly) * writes * per_s,
                      busy=min(1.0, on_device / us), depth_one=0.97)  # fmt: skip
 
@@ -249,8 +271,12 @@ def _one_at_a_time(rng: np.random.Generator, number: int) -> Case:
     """Clients that wait for reads, one at a time behind a lock, whatever the knob says."""
     us = rng.uniform(150, 600)
     busy = rng.uniform(0.7, 0.95)
-    before = Facts(us, 8 * us * 0.1, {"default_profile": us * (1 - busy)}, reads=1e6 / us, busy=busy, depth_one=0.99, flushes=1)
-    return Case("one_at_a_time", number, 8, before, [_slower(before, 1.1, 8)], gain=rng.uniform(4, 10), is_confined=True)
+    before = Facts(
+        us, 8 * us * 0.1, {"default_profile": us * (1 - busy)}, reads=1e6 / us, busy=busy, depth_one=0.99, flushes=1
+    )
+    return Case(
+        "one_at_a_time", number, 8, before, [_slower(before, 1.1, 8)], gain=rng.uniform(4, 10), is_confined=True
+    )
 
 
 def _order_for_nothing(rng: np.random.Generator, number: int) -> Case:
@@ -316,9 +342,10 @@ def _add_run(
     noisy = partial(lambda value: value * math.exp(rng.normal(0, noise)))
     speed = level * math.exp(rng.normal(0, noise))
     throughput = speed * 1e6 / facts.us
+    change = ("", "", "") if place is None else ("k", place + 1, 0)
     row = {"run": run, "block": block, "dbms": "sim", "device": case.device, "tier": "nvme_ssd",
            "workload": case.workload, "threads": case.clients, "dedicated": "true",
-           "knob": "" if place is None else "k", "value": "" if place is None else place + 1, "baseline": "" if place is None else 0,
+           **dict(zip(("knob", "value", "baseline"), change, strict=True)),
            "throughput_ops": throughput, "window_s": WINDOW_S, "monitor": "bpf", "lost_events": 0}  # fmt: skip
     if has_cpu:
         cpu_s = noisy(facts.cpu_us) * 1e-6 * throughput * WINDOW_S
@@ -332,11 +359,14 @@ def _add_run(
     flushes, reads = count(facts.flushes), count(facts.reads)
     writes = partly + whole
     for op, requests, aligned, in_order, sync in (
-        ("write", writes, whole, facts.in_order, facts.waited), ("read", reads, reads, 0.3, 1.0), ("flush", flushes, 0, 0, 1.0)
-    ):  # fmt: skip
+        ("write", writes, whole, facts.in_order, facts.waited),
+        ("read", reads, reads, 0.3, 1.0),
+        ("flush", flushes, 0, 0, 1.0),
+    ):
         tables["io_profile"].append({
             "run": run, "op": op, "requests": requests, "bytes": 0 if op == "flush" else requests * WRITE_BYTES,
-            "aligned_requests": aligned, "sequential_requests": round(in_order * requests), "sync": "" if sync is None else round(sync * requests),
+            "aligned_requests": aligned, "sequential_requests": round(in_order * requests),
+            "sync": "" if sync is None else round(sync * requests),
         })  # fmt: skip
     busy = min(1.0, facts.busy * math.exp(rng.normal(0, noise / 3)))
     for depth, share in ((0, 1 - busy), (1, busy * facts.depth_one), (3, busy * (1 - facts.depth_one))):
@@ -358,8 +388,8 @@ def _add_device(tables: Tables, case: Case) -> None:
     })  # fmt: skip
     for pattern, iops in (("randread", 5000 * case.gain), ("randwrite", case.ability)):
         point = {"device": case.device, "curve": "queue_depth", "pattern": pattern, "block_bytes": 4096}
-        tables["device_curve"] += [{**point, "queue_depth": 1, "iops": iops / max(case.gain, 1), "bytes_per_s": 4096 * iops},
-                                   {**point, "queue_depth": 32, "iops": iops, "bytes_per_s": 4096 * iops}]  # fmt: skip
+        for depth, rate in ((1, iops / case.gain), (32, iops)):
+            tables["device_curve"].append({**point, "queue_depth": depth, "iops": rate, "bytes_per_s": 4096 * rate})
 
 
 def settings(case: Case) -> Iterator[int | None]:

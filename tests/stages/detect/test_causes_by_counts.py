@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
-from group_commit import simulate  # noqa: E402 - benchmarks are no package
-from simulated_commits import FALSE_KINDS, Load, draw_cases  # noqa: E402
+from group_commit import simulate
+from simulated_commits import FALSE_KINDS, Load, draw_cases
 
 #: Kind with something to find -> the rule that finds it.
 TRUE = {

@@ -133,7 +133,9 @@ SIZED: list[tuple[Any, ...]] = [
 def test_io_size_needs_units_filled_in_part(judge_one: Judge, truth: Truth, verdict: str, said: str) -> None:
     cases = [{"truth": {("page", "16"): one}} for one, *_ in SIZED]
     case = {"truth": {("page", "16"): truth}}
-    findings = judge_one("io_size", cases, case, noise=0.006, share_noise=0.003, repeats=6, knobs=("page",), unit_us=500.0)
+    findings = judge_one(
+        "io_size", cases, case, noise=0.006, share_noise=0.003, repeats=6, knobs=("page",), unit_us=500.0
+    )
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]

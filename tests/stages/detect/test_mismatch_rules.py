@@ -192,7 +192,10 @@ def test_intuition_ignores_what_is_too_small_to_matter(make_study: Make) -> None
 def test_a_throttle_that_throttles_is_no_mismatch(make_study: Make) -> None:
     loss = Truth(throughput=-0.4, unaligned=0.4)
     study = make_study(
-        devices=("hdd", "nvme"), truth={("nvme", "limit", "100"): loss}, noise=0.008, knobs=("limit", "buffer"),
+        devices=("hdd", "nvme"),
+        truth={("nvme", "limit", "100"): loss},
+        noise=0.008,
+        knobs=("limit", "buffer"),
         unit_us=500.0,
     )
     for rule in ("tier", "intuition", "io_size"):

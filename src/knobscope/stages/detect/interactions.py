@@ -63,14 +63,15 @@ def read_interactions(connection: "duckdb.DuckDBPyConnection") -> dict[Swept, st
     pairs = _significant(connection, _PAIRS, "other - estimate")
     for swept, rows in pairs.groupby(["dbms", "device", "workload", "knob", "value"], sort=False):
         others = ", ".join(
-            f"{row.other_workload} on {row.other_device} becomes {describe_change(row.other)}" for row in rows.itertuples()
+            f"{row.other_workload} on {row.other_device} becomes {describe_change(row.other)}"
+            for row in rows.itertuples()
         )
         told[swept] += loosen_units(f" The effect depends on the case, beyond noise: {others}.")
     for row in _significant(connection, _HALVES, "change").itertuples():
         half = describe_change(row.change)
         told[row[1:6]] += loosen_units(
-            f" The effect depends on the half of the window, beyond noise: compared with the default, this value is {half} "
-            "in the second half than in the first."
+            " The effect depends on the half of the window, beyond noise: compared with the default, this value is "
+            f"{half} in the second half than in the first."
         )
     return told
 

@@ -46,9 +46,9 @@ class Mismatch:
 def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
     """Return the mismatches of a study, the costliest first, without those whose cause an experiment refuted.
 
-    Findings belong together when they have DBMS, knob and cause in common, and none contradicts another: the same change
-    makes no case of a mismatch faster and another one slower. One whose rule names no cause joins those of
-    its knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
+    Findings belong together when they have DBMS, knob and cause in common, and none contradicts another: the same
+    change makes no case of a mismatch faster and another one slower. One whose rule names no cause joins those of its
+    knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
     """
     kept = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
     kept.sort(key=lambda row: (-(row["penalty"] or 0), *_case_of(row)))

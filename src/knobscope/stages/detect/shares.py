@@ -42,5 +42,5 @@ def _name(row: FindingRow) -> str:
 
 def _middle(share: Mapping[str, Any]) -> float:
     """Return the share where it was timed; the middle of what counts leave possible elsewhere."""
-    sure = min(max(share["sure"], 0.0), 1.0)
-    return sure if share.get("by_time") else (sure + min(max(share["high"], sure), 1.0)) / 2
+    sure = min(max(float(share["sure"]), 0.0), 1.0)
+    return sure if share.get("by_time") else (sure + min(max(float(share["high"]), sure), 1.0)) / 2
