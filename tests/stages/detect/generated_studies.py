@@ -113,6 +113,7 @@ class StudyMaker:
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
     waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
+    cpu_us: float = 800.0  # per operation, at the sentinel
 
     def knobs_of(self, dbms: str) -> list[str]:
         """Return the knobs that the study varies in a DBMS."""
@@ -258,7 +259,7 @@ class StudyMaker:
             "throughput_ops": throughput,
             "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
             "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "cpu_s": operations * 8e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
+            "cpu_s": operations * self.cpu_us / 1e6 * np.exp(truth.cpu + rng.normal(0, self.noise)),
             "monitor": "bpf",
             "lost_events": 0,
             "unattributed_share": 0.0,
