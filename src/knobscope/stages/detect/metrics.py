@@ -18,8 +18,8 @@ class Metric:
     title: str
     is_ratio: bool  # effects are natural-log ratios; else differences, for shares and for counts that may be 0
     may_be_none: bool = False  # a run may have none of it, which is no missing value
-    by_ranks: bool = False  # only the order of the runs counts
     is_optional: bool = False  # a case whose runs do not have it has no rows of it
+    by_ranks: bool = False  # only the order of the runs counts
 
     def response(self, values: Floats) -> Floats:
         """Return what is fitted; NaN where a run has no value, or none that a logarithm can take.
