@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from kernel import Member
 
-__all__ = ["FOLLOWED_HANDLERS", "FOLLOWED_HEADERS", "FOLLOWED_MEMBERS", "FOLLOWED_TRACEPOINTS", "MAX_GROUPS"]
+__all__ = [
+    "FOLLOWED_HANDLERS",
+    "FOLLOWED_HEADERS",
+    "FOLLOWED_MEMBERS",
+    "FOLLOWED_TRACEPOINTS",
+    "MAX_GROUPS",
+    "is_process",
+]
 
 MAX_GROUPS = 8
 FOLLOWED_HANDLERS = {"sched_process_fork": "on_fork", "cgroup_attach_task": "on_attach"}
@@ -18,3 +27,8 @@ FOLLOWED_MEMBERS = (
     Member("cgroup_subsys_state", "parent", 8),
 )
 FOLLOWED_HEADERS = ("cgroup-defs", "kernfs")
+
+
+def is_process(directory: Path) -> bool:
+    """Whether a directory stands for one process, not for a cgroup: /proc/PID."""
+    return directory.parent == Path("/proc")
