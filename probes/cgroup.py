@@ -148,6 +148,7 @@ def get_owners(pid: int) -> set[int]:
 
 
 def list_trees(roots: Iterable[int]) -> set[int]:
+    """Return processes with all their present descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -49,9 +49,9 @@ class HeldCgroup:
         os.close(self._held)
 
     def _list_processes(self) -> Iterator[int]:
-        for path, _, _, directory in os.fwalk(".", dir_fd=self._held):
-            del path
-            with open("cgroup.procs", opener=lambda name, flags: os.open(name, flags, dir_fd=directory)) as file:  # noqa: B023, PTH123
+        for _, _, _, directory in os.fwalk(".", dir_fd=self._held):
+            inner = os.open("cgroup.procs", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+            with os.fdopen(inner) as file:
                 yield from map(int, file.read().split())
 
 
