@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from knobscope.commands.attach.connecting import PASSWORD, ask_server
 from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.diagnosis import Diagnosis, Subject, diagnose
 from knobscope.commands.attach.program import identify
@@ -36,7 +37,13 @@ def _find_subject(args: argparse.Namespace) -> Subject:
     running = identify(target.pid, args.root)
     device = None if args.device is None else find_block_device(args.device)
     data = find_data(target.pid, target.pids, device)
-    return Subject(target, running, data, read_arguments(running, target.pid))
+    settings = read_arguments(running, target.pid)
+    if args.connect is None:
+        return Subject(target, running, data, settings)
+    if running.dbms is None:
+        raise UserError(f"--connect: no spec knows {running.program}, so nobody has said how to ask it")
+    answers = ask_server(running.dbms, args.connect)
+    return Subject(target, running, data, {**settings, **answers.settings}, answers.tables)
 
 
 def _watch_window(watch: Watch, subject: Subject, seconds: float) -> Diagnosis:
@@ -85,6 +92,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--move",
         action="store_true",
         help="put a server that shares its cgroup with others into one of its own meanwhile",
+    )
+    parser.add_argument(
+        "--connect",
+        metavar="URL",
+        help="also ask the server for its settings and tables, on a connection that only reads, e.g. "
+        f"postgresql://me@127.0.0.1:5432/shop; a password that is not in the URL is read from {PASSWORD}",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)
