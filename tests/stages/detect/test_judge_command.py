@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
-from knobscope.commands.judge import WatchedProfile, judge_profile
 from knobscope.errors import UserError
+from knobscope.stages.detect import WatchedProfile, judge_profile
 from knobscope.storage import write_sealed
 from knobscope.tables import check_document
 

@@ -14,6 +14,7 @@ from knobscope.commands.attach.settings import read_arguments
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
+from knobscope.errors import UserError
 from knobscope.watch import Watch, open_watch
 
 __all__ = ["add_parser"]
