@@ -4,33 +4,64 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from knobscope.commands.attach.capability import find_profile, measure_device
 from knobscope.commands.attach.connecting import PASSWORD, ask_server
 from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.diagnosis import Diagnosis, Subject, diagnose
+from knobscope.commands.attach.live import REFRESH_S, interruptible, show_live
+from knobscope.commands.attach.page import render_page
+from knobscope.commands.attach.processes import PROC
 from knobscope.commands.attach.program import identify
 from knobscope.commands.attach.settings import read_arguments
+from knobscope.commands.attach.study import check_place, write_study
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
+from knobscope.storage import write_json, write_text
+from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
+from knobscope.watch.text import format_losses
 
 __all__ = ["add_parser"]
 
 _UNIT = 4096
+_STEP_S = 0.1
 
 
 def _run(args: argparse.Namespace) -> int:
     subject = _find_subject(args)
+    if args.write_study:
+        check_place(args.write_study, subject.running)
     print(f"knobscope: {subject.describe()}", file=sys.stderr)
-    with open_watch(subject.data.block, _UNIT, "process") as watch:
+    device = measure_device(args.characterise, subject.data, args.profile) if args.characterise else None
+    device = device or find_profile(args.profile, subject.data)
+    unit = (device and device.get("write_unit_bytes")) or _UNIT
+    is_live = args.seconds is None and sys.stdout.isatty() and not (args.json or args.html or args.write_study)
+    with interruptible() as is_over, open_watch(subject.data.block, unit, "process") as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
-        diagnosis = _watch_window(watch, subject, args.seconds)
+        window = _Window(watch, subject, unit, device, is_over)
+        diagnosis = show_live(lambda: window.watch(REFRESH_S), is_over) if is_live else window.watch(args.seconds)
     print(format_diagnosis(diagnosis), end="")
+    _write(args, diagnosis)
     return 0
+
+
+def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
+    if args.json:
+        write_json(args.json, diagnosis.document())
+    if args.html:
+        write_text(args.html, render_page(diagnosis))
+    if args.write_study:
+        written = write_study(args.write_study, diagnosis, args.root)
+        said = (
+            f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob steers what is at fault"
+        )
+        print(f"knobscope: {said}", file=sys.stderr)
 
 
 def _find_subject(args: argparse.Namespace) -> Subject:
@@ -47,13 +78,38 @@ def _find_subject(args: argparse.Namespace) -> Subject:
     return Subject(target, running, data, {**settings, **answers.settings}, answers.tables)
 
 
-def _watch_window(watch: Watch, subject: Subject, seconds: float) -> Diagnosis:
-    before = subject.data.read_trees()
-    watch.attach(subject.target.place)
-    watch.begin()
-    time.sleep(seconds)
-    profile = watch.end()
-    return diagnose(subject, profile, [*before, *subject.data.read_trees()])
+class _Window:
+    """Watches a server for one window after another."""
+
+    def __init__(
+        self, watch: Watch, subject: Subject, unit: int, device: DeviceProfile | None, is_over: Callable[[], bool]
+    ) -> None:
+        self._watch, self._subject, self._unit, self._device, self._is_over = watch, subject, unit, device, is_over
+
+    def watch(self, seconds: float | None) -> Diagnosis:
+        """Return what so many seconds say; None: until somebody asks to end, or the server does."""
+        data = self._subject.data
+        before = data.read_trees()
+        self._watch.attach(self._subject.target.place)
+        self._watch.begin()
+        self._wait(seconds)
+        profile = self._watch.end()
+        limits = format_losses(profile).splitlines()
+        if not self._is_alive():
+            limits.insert(0, f"process {self._subject.target.pid} ended during the window")
+            return diagnose(self._subject, profile, before, self._unit, self._device, limits)
+        return diagnose(self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits)
+
+    def _wait(self, seconds: float | None) -> None:
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._is_over() and self._is_alive():
+            left = _STEP_S if end is None else end - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _STEP_S))
+
+    def _is_alive(self) -> bool:
+        return (PROC / str(self._subject.target.pid)).exists()
 
 
 def _parse_seconds(text: str) -> float:
@@ -70,18 +126,38 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "attach",
         help="diagnose a DBMS server that runs already",
         description="Watch a running DBMS server where it is, without a restart or a change of it, and say what holds "
-        "it back: flushes, reads, writes, the processors, locks, or nothing.",
+        "it back: flushes, reads, writes, the processors, locks, or nothing. Without --for it watches until Ctrl-C, "
+        "in a terminal with a screen that is refreshed.",
     )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--pid", type=int, help="a process of the server")
     target.add_argument("--unit", help="its systemd unit")
-    target.add_argument(
-        "--container", metavar="NAME", help="its container: name or id, of podman, docker or containerd"
-    )
+    target.add_argument("--container", metavar="NAME", help="its container: name or id, of podman, docker, containerd")
     target.add_argument("--cgroup", metavar="PATH", help="its cgroup (version 2)")
     target.add_argument("--port", type=int, help="the TCP port that it listens on")
     parser.add_argument(
-        "--for", dest="seconds", type=_parse_seconds, default=60.0, metavar="TIME", help="how long, e.g. 60s or 5min"
+        "--for", dest="seconds", type=_parse_seconds, metavar="TIME", help="how long to watch, e.g. 60s or 5min"
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="also write everything as JSON")
+    parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page")
+    parser.add_argument(
+        "--write-study",
+        type=Path,
+        metavar="FILE",
+        help="write the study to run next, e.g. specs/studies/why.yaml: its baseline is what is in force, its knobs "
+        "are those that steer what is at fault",
+    )
+    parser.add_argument(
+        "--connect",
+        metavar="URL",
+        help="also ask the server for its settings and tables, on a connection that only reads, e.g. "
+        f"postgresql://me@127.0.0.1:5432/shop; a password that is not in the URL is read from {PASSWORD}",
+    )
+    parser.add_argument(
+        "--move",
+        action="store_true",
+        help="put a server that shares its cgroup with others into one of its own meanwhile; without, its processes "
+        "are followed one by one",
     )
     parser.add_argument(
         "--device",
@@ -90,15 +166,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="the device to watch: its node, or a path on it (default: that of the data)",
     )
     parser.add_argument(
-        "--move",
-        action="store_true",
-        help="put a server that shares its cgroup with others into one of its own meanwhile",
+        "--profile",
+        type=Path,
+        metavar="JSON",
+        help="profile of the device, as `knobscope characterise` writes it (default: the latest one below results)",
     )
     parser.add_argument(
-        "--connect",
-        metavar="URL",
-        help="also ask the server for its settings and tables, on a connection that only reads, e.g. "
-        f"postgresql://me@127.0.0.1:5432/shop; a password that is not in the URL is read from {PASSWORD}",
+        "--characterise",
+        type=Path,
+        metavar="DIR",
+        help="measure the device with fio first, on a file in this directory: that slows down everyone on the device "
+        "for about a minute; --profile then says where to keep what was measured",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

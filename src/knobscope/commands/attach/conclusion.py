@@ -28,8 +28,6 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
 }
 #: Of the time, from which something is named: the larger part of it.
 _LARGE = 0.5
-#: Of the time of a processor or device, below which nobody used it to speak of.
-_IDLE = 0.05
 _FULL_MACHINE = 0.9
 _NEIGHBOURS = 0.5
 _ONE_SHARE = 0.9
@@ -77,10 +75,9 @@ def _judge(facts: Facts) -> str:
     """Return what is at fault as far as counts and times at the device tell; waits are not known."""
     busy, cores = facts.busy_share or 0, facts.cores or 0
     reads, writes = facts.operations["read"], facts.operations["write"]
-    is_idle = facts.requests_per_s < 1 and cores < _IDLE
     is_others = busy >= _LARGE and facts.own_share is not None and facts.own_share < _NEIGHBOURS
     answers = (  # the first that is true
-        (is_idle, "neighbour" if busy >= _LARGE else "idle"),
+        (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
         (facts.flushing_share >= _LARGE, "flush"),
         ((facts.machine_share or 0) >= _FULL_MACHINE, "cpu"),
         (busy < _LARGE, "cpu" if cores >= _LARGE else "other"),
@@ -95,7 +92,7 @@ def _judge_sums(facts: Facts) -> str:
     """Return what sums of procfs tell without latencies: whether it is the device at all."""
     if (facts.machine_share or 0) >= _FULL_MACHINE:
         return "cpu"
-    return "idle" if facts.requests_per_s < 1 and (facts.cores or 0) < _IDLE else "unknown"
+    return "idle" if facts.is_idle else "unknown"
 
 
 def _describe_flush(facts: Facts) -> str:

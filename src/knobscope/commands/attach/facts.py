@@ -44,12 +44,19 @@ class Facts:
         return min(self.operations["flush"].in_flight, 1.0)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether the server neither computes nor has requests at the device to speak of."""
+        waiting = sum(one.per_s * (one.mean_us or 0) / 1e6 for op, one in self.operations.items() if op != "flush")
+        return (self.cores or 0) < _IDLE and waiting < _IDLE
+
+    @property
     def requests_per_s(self) -> float:
         """Reads and writes of the server."""
         return self.operations["read"].per_s + self.operations["write"].per_s
 
 
 _LEAST_REQUESTS = 30
+_IDLE = 0.05  # of the time of a processor, or with a request in flight
 
 
 def read_facts(profile: Profile) -> Facts:

@@ -7,7 +7,7 @@ from knobscope.commands.attach.program import Running, read_command
 from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
 
-__all__ = ["Advice", "list_advice", "parse_setting", "read_arguments"]
+__all__ = ["Advice", "choose_knobs", "list_advice", "parse_setting", "read_arguments"]
 
 _MOST = 4
 
@@ -45,10 +45,13 @@ def read_arguments(running: Running, pid: int) -> dict[str, str]:
 
 def list_advice(dbms: Dbms | None, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:
     """Return the knobs of mechanisms, in their order and that of the spec: the first few."""
-    return [_advise(dbms, name, knob, settings) for name, knob in _choose(dbms, mechanisms)][:_MOST] if dbms else []
+    return (
+        [_advise(dbms, name, knob, settings) for name, knob in choose_knobs(dbms, mechanisms)][:_MOST] if dbms else []
+    )
 
 
-def _choose(dbms: Dbms, mechanisms: Sequence[str]) -> Iterator[tuple[str, Knob]]:
+def choose_knobs(dbms: Dbms, mechanisms: Sequence[str]) -> Iterator[tuple[str, Knob]]:
+    """Yield the knobs of mechanisms, in their order and that of the spec."""
     for mechanism in mechanisms:
         for name, knob in dbms.knobs.items():
             if knob.mechanism == mechanism and not is_factor(name) and dbms.part_of(name) is None:

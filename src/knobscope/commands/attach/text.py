@@ -1,20 +1,26 @@
 """A diagnosis as text: the conclusion first, then what it rests on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from knobscope.commands.attach.diagnosis import Diagnosis
 from knobscope.commands.attach.files import BusyFile
 from knobscope.text.formats import (
+    format_count,
     format_decimals,
+    format_micros,
+    format_seconds,
     format_share,
     format_size,
     loosen_units,
 )
 from knobscope.text.layout import align
 
-__all__ = ["format_diagnosis", "format_files", "format_requests"]
+__all__ = ["format_diagnosis", "format_live"]
 
 _MOST_FILES = 10
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 def format_diagnosis(diagnosis: Diagnosis) -> str:
@@ -24,22 +30,56 @@ def format_diagnosis(diagnosis: Diagnosis) -> str:
     blocks = [
         "\n".join(first),
         diagnosis.describe_server(),
-        "\n".join([*conclusion.sentences, *diagnosis.remarks]),
-        format_requests(diagnosis),
-        format_files(diagnosis.files, diagnosis.facts.seconds),
+        "\n".join(diagnosis.sentences),
+        _format_requests(diagnosis),
+        _format_files(diagnosis.files, diagnosis.facts.seconds),
         _format_budget(diagnosis),
         _format_advice(diagnosis),
-        "\n".join(f"{finding['rule']}: {finding['verdict']}: {finding['sentence']}" for finding in diagnosis.findings),
         "\n".join(diagnosis.limits),
     ]
     return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
 
 
-def format_requests(diagnosis: Diagnosis) -> str:
+def format_live(diagnosis: Diagnosis) -> str:
+    """Return one screen: what is at fault now, rates, depth by queue, the slowest requests, the busiest files."""
+    blocks = [
+        f"{diagnosis.subject.running.title} on {diagnosis.subject.data.block.name}, the last "
+        f"{format_seconds(diagnosis.facts.seconds)} (Ctrl-C ends)\n{diagnosis.conclusion.headline}",
+        _format_budget(diagnosis),
+        _format_requests(diagnosis),
+        _format_queues(diagnosis.profile["queue_depth"]),
+        _format_slowest(diagnosis.profile["io_latency"]),
+        _format_files(diagnosis.files, diagnosis.facts.seconds),
+    ]
+    return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
+
+
+def _format_queues(rows: Rows) -> str:
+    """Return the mean depth of the device, and of its hardware queues where there are several, while they are busy."""
+    queues = sorted({row["queue"] for row in rows})
+    parts = []
+    for queue in queues if len(queues) > 2 else [-1]:
+        busy = {row["depth"]: row["time_ns"] for row in rows if row["queue"] == queue and row["depth"]}
+        mean = sum(depth * time_ns for depth, time_ns in busy.items()) / (sum(busy.values()) or 1)
+        parts.append(f"{'device' if queue < 0 else f'queue {queue}'} {format_decimals(mean, 1)}")
+    return f"in flight while busy: {', '.join(parts)}" if rows else ""
+
+
+def _format_slowest(rows: Rows) -> str:
+    """Return the last bucket of each operation's latencies."""
+    last = {row["op"]: row for row in rows if row["requests"]}
+    parts = [
+        f"{op} {format_micros(row['low_us'])} to {format_micros(row['high_us'])} ({format_count(row['requests'])})"
+        for op, row in last.items()
+    ]
+    return f"slowest requests: {', '.join(parts)}" if parts else ""
+
+
+def _format_requests(diagnosis: Diagnosis) -> str:
     """Return requests by operation: the server's per second, sizes, latency, what is in flight."""
     table = [["", "per s", "mean size", "MiB/s", "mean µs", "p99 µs <=", "in flight"]]
     for op, one in diagnosis.facts.operations.items():
-        if not one.device_per_s:
+        if not one.per_s:
             continue
         size = [format_size(one.mean_bytes), format_decimals(one.per_s * one.mean_bytes / 2**20, 2)]
         times = [format_decimals(one.mean_us, 0), format_decimals(one.p99_us, 0)]
@@ -48,7 +88,7 @@ def format_requests(diagnosis: Diagnosis) -> str:
     return align(table) if len(table) > 1 else ""
 
 
-def format_files(files: Sequence[BusyFile], seconds: float) -> str:
+def _format_files(files: Sequence[BusyFile], seconds: float) -> str:
     """Return the busiest files with the DBMS's names for them."""
     table = [["file", "is", "", "per s", "MiB/s", "mean size"]]
     for file in files[:_MOST_FILES]:
