@@ -17,6 +17,7 @@ from knobscope.commands.attach.processes import PROC
 from knobscope.commands.attach.program import identify
 from knobscope.commands.attach.settings import read_arguments
 from knobscope.commands.attach.study import check_place, write_study
+from knobscope.commands.attach.sums import read_sums
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
@@ -41,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
     device = device or find_profile(args.profile, subject.data)
     unit = (device and device.get("write_unit_bytes")) or _UNIT
     is_live = args.seconds is None and sys.stdout.isatty() and not (args.json or args.html or args.write_study)
-    with interruptible() as is_over, open_watch(subject.data.block, unit, "process") as watch:
+    with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
         window = _Window(watch, subject, unit, device, is_over)
@@ -92,13 +93,15 @@ class _Window:
         before = data.read_trees()
         self._watch.attach(self._subject.target.place)
         self._watch.begin()
+        sums = read_sums(data.block, self._subject.target)
         self._wait(seconds)
         profile = self._watch.end()
+        both = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] == "procfs" else None
         limits = format_losses(profile).splitlines()
         if not self._is_alive():
             limits.insert(0, f"process {self._subject.target.pid} ended during the window")
-            return diagnose(self._subject, profile, before, self._unit, self._device, limits)
-        return diagnose(self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits)
+            return diagnose(self._subject, profile, before, self._unit, self._device, limits, both)
+        return diagnose(self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits, both)
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds
@@ -177,6 +180,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="DIR",
         help="measure the device with fio first, on a file in this directory: that slows down everyone on the device "
         "for about a minute; --profile then says where to keep what was measured",
+    )
+    parser.add_argument(
+        "--monitor",
+        choices=("bpf", "procfs"),
+        default="bpf",
+        help="procfs: do with the kernel's sums, as where BPF is not permitted (default: %(default)s)",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

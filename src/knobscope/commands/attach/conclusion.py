@@ -45,16 +45,15 @@ class Conclusion:
 
 def conclude(facts: Facts, budget: Budget | None) -> Conclusion:
     """Return what a window says; with the budget of waits where that was watched, else from counts and times."""
-    is_bpf = facts.busy_share is not None
-    at_fault = budget.at_fault if budget is not None else _judge(facts) if is_bpf else _judge_sums(facts)
+    at_fault = budget.at_fault if budget is not None else _judge(facts)
     is_device = at_fault in MECHANISMS
-    evidence = [_describe_device(facts)] if is_bpf else [_describe_sums(facts)]
+    evidence = [_describe_device(facts)]
     if budget is not None:
         headline = budget.describe(facts, at_fault)
         evidence.insert(0, budget.describe_all())
     else:
         headline = _HEADLINES[at_fault](facts)
-    if not is_device and at_fault not in ("idle", "neighbour", "unknown"):
+    if not is_device and at_fault not in ("idle", "neighbour"):
         headline = f"Not the device: {headline}"
     return Conclusion(at_fault, f"{headline[0].upper()}{headline[1:]}.", is_device, evidence)
 
@@ -86,13 +85,6 @@ def _judge(facts: Facts) -> str:
         ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
     )
     return next((fault for is_true, fault in answers if is_true), "read")
-
-
-def _judge_sums(facts: Facts) -> str:
-    """Return what sums of procfs tell without latencies: whether it is the device at all."""
-    if (facts.machine_share or 0) >= _FULL_MACHINE:
-        return "cpu"
-    return "idle" if facts.is_idle else "unknown"
 
 
 def _describe_flush(facts: Facts) -> str:
@@ -148,7 +140,6 @@ _HEADLINES: dict[str, Callable[[Facts], str]] = {
     "other": _describe_other,
     "idle": lambda _: "the server is idle: it has next to nothing to do",
     "neighbour": _describe_neighbour,
-    "unknown": lambda _: "whether the device holds the server back cannot be seen without BPF",
 }
 
 
@@ -166,12 +157,3 @@ def _describe_device(facts: Facts) -> str:
     if facts.own_share is None:
         return f"{busy}."
     return f"{busy}; {format_share(facts.own_share)} of the device's reads and writes are the server's."
-
-
-def _describe_sums(facts: Facts) -> str:
-    parts = [
-        f"{format_rate(one.device_per_s, f'{op}s/s')} of {format_size(one.mean_bytes)}"
-        for op, one in facts.operations.items()
-        if op in ("read", "write")
-    ]
-    return f"The whole device, from sums of procfs: {', '.join(parts)}; no order, depth or owner of requests is known."

@@ -16,6 +16,7 @@ from knobscope.watch import FileTree, read_tree
 
 __all__ = ["DataPlace", "find_data"]
 
+_LAST_STANDARD = 2  # descriptor: standard error
 _LEAST_SHARE = 0.02  # of the open files, below which a device is not worth a word
 
 
@@ -99,6 +100,8 @@ def _list_written(pids: Iterable[int]) -> Iterator[tuple[Path, int]]:
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # ended, or not ours
             for link in (PROC / str(pid) / "fd").iterdir():
+                if int(link.name) <= _LAST_STANDARD:
+                    continue  # where it logs to
                 with contextlib.suppress(OSError):
                     found = link.stat()
                     flags = (PROC / str(pid) / "fdinfo" / link.name).read_text()

@@ -13,6 +13,7 @@ from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.files import BusyFile, list_busy
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
+from knobscope.commands.attach.sums import Sums, complete_facts, describe_sums
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
@@ -108,16 +109,22 @@ def diagnose(
     unit: int,
     device: DeviceProfile | None = None,
     limits: Sequence[str] = (),
+    sums: tuple[Sums, Sums] | None = None,
 ) -> Diagnosis:
-    """Return what a window of a server says; `device`: what its device can do, None where nobody measured it."""
+    """Return what a window of a server says.
+
+    `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF.
+    """
     facts = read_facts(profile)
+    if sums is not None:
+        facts = complete_facts(facts, *sums)
     budget = read_budget(profile, facts.one_share)
     conclusion = conclude(facts, budget)
     dbms = subject.running.dbms
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
-    sentences = [*conclusion.sentences]
+    sentences = [*conclusion.sentences, *(describe_sums(*sums) if sums is not None else [])]
     if device is not None:
         sentences += [describe_finding(finding, device) for finding in findings]
     elif profile["monitor"] == "bpf":
