@@ -83,7 +83,8 @@ class Needs:
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
     `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
     structs whose BTF id the probe needs, as TYPE_<struct>, beyond those that it reads members of. `symbols`: functions
-    whose address it can use, as AT_<name>.
+    whose address it can use, as AT_<name>. `bits`: bit-fields of one bit, known from BTF only: the byte that holds
+    them, and <name>__MASK.
     """
 
     members: tuple[Member, ...]
@@ -94,6 +95,7 @@ class Needs:
     headers: tuple[str, ...] = ()  # for kernels without BTF
     types: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
+    bits: tuple[tuple[str, str], ...] = ()  # struct, member
 
 
 _STUB_HEADERS = [
@@ -173,6 +175,7 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
             f"#define {member.name} {offset}\n#define {member.name}__SIZE {size}\n#define HAVE_{member.name} 1"
         )
         ends[member] = offset + size
+    lines += [line for bit in needs.bits for line in _describe_bit(btf, *bit)]
     for name, members in needs.heads.items():
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
@@ -182,6 +185,14 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
     for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]
     return lines
+
+
+def _describe_bit(btf: Btf, struct: str, member: str) -> list[str]:
+    try:
+        offset, mask = btf.find_bit(struct, member)
+    except KeyError as missing:
+        raise UnavailableError(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
+    return [f"#define {struct}__{member} {offset}\n#define {struct}__{member}__MASK {mask}"]
 
 
 def _require_headers() -> None:

@@ -54,6 +54,7 @@ _UNAVAILABLE = 3
 _PROBES: dict[str, tuple[str, str]] = {
     "syscalls": ("syscalls", "SyscallProbe"),
     "faults": ("faults", "FaultProbe"),
+    "waits": ("waits", "WaitProbe"),
 }
 
 

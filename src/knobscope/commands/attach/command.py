@@ -45,6 +45,8 @@ def _run(args: argparse.Namespace) -> int:
     with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
+        for probe, reason in watch.missing_probes.items():
+            print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         window = _Window(watch, subject, unit, device, is_over)
         diagnosis = show_live(lambda: window.watch(REFRESH_S), is_over) if is_live else window.watch(args.seconds)
     print(format_diagnosis(diagnosis), end="")

@@ -45,9 +45,10 @@ class Facts:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the server neither computes nor has requests at the device to speak of."""
-        waiting = sum(one.per_s * (one.mean_us or 0) / 1e6 for op, one in self.operations.items() if op != "flush")
-        return (self.cores or 0) < _IDLE and waiting < _IDLE
+        """Whether the server neither computes nor reads or flushes to speak of: writes can be others' for it."""
+        reads = self.operations["read"]
+        reading = reads.per_s * (reads.mean_us or 0) / 1e6
+        return (self.cores or 0) < _IDLE and reading < _IDLE and self.flushing_share < _IDLE
 
     @property
     def requests_per_s(self) -> float:
