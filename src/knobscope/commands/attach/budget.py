@@ -35,6 +35,7 @@ _WORDS = {
 _IDLE_REASONS = ("network", "timer")
 _IDLE = 0.02
 _ONE_SHARE = 0.9
+_SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
 _LEAST = 0.01  # of the time, below which a reason has no line
 
 
@@ -112,12 +113,14 @@ class Budget:
 def read_budget(profile: Mapping[str, Any], one_share: float | None) -> Budget | None:
     """Return the budget of the threads that serve clients; None where waits were not watched, or there is no thread.
 
-    Where no thread serves clients from outside, all of the server's count.
+    A thread serves clients when somebody outside the server wakes it to work, about as often as the others that do: a
+    timer wakes a writer in the background, too, but seldom. Where there is none, all threads of the server count.
     """
     if "waits" not in profile:
         return None
-    own = [row for row in profile["wait_threads"] if not row["is_followed"]]
-    threads = {row["tid"]: row for row in [row for row in own if row["served"]] or own}
+    own = [row for row in profile["wait_threads"] if row["is_followed"]]
+    least = max(_SERVED * max((row["served"] for row in own), default=0), 1)
+    threads = {row["tid"]: row for row in [row for row in own if row["served"] >= least] or own}
     by_reason: dict[str, float] = defaultdict(float)
     through: dict[str, float] = defaultdict(float)
     idle_us = 0.0

@@ -42,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
     device = device or find_profile(args.profile, subject.data)
     unit = (device and device.get("write_unit_bytes")) or _UNIT
     is_live = args.seconds is None and sys.stdout.isatty() and not (args.json or args.html or args.write_study)
-    with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor) as watch:
+    with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor, ("waits",)) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
         for probe, reason in watch.missing_probes.items():
