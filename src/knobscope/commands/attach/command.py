@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from knobscope.commands.attach.capability import find_profile, measure_device
@@ -47,11 +48,16 @@ def _run(args: argparse.Namespace) -> int:
             print(watch.describe_fallback(), file=sys.stderr)
         for probe, reason in watch.missing_probes.items():
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
-        window = _Window(watch, subject, unit, device, is_over)
+        window = _Window(watch, subject, unit, device, is_over, (lambda: None) if is_live else partial(_announce, args))
         diagnosis = show_live(lambda: window.watch(REFRESH_S), is_over) if is_live else window.watch(args.seconds)
     print(format_diagnosis(diagnosis), end="")
     _write(args, diagnosis)
     return 0
+
+
+def _announce(args: argparse.Namespace) -> None:
+    how_long = "until Ctrl-C" if args.seconds is None else f"for {args.seconds:g} s"
+    print(f"knobscope: watching {how_long}", file=sys.stderr, flush=True)
 
 
 def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
@@ -85,9 +91,16 @@ class _Window:
     """Watches a server for one window after another."""
 
     def __init__(
-        self, watch: Watch, subject: Subject, unit: int, device: DeviceProfile | None, is_over: Callable[[], bool]
+        self,
+        watch: Watch,
+        subject: Subject,
+        unit: int,
+        device: DeviceProfile | None,
+        is_over: Callable[[], bool],
+        announce: Callable[[], None],
     ) -> None:
         self._watch, self._subject, self._unit, self._device, self._is_over = watch, subject, unit, device, is_over
+        self._announce = announce
 
     def watch(self, seconds: float | None) -> Diagnosis:
         """Return what so many seconds say; None: until somebody asks to end, or the server does."""
@@ -95,6 +108,7 @@ class _Window:
         before = data.read_trees()
         self._watch.attach(self._subject.target.place)
         self._watch.begin()
+        self._announce()
         sums = read_sums(data.block, self._subject.target)
         self._wait(seconds)
         profile = self._watch.end()

@@ -17,7 +17,7 @@ from knobscope.commands.attach.sums import Sums, complete_facts, describe_sums
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
-from knobscope.text.formats import format_rate, format_seconds, join_words, plural
+from knobscope.text.formats import format_rate, format_seconds, join_words, loosen_units, plural
 from knobscope.watch import FileTree, Profile
 
 __all__ = ["Diagnosis", "Subject", "diagnose"]
@@ -79,9 +79,9 @@ class Diagnosis:
         judged = {
             "at_fault": self.conclusion.at_fault,
             "is_device": self.conclusion.is_device,
-            "conclusion": self.conclusion.headline,
-            "suggestion": self.suggestion,
-            "sentences": list(self.sentences),
+            "conclusion": loosen_units(self.conclusion.headline),
+            "suggestion": self.suggestion and loosen_units(self.suggestion),
+            "sentences": [loosen_units(sentence) for sentence in self.sentences],
         }
         block = {"device": f"{data.block.major}:{data.block.minor}", "name": data.block.name, "unit": self.unit}
         return {
