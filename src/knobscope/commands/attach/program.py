@@ -9,10 +9,11 @@ from pathlib import Path
 
 from knobscope.commands.attach.processes import PROC, read_executable
 from knobscope.errors import UserError
-from knobscope.specs import Dbms, Program, ask_version, read_spec
+from knobscope.specs import Dbms, Program, ask_version, find_program, read_spec
 
 __all__ = ["Running", "identify", "is_server", "read_command"]
 
+_MAX_NAME = 15  # of a process
 _VERSION = re.compile(r"(\d+(?:\.\d+)*)/bin/")
 
 
@@ -66,7 +67,9 @@ def _score(dbms: Dbms, program: str, pid: int) -> int:
     first, *rest = dbms.lifecycle.start
     places = dbms.programs[first].find
     paths = [place for place in places if "/" in place and fnmatchcase(program, f"*/{place.lstrip('/')}")]
-    is_named = bool(paths) or Path(program).name in {Path(place).name for place in places}
+    names = {Path(place).name for place in places}
+    # A program may be a link to one that does several things; the process then has the name of the link.
+    is_named = bool(paths) or Path(program).name in names or _read_name(pid) in {name[:_MAX_NAME] for name in names}
     classes = [word for word in rest if re.fullmatch(r"[a-z]\w*(\.\w+)+", word)]  # of what runs in a Java machine
     if not is_named or (first == "java" and not set(classes) & set(read_command(pid))):
         return 0
@@ -74,18 +77,23 @@ def _score(dbms: Dbms, program: str, pid: int) -> int:
 
 
 def _read_name(pid: int) -> str:
-    """Return the name of a process; anybody may read it, unlike the path of its program."""
-    return (PROC / str(pid) / "comm").read_text().strip()
+    """Return the name of a process; anybody may read it, unlike the path of its program. UserError: it has ended."""
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError) as gone:
+        raise UserError(f"attach: there is no process {pid}") from gone
 
 
 def _find_version(dbms: Dbms | None, program: str, pid: int) -> str | None:
     """Return what the program says, asked as somebody who is not root; of one that is not on this machine's disk what
     its path says.
     """
-    on_disk, running = Path(program), PROC / str(pid) / "exe"
-    with contextlib.suppress(OSError, UserError):  # another user's, or it prints none
-        if dbms is not None and dbms.version is not None and on_disk.samefile(running):
-            place = Program(find=[program], package=dbms.name)
-            return ask_version([program, *dbms.version[1:]], {program: place}, dbms.paths)
+    if dbms is not None and dbms.version is not None:
+        first, *rest = dbms.version
+        named = find_program(dbms.programs[first])
+        for path in [str(named)] if named else [], [program]:
+            with contextlib.suppress(OSError, UserError, IndexError):  # another user's, or it prints none
+                if Path(path[0]).samefile(PROC / str(pid) / "exe"):
+                    return ask_version([first, *rest], {first: Program(find=path, package=dbms.name)}, dbms.paths)
     found = _VERSION.search(program)
     return found[1] if found else None
