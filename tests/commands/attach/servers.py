@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket as socket_module
 import subprocess
 import sys
 import tempfile
@@ -135,7 +136,8 @@ def _succeeds(*command: str, user: str | None = None) -> bool:
 
 def _postgresql(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    data, port, socket = folder / "data", "54391", ["-h", str(home), "-p", "54391", "-U", "postgres"]
+    data, port = folder / "data", find_port()
+    socket = ["-h", str(home), "-p", port, "-U", "postgres"]
     run(str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync", user=user)
     command = [str(programs / "postgres"), "-D", str(data), "-p", port, "-k", str(home), "-c", "shared_buffers=16MB"]
 
@@ -153,10 +155,10 @@ def _postgresql(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
 
 
 def _mariadb(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
-    data, socket = folder / "data", home / "s"
+    data, socket, port = folder / "data", home / "s", find_port()
     install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
     run(*install, "--skip-test-db", user=user)
-    command = ["/usr/sbin/mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={socket}", "--port=33091"]
+    command = ["/usr/sbin/mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={socket}", f"--port={port}"]
     command += ["--bind-address=127.0.0.1", f"--pid-file={home / 'pid'}", "--innodb-flush-log-at-trx-commit=1"]
     client = ["mariadb", "--no-defaults", "-uroot", f"--socket={socket}"]
     insert = "insert into t.t (x) values (1); " * 100
@@ -166,7 +168,7 @@ def _mariadb(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
         run(*client, "-e", table, user=user)
         return Started(
             process,
-            "mariadb://root@127.0.0.1:33091/t",
+            f"mariadb://root@127.0.0.1:{port}/t",
             lambda: void(run(*client, "-e", insert, user=user)),
             lambda: run(*client, "-Ne", "show global variables where variable_name not like '%gtid%'", user=user),
         )
@@ -175,8 +177,8 @@ def _mariadb(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
 
 
 def _redis(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
-    socket = str(home / "s")
-    command = ["redis-server", "--port", "63791", "--unixsocket", socket, "--dir", str(folder)]
+    socket, port = str(home / "s"), find_port()
+    command = ["redis-server", "--port", port, "--unixsocket", socket, "--dir", str(folder)]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
     client = ["redis-cli", "-s", socket]
 
@@ -184,12 +186,19 @@ def _redis(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
         benchmark = ["redis-benchmark", "-q", "-s", socket, "-c", "1", "-n", "200", "-t", "set"]
         return Started(
             process,
-            "redis://127.0.0.1:63791",
+            f"redis://127.0.0.1:{port}",
             lambda: void(run(*benchmark, user=user)),
             lambda: run(*client, "config", "get", "*", user=user),
         )
 
     return command, lambda: _succeeds(*client, "ping", user=user), finish
+
+
+def find_port() -> str:
+    """A port that nobody listens on."""
+    with socket_module.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
 
 
 def void(_: object) -> None:
@@ -251,6 +260,5 @@ def diagnose(server: Started, device: Loop, tmp_path: Path, *options: str) -> tu
         server.load()
         os.sync()
         added = [now - then for then, now in zip(before, device.read_stat(), strict=True)]
-        added[4] -= added[15]  # to the kernel an fsync's flush is a write without bytes, too
         text = attached.finish()
     return json.loads(out.read_text()), text, added

@@ -33,7 +33,9 @@ _WORDS = {
 }
 #: A thread that waits by itself for one of these has nothing to do.
 _IDLE_REASONS = ("network", "timer")
-_IDLE = 0.02
+#: Where no thread serves clients, those of pools wait for work like this.
+_POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
+_IDLE, _IDLE_TIMER = 0.02, 0.25
 _ONE_SHARE = 0.9
 _SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
 _LEAST = 0.01  # of the time, below which a reason has no line
@@ -52,7 +54,7 @@ class BudgetLine:
 class Budget:
     """Time of the threads that serve clients, without what they wait for their clients; all sums in microseconds."""
 
-    sessions: int
+    sessions: int  # none: nobody from outside woke a thread
     wall_us: float
     idle_us: float
     by_reason: Mapping[str, float]
@@ -73,11 +75,13 @@ class Budget:
             sums[_FAULTS.get(reason, "other")] += time_us / (self.active_us or 1)
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
+    def is_idle(self, facts: Facts) -> bool:
+        """Whether clients waited for next to nothing; on a busy machine, waking up by a timer takes time as well."""
+        return self.active_us < (_IDLE_TIMER if facts.is_idle else _IDLE) * self.wall_us
+
     @property
     def at_fault(self) -> str:
         """What takes most of the active time."""
-        if self.active_us < _IDLE * self.wall_us:
-            return "idle"
         fault = next(iter(self.by_fault))
         return "one_read" if fault == "read" and (self.one_share or 0) >= _ONE_SHARE else fault
 
@@ -104,8 +108,9 @@ class Budget:
         """Return the shares of all reasons in a sentence."""
         parts = [f"{line.reason} {format_share(line.share)}" for line in self.lines]
         idle = format_share(self.idle_us / self.wall_us if self.wall_us else None)
+        who = plural(self.sessions, "session") if self.sessions else "all threads"
         return (
-            f"Where {plural(self.sessions, 'session')} spent the time that clients waited for: "
+            f"Where {who} spent the time that clients waited for: "
             f"{join_words(parts) or 'nowhere'}. Of all their time, {idle} was spent waiting for clients."
         )
 
@@ -120,12 +125,14 @@ def read_budget(profile: Mapping[str, Any], one_share: float | None) -> Budget |
         return None
     own = [row for row in profile["wait_threads"] if row["is_followed"]]
     least = max(_SERVED * max((row["served"] for row in own), default=0), 1)
-    threads = {row["tid"]: row for row in [row for row in own if row["served"] >= least] or own}
+    sessions = [row for row in own if row["served"] >= least]
+    threads = {row["tid"]: row for row in sessions or own}
+    idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
     by_reason: dict[str, float] = defaultdict(float)
     through: dict[str, float] = defaultdict(float)
     idle_us = 0.0
     for row in _rows_of(profile, threads):
-        if row["reason"] in _IDLE_REASONS and not row["links"]:
+        if row["reason"] in idle_reasons and not row["links"]:
             idle_us += row["time_us"]
             continue
         by_reason[row["reason"]] += row["time_us"]
@@ -133,7 +140,7 @@ def read_budget(profile: Mapping[str, Any], one_share: float | None) -> Budget |
     wall_us = sum(row["wall_us"] for row in threads.values())
     if not wall_us:
         return None
-    return Budget(len(threads), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share)
+    return Budget(len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share)
 
 
 def _rows_of(profile: Mapping[str, Any], threads: Mapping[int, Any]) -> Iterator[Mapping[str, Any]]:

@@ -45,7 +45,7 @@ class Conclusion:
 
 def conclude(facts: Facts, budget: Budget | None) -> Conclusion:
     """Return what a window says; with the budget of waits where that was watched, else from counts and times."""
-    at_fault = budget.at_fault if budget is not None else _judge(facts)
+    at_fault = _judge(facts) if budget is None else "idle" if budget.is_idle(facts) else budget.at_fault
     is_device = at_fault in MECHANISMS
     evidence = [_describe_device(facts)]
     if budget is not None:

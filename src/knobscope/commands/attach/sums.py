@@ -51,9 +51,9 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
 
 def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that procfs lacks: times and depth of the whole device, and the server's share of its bytes."""
-    added = _add_device(before, after)
+    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     milliseconds = 1000 * (after.at_s - before.at_s)
-    operations = {op: _time_operation(op, one, added, facts.seconds) for op, one in facts.operations.items()}
+    operations = {op: _time_operation(op, one, added) for op, one in facts.operations.items()}
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
@@ -70,7 +70,7 @@ def describe_sums(before: Sums, after: Sums) -> list[str]:
     """Return what the sums cannot say, and what they say in addition."""
     sentences = [
         "Without BPF: numbers of requests, times and depth are those of the whole device, from /proc/diskstats; sizes "
-        "are means, and no order, file or owner of a request is known."
+        "are means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
     ]
     stalled = _difference(before.stalled_us, after.stalled_us)
     if stalled is not None:
@@ -83,27 +83,9 @@ def describe_sums(before: Sums, after: Sums) -> list[str]:
     return sentences
 
 
-def _add_device(before: Sums, after: Sums) -> list[int]:
-    """Return what was added. The kernel counts an fsync's flush twice: as a flush, and as a write without bytes."""
-    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
-    (flushes, flush_ms), (writes, write_ms) = _COLUMNS["flush"], _COLUMNS["write"]
-    if flushes < len(added):
-        added[writes] = max(added[writes] - added[flushes], 0)
-        added[write_ms] = max(added[write_ms] - added[flush_ms], 0)
-        added[_WEIGHTED] = max(added[_WEIGHTED] - added[flush_ms], 0)
-    return added
-
-
-def _time_operation(op: str, one: Operation, added: list[int], seconds: float) -> Operation:
+def _time_operation(op: str, one: Operation, added: list[int]) -> Operation:
     requests, milliseconds = (added[column] if column < len(added) else 0 for column in _COLUMNS[op])
-    moved = one.device_per_s * one.mean_bytes * seconds
-    return replace(
-        one,
-        per_s=requests / seconds,
-        device_per_s=requests / seconds,
-        mean_bytes=moved / requests if requests else 0.0,
-        mean_us=1000 * milliseconds / requests if requests else None,
-    )
+    return replace(one, mean_us=1000 * milliseconds / requests if requests else None)
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
