@@ -135,7 +135,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
             for name, types in found.items()
             if types is not None and needs.tracepoints[name] in ("", *types)
         }
-        facts = _describe_members(btf, needs)
+        facts = _define_members(btf, needs)
         probe_types = {name: btf.find_tracepoint(name) for name in points}
         cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
         off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
@@ -143,7 +143,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
         facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
     else:
         _require_headers()
-        points, facts = _list_tracepoints_by_symbol(needs), _describe_members_by_header(needs)
+        points, facts = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
     points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
     facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
     facts += [f"#define AT_{name} 0x{address:x}ULL" for name, address in _find_symbols(needs.symbols).items()]
@@ -156,7 +156,7 @@ def _read_btf() -> Btf:
     return Btf(BTF_FILE.read_bytes(), *(module.read_bytes() for module in modules if module.exists()))
 
 
-def _describe_members(btf: Btf, needs: Needs) -> list[str]:
+def _define_members(btf: Btf, needs: Needs) -> list[str]:
     lines, ends = [], {}
     for member in needs.members:
         try:
@@ -202,7 +202,7 @@ def _require_headers() -> None:
         raise UnavailableError(f"no {BTF_FILE} and no kernel headers of exactly {release} under /lib/modules")
 
 
-def _describe_members_by_header(needs: Needs) -> list[str]:
+def _define_members_by_header(needs: Needs) -> list[str]:
     lines = [f"#include <linux/{name}.h>" for name in needs.headers]
     for member in (member for member in needs.members if member.in_headers):
         lines += [f"#if {_get_condition(member)}"]
