@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from knobscope.commands.attach.budget import Budget, read_budget
+from knobscope.commands.attach.busy_files import BusyFile, list_busy
 from knobscope.commands.attach.capability import describe_finding, judge_window
 from knobscope.commands.attach.conclusion import MECHANISMS, Conclusion, conclude, suggest
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.facts import Facts, read_facts
-from knobscope.commands.attach.files import BusyFile, list_busy
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
 from knobscope.commands.attach.sums import Sums, complete_facts, describe_sums

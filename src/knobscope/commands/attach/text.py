@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from knobscope.commands.attach.busy_files import BusyFile
 from knobscope.commands.attach.diagnosis import Diagnosis
-from knobscope.commands.attach.files import BusyFile
 from knobscope.text.formats import (
     format_count,
     format_decimals,
@@ -14,7 +14,7 @@ from knobscope.text.formats import (
     format_size,
     loosen_units,
 )
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 
 __all__ = ["format_diagnosis", "format_live"]
 

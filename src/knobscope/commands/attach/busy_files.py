@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knobscope.specs import Dbms
-from knobscope.stages.measure.files import list_files
+from knobscope.stages.measure.file_roles import list_files
 from knobscope.watch import FileTree, Profile, name_files
 
 __all__ = ["BusyFile", "list_busy"]
