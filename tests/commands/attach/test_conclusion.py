@@ -44,6 +44,12 @@ def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, wo
     assert found.is_device == (at_fault in ("flush", "read", "one_read", "write"))
 
 
+def test_neighbours_are_named_where_the_device_holds_a_server_back() -> None:
+    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, own_share=0.2), None)
+    assert found.at_fault == "flush"
+    assert "others cause 80" in found.headline
+
+
 def thread(tid: int, wall_us: float, served: int, *, is_followed: bool = True) -> dict[str, Any]:
     return {"tid": tid, "pid": 1, "name": "", "title": "", "wall_us": wall_us, "is_followed": is_followed} | {
         "served": served

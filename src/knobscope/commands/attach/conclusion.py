@@ -53,6 +53,8 @@ def conclude(facts: Facts, budget: Budget | None) -> Conclusion:
         evidence.insert(0, budget.describe_all())
     else:
         headline = _HEADLINES[at_fault](facts)
+    if is_device and facts.own_share is not None and facts.own_share < _NEIGHBOURS:
+        headline += f"; others cause {format_share(1 - facts.own_share)} of the device's reads and writes"
     if not is_device and at_fault not in ("idle", "neighbour"):
         headline = f"Not the device: {headline}"
     return Conclusion(at_fault, f"{headline[0].upper()}{headline[1:]}.", is_device, evidence)
