@@ -10,6 +10,8 @@ import pytest
 
 from knobscope.cli import main
 from knobscope.commands.attach.connecting import PASSWORD, _read_url
+from knobscope.commands.attach.data import find_data
+from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -78,3 +80,23 @@ def test_urls_become_properties_of_the_client(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(UserError, match="expected"):
             _read_url(wrong)
     assert PASSWORD in os.environ
+
+
+_WRITER = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); input()"
+
+
+@pytest.mark.parametrize("place", ["inside", "elsewhere", "nowhere"])
+def test_data_lie_where_a_server_writes(tmp_path: Path, place: str) -> None:
+    """Some servers work in their data directory, others wherever they were started."""
+    home, data = tmp_path / "home", tmp_path / "data"
+    for directory in (home, data / "journal"):
+        directory.mkdir(parents=True)
+    target = {"inside": home / "x", "elsewhere": data / "journal" / "x", "nowhere": Path("/dev/null")}[place]
+    command = [sys.executable, "-c", _WRITER, str(target)]
+    with subprocess.Popen(command, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        found = find_data(process.pid, [process.pid], None)
+        process.kill()
+    assert found.directory == (data / "journal" if place == "elsewhere" else home)
+    assert found.block == find_block_device(home)

@@ -62,7 +62,7 @@ class DataPlace:
 
 
 def find_data(pid: int, pids: Iterable[int], device: BlockDevice | None) -> DataPlace:
-    """Return where a server's data lie: its working directory, unless that is `/`, else where it writes.
+    """Return where a server's data lie: its working directory if it writes there, else where it has files open.
 
     `device`: take what lies on this one. UserError: nothing is known, or there is no block device.
     """
@@ -85,18 +85,19 @@ def _find_directory(pid: int, files: "Counter[tuple[Path, int]]") -> Path:
         raise UserError(
             f"attach: the files of process {pid} are another user's to see; run attach as root, or as that user"
         ) from refused
-    if current != Path("/"):
+    written = [(path, device) for path, device in files if not path.is_relative_to("/var/log")]
+    if current != Path("/") and (not written or any(path.is_relative_to(current) for path, _ in written)):
         return current
-    folders = Counter(path.parent for path, _ in files if not path.is_relative_to("/var/log"))
-    if not folders:
+    if not written:
         raise UserError(
             f"attach: process {pid} has no file open for writing, so its device is not known; name it with --device"
         )
-    return folders.most_common(1)[0][0]
+    device = Counter(device for _, device in written).most_common(1)[0][0]
+    return Path(os.path.commonpath([path.parent for path, on in written if on == device]))
 
 
 def _list_written(pids: Iterable[int]) -> Iterator[tuple[Path, int]]:
-    """Yield regular files that processes have open for writing, by their own paths, with the number of the device."""
+    """Yield regular files, with a name, that processes have open for writing, by their own paths, with the number of the device."""
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # ended, or not ours
             for link in (PROC / str(pid) / "fd").iterdir():
@@ -106,8 +107,9 @@ def _list_written(pids: Iterable[int]) -> Iterator[tuple[Path, int]]:
                     found = link.stat()
                     flags = (PROC / str(pid) / "fdinfo" / link.name).read_text()
                     mode = int(next(line for line in flags.splitlines() if line.startswith("flags:")).split()[1], 8)
-                    if stat.S_ISREG(found.st_mode) and mode & os.O_ACCMODE != os.O_RDONLY:
-                        yield Path(str(link.readlink()).removesuffix(" (deleted)")), found.st_dev
+                    is_kept = stat.S_ISREG(found.st_mode) and found.st_nlink
+                    if is_kept and mode & os.O_ACCMODE != os.O_RDONLY:
+                        yield link.readlink(), found.st_dev
 
 
 def _name_device(file: tuple[Path, int]) -> str | None:
