@@ -97,7 +97,7 @@ def _find_directory(pid: int, files: "Counter[tuple[Path, int]]") -> Path:
 
 
 def _list_written(pids: Iterable[int]) -> Iterator[tuple[Path, int]]:
-    """Yield regular files, with a name, that processes have open for writing, by their own paths, with the number of the device."""
+    """Yield regular files that processes have open for writing: their paths to these, and the number of the device."""
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # ended, or not ours
             for link in (PROC / str(pid) / "fd").iterdir():
