@@ -1,5 +1,6 @@
 """What the device of a server can do, from a profile, and how much of it the server uses."""
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,10 +68,10 @@ def judge_window(running: Running, profile: Profile, unit: int, device: DevicePr
 
 def describe_finding(finding: FindingRow, device: DeviceProfile) -> str:
     """Return a finding about a server in a sentence."""
-    evidence = cast(Mapping[str, Any], finding["evidence"])
-    source = f"the profile of {device['device']} measured {str(device['measured_at'])[:10]}"
-    if finding["verdict"] == "insufficient":
-        return f"How much of the device's capability is used cannot be judged ({evidence['obstacle']}) by {source}."
+    if finding["verdict"] == "insufficient" or finding["evidence"] is None:
+        return str(finding["sentence"])
+    evidence: Mapping[str, Any] = json.loads(finding["evidence"])
+    source = f"its profile of {str(device['measured_at'])[:10]}"
     used = (
         f"The server keeps {device['block_device']} busy for {format_share(evidence['busy_share'])} of the time "
         f"and uses {format_share(evidence['used_share'])} of its capability, by {source}"
