@@ -254,6 +254,7 @@ def start_attach(*arguments: str) -> Iterator[Attached]:
 def diagnose(server: Started, device: Loop, tmp_path: Path, *options: str) -> tuple[dict[str, Any], str, list[int]]:
     """Watch a fixed load; return what attach says as data and as text, and what the device counted meanwhile."""
     out = tmp_path / "attached.json"
+    os.sync()  # nobody knows who dirtied pages before
     with start_attach("--pid", str(server.pid), "--json", str(out), *options) as attached:
         attached.wait_watching()
         before = device.read_stat()
