@@ -1,6 +1,5 @@
 """What attach says to arguments that mean no server, and which questions a URL stands for."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.cli import main
-from knobscope.commands.attach.connecting import PASSWORD, _read_url
+from knobscope.commands.attach.connecting import _read_url
 from knobscope.commands.attach.data import find_data
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
@@ -64,22 +63,23 @@ def test_an_unknown_program_cannot_be_asked(
     assert words in capsys.readouterr().err
 
 
-def test_urls_become_properties_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PASSWORD, "from outside")
-    found, statements = _read_url("postgresql://me:p%40ss@127.0.0.1:5432/shop?sslmode=require")
+def test_urls_become_properties_of_the_client() -> None:
+    found, statements = _read_url("postgresql://me:p%40ss@127.0.0.1:5432/shop?sslmode=require", "other")
     assert found == {
         "jdbc.url": "jdbc:postgresql://127.0.0.1:5432/shop?sslmode=require",
         "jdbc.user": "me",
         "jdbc.password": "p@ss",
     }
     assert "read only" in statements[0]
-    assert _read_url("mysql://me@127.0.0.1:3306/x")[0]["jdbc.password"] == "from outside"
-    assert _read_url("redis:///run/s")[0] == {"redis.socket": "/run/s", "redis.password": "from outside"}
+    assert _read_url("mysql://me@127.0.0.1:3306/x", "from outside")[0]["jdbc.password"] == "from outside"
+    assert _read_url("redis:///run/s", "from outside")[0] == {
+        "redis.socket": "/run/s",
+        "redis.password": "from outside",
+    }
     assert _read_url("redis://127.0.0.1:7")[0]["redis.port"] == "7"
     for wrong in ("redis://elsewhere:1", "oracle://x", "nonsense"):
         with pytest.raises(UserError, match="expected"):
             _read_url(wrong)
-    assert PASSWORD in os.environ
 
 
 _WRITER = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); input()"

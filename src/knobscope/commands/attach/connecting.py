@@ -39,7 +39,8 @@ def ask_server(dbms: Dbms, url: str) -> Answers:
     """Return what the server answers to the questions of its spec. UserError: it cannot be reached, or does not say."""
     if dbms.connection is None:
         raise UserError(f"--connect: specs/dbms/{dbms.name}.yaml has no `connection`, so nobody can ask it")
-    properties, statements = _read_url(url)
+    # Of our environment the client gets what begins with KNOBSCOPE_: not this.
+    properties, statements = _read_url(url, os.environ.pop(PASSWORD, None))
     user = find_service_user()
     with open_temporary("knobscope-attach-") as folder:
         folder.chmod(0o711)
@@ -69,10 +70,10 @@ def _ask(session: Session, folder: Path, user: str | None) -> Mapping[str, str]:
         raise UserError(f"--connect: the server did not answer: {error}\n{error.log_tail}".rstrip()) from error
 
 
-def _read_url(url: str) -> tuple[dict[str, str], list[str]]:
+def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], list[str]]:
     """Return the properties of the client's binding and the first statements of a session."""
     parts = urlsplit(url)
-    password = unquote(parts.password) if parts.password else os.environ.get(PASSWORD)
+    password = unquote(parts.password) if parts.password else password
     if parts.scheme in _JDBC:
         scheme, read_only = _JDBC[parts.scheme]
         place = parts.netloc.rpartition("@")[2] or "127.0.0.1"
