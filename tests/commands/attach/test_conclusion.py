@@ -100,6 +100,17 @@ def test_sessions_that_wait_for_something_else_do_not_blame_the_device(reason: s
     assert found.headline.startswith("Not the device: 90")
 
 
+def test_the_spec_says_which_threads_are_sessions(postgresql: Dbms) -> None:
+    threads = [
+        {**thread(1, 1000, 900), "title": "postgres: walwriter "},
+        {**thread(2, 1000, 1), "title": "postgres: me shop [local] COMMIT"},
+    ]
+    profile = {"wait_threads": threads, "waits": [wait(1, "flush", 1000), wait(2, "lock", 1000)]}
+    budget = read_budget(profile, 1.0, postgresql.threads)
+    assert budget is not None
+    assert (budget.sessions, budget.at_fault) == (1, "lock")
+
+
 def test_waits_that_were_not_watched_are_no_budget() -> None:
     assert read_budget({}, 1.0) is None
     assert read_budget({"wait_threads": [], "waits": []}, 1.0) is None

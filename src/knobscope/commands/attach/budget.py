@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from knobscope.commands.attach.facts import Facts
+from knobscope.specs.models.thread_classes import SESSION, class_of_thread
 from knobscope.text.formats import format_decimals, format_micros, format_share, join_words, plural
 
 __all__ = ["Budget", "BudgetLine", "read_budget"]
@@ -115,17 +117,24 @@ class Budget:
         )
 
 
-def read_budget(profile: Mapping[str, Any], one_share: float | None) -> Budget | None:
+def read_budget(
+    profile: Mapping[str, Any], one_share: float | None, patterns: Mapping[str, str] = MappingProxyType({})
+) -> Budget | None:
     """Return the budget of the threads that serve clients; None where waits were not watched, or there is no thread.
 
-    A thread serves clients when somebody outside the server wakes it to work, about as often as the others that do: a
-    timer wakes a writer in the background, too, but seldom. Where there is none, all threads of the server count.
+    `patterns`: class of a thread -> pattern, of the DBMS's spec. Where none is found, a thread serves clients when
+    somebody outside the server wakes it to work, about as often as the others that do: a timer wakes a writer in the
+    background, too, but seldom. Where no thread serves clients, all threads of the server count.
     """
     if "waits" not in profile:
         return None
     own = [row for row in profile["wait_threads"] if row["is_followed"]]
     least = max(_SERVED * max((row["served"] for row in own), default=0), 1)
-    sessions = [row for row in own if row["served"] >= least]
+    sessions = [
+        row
+        for row in own
+        if class_of_thread(patterns, row["name"], row["title"], serves=row["served"] >= least) == SESSION
+    ]
     threads = {row["tid"]: row for row in sessions or own}
     idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
     by_reason: dict[str, float] = defaultdict(float)

@@ -118,9 +118,9 @@ def diagnose(
     facts = read_facts(profile)
     if sums is not None:
         facts = complete_facts(facts, *sums)
-    budget = read_budget(profile, facts.one_share)
-    conclusion = conclude(facts, budget)
     dbms = subject.running.dbms
+    budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
+    conclusion = conclude(facts, budget)
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
