@@ -42,7 +42,10 @@ def window(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> P
             {"queue": -1, "depth": deep, "time_ns": ns} for deep, ns in ((0, int(10e9) - busy_ns), (depth, busy_ns))
         ],
     }
-    return cast(Profile, {"scope": "device", "monitor": "bpf", "lost_events": 0, "duration_s": 10.0, **rows, **more})
+    return cast(
+        Profile,
+        {"scope": "device", "monitor": "bpf", "lost_events": 0, "duration_s": 10.0, "cpu_s": 0.5, **rows, **more},
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
         "monitor": "bpf",
         "lost_events": 0,
         "duration_s": 10.0,
+        "cpu_s": 0.5,
         "io_profile": [
             {"op": "write", "requests": writes, "bytes": 4096 * writes},
             {"op": "flush", "requests": flushes, "bytes": 0},

@@ -37,6 +37,7 @@ class WatchedProfile(_Needed, total=False):
     lost_events: int | None
     unattributed_share: float | None
     machine_cpu_share: float | None
+    cpu_s: float | None
     io_latency: list[IoLatencyRow]
     io_modes: list[IoModeRow]
 
@@ -52,6 +53,8 @@ def judge_profile(profile: WatchedProfile, device: DeviceProfile) -> list[Findin
         **{name: profile.get(name) for name in _FACTS},
         "run_id": "watched", "block_id": "watched", "phase": "sweep", "status": "ok", "is_sentinel": True,
         "window_s": profile["duration_s"],
+        # Nobody counted operations: a second is one, so that the rule knows CPU time per second.
+        "cpu_s": profile.get("cpu_s"), "operations": profile["duration_s"], "throughput_ops": 1.0,
     }  # fmt: skip
     with duckdb.connect() as connection:
         create_schema(connection)
