@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
+.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-attach test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -61,6 +61,9 @@ test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.
 
 test-cluster: setup ## run a study on a Slurm cluster of two nodes on this machine, one lost, one drained; needs root
 	$(PYTEST) -m cluster tests/cluster
+
+test-attach: setup ## run the tests of attach on running servers, with twenty kills at random moments; needs root
+	$(PYTEST) -m "not fleet" tests/commands/attach tests/probes/test_in_place.py
 
 test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/evidence/kernels.md
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)

@@ -61,6 +61,10 @@ EXAMPLES: dict[str, list[str]] = {
         "knobscope watch -- fio --name=x --rw=randwrite --bs=8k --size=64m --fsync=1 --unlink=1",
         "knobscope watch --device sda --json profile.json -- sleep 10",
     ],
+    "attach": [
+        "knobscope attach --port 5432 --for 60s",
+        "knobscope attach --unit postgresql@15-main --for 60s --html why.html --write-study specs/studies/why.yaml",
+    ],
     "judge": ["knobscope judge watched.json --profile device.json"],
     "trace": ["blkparse -i sda | gzip > trace.gz", "knobscope trace trace.gz --json profile.json --plot trace.svg"],
     "io-knobs": ["knobscope io-knobs specs/studies/quickstart.yaml"],
