@@ -17,6 +17,7 @@ from knobscope.specs import StudySpecs
 from knobscope.stages.detect.access import contrast_access
 from knobscope.stages.detect.contrasts import contrast_levels
 from knobscope.stages.detect.effects import add_effects, add_frame
+from knobscope.stages.detect.fastest import pick_fastest
 from knobscope.stages.detect.guards import set_aside_runs
 from knobscope.stages.detect.interference import measure_interference
 from knobscope.stages.detect.io_related import add_io_related
@@ -116,6 +117,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         add_tuned(connection)
         add_frame(connection, "interference", measure_interference(connection))
         add_frame(connection, "access_contrasts", contrast_access(connection))
+        insert_rows(connection, "fastest", pick_fastest(connection, specs))
         connection.commit()
 
 

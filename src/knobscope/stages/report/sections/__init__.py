@@ -3,6 +3,7 @@
 from knobscope.stages.report.sections.across_cases import effects_by_case
 from knobscope.stages.report.sections.devices import DevicesSection, build_devices
 from knobscope.stages.report.sections.effects import EffectsSection, build_effects
+from knobscope.stages.report.sections.fastest import list_fastest
 from knobscope.stages.report.sections.files import FilesSection, build_files
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
 from knobscope.stages.report.sections.head import Head, build_head
@@ -38,6 +39,7 @@ __all__ = [
     "build_waiting",
     "draw_pictures",
     "effects_by_case",
+    "list_fastest",
     "order_figures",
     "time_figures",
 ]
