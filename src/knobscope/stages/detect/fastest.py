@@ -29,7 +29,7 @@ _STANDING_OUT = f"""
     UNION
     SELECT knob FROM effects
     WHERE metric = 'throughput_ops' AND {_NAMES} AND q_value <= $fdr AND abs(exp(estimate) - 1) >= $min_effect
-"""
+"""  # noqa: S608
 _MEASURED = f"""
     WITH usable AS (
         SELECT block_id, config_id, is_sentinel, ln(throughput_ops) AS response
@@ -57,7 +57,9 @@ def pick_fastest(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> 
             if changes is not None:
                 whole = {**space.default, **dict(changes)}
                 yield {
-                    **names,
+                    "dbms": case.dbms,
+                    "device": case.device,
+                    "workload": case.workload,
                     "risk": risk,
                     "changes": json.dumps(dict(changes)),
                     "configuration": json.dumps(whole, sort_keys=True),
