@@ -72,6 +72,7 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     # The default was the safe one where the changed value is the fast one.
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
     yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
+    yield from _other_leader(data, first)
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
@@ -81,6 +82,19 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
             yield "Apart from knobs that put committed data at additional risk, no knob changes throughput beyond "
             "noise."
         yield from _unflushed(data, first)
+
+
+def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
+    """Say why the ranking of the case puts another knob first, where it does."""
+    ranked = data.value(
+        "SELECT knob FROM importance WHERE dbms = ? AND device = ? AND workload = ? AND above_noise ORDER BY rank",
+        first["dbms"], first["device"], first["workload"],
+    )  # fmt: skip
+    if ranked is not None and ranked != first["knob"]:
+        yield (
+            f"The ranking puts {ranked} first: it weighs all values of a knob, together with all values of the others, "
+            "and not the largest step from the default configuration."
+        )
 
 
 def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
@@ -118,7 +132,11 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         return
     if not findings.cards and not findings.sound.count and not findings.withdrawn.count:
         asked = plural(findings.unjudged.count, "question")
-        yield f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+        yield (
+            f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+            if findings.unjudged.count
+            else findings.unasked
+        )
         return
     devices = sorted({device for card in findings.cards for device in card.devices})
     words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
@@ -139,7 +157,7 @@ def _example(findings: FindingsSection) -> str:
     That a study has one DBMS, or devices of one tier, its reader knows.
     """
     told = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
-    return f"for example: {told.sentence.rstrip('.')}"
+    return f"for example: {told.sentence.split('. ')[0].rstrip('.')}"
 
 
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
