@@ -15,10 +15,10 @@ from knobscope.figures.forest import shorten
 __all__ = ["Tile", "TileRow", "draw_tiles"]
 
 _ROW, _GROUP, _HEAD = 26, 28, 46
-#: Factors from which a tile is darker. A picture takes the first whose darkest tiles differ by at most a factor of three,
-#: so that pictures of usual effects can be compared, and one of large effects still tells them apart.
+#: Factors from which a tile is darker. A picture takes the first of which its largest change is no more than so many
+#: times the last one: pictures of usual effects can be compared, and one of large effects still tells them apart.
 _STEPS = ((1.1, 1.5, 3.0), (1.2, 3.0, 10.0), (1.5, 5.0, 30.0), (2.0, 10.0, 100.0))
-_DARKEST = 3
+_DARKEST = 3.5
 
 
 @dataclass(frozen=True)

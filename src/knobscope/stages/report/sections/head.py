@@ -90,10 +90,15 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
         "SELECT knob FROM importance WHERE dbms = ? AND device = ? AND workload = ? AND above_noise ORDER BY rank",
         first["dbms"], first["device"], first["workload"],
     )  # fmt: skip
-    if ranked is not None and ranked != first["knob"]:
+    if ranked is None or ranked == first["knob"]:
+        return
+    case = (first["dbms"], first["device"], first["workload"], ranked)
+    if any(effect[:-1] == case for effect in data.gone_effects):
+        yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
+    else:
         yield (
             f"The ranking puts {ranked} first: it weighs all values of a knob, together with all values of the others, "
-            "and not the largest step from the default configuration."
+            "and not the largest change from the default configuration."
         )
 
 
