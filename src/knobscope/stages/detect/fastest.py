@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from knobscope.specs import Case, StudySpecs, Value, is_factor, value_text
-from knobscope.stages.plan import Space, case_space
+from knobscope.stages.plan import DesignSpace, case_space
 from knobscope.tables import FastestRow
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def _rank(changed: Mapping[Changes, Sequence[float]]) -> list[Changes]:
     return sorted((one for one in changed if one and least[one] > 0), key=lambda one: (-least[one], one.__repr__()))
 
 
-def _risks(space: Space, changes: Changes) -> bool:
+def _risks(space: DesignSpace, changes: Changes) -> bool:
     return any(space.dbms.knobs[name].risks(value_text(value)) for name, value in changes)
 
 
-def _is_possible(space: Space, changes: Changes) -> bool:
+def _is_possible(space: DesignSpace, changes: Changes) -> bool:
     """Whether the changes are allowed without those of knobs that do not stand out."""
     return space.allows({**space.default, **dict(changes)})
