@@ -54,7 +54,6 @@ def _run(args: argparse.Namespace) -> int:
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
         questions = ask_questions(findings, specs, connection, remeasure.findings, remeasure.what_if)
-        effects = len(questions)
         questions += ask_fastest(specs, connection)
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
@@ -62,10 +61,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, remeasure.repeats)
     if of_device:
-        print(
-            f"remeasure {args.device}: {sum(one.risk is None for one in of_device)} of {plural(effects, 'effect')}",
-            file=sys.stderr,
-        )
+        words = f"{len(of_device)} of {plural(len(questions), 'configuration')}"
+        print(f"remeasure {args.device}: {words}", file=sys.stderr)
     everything, runs = _answer(bench, specs.devices[args.device], of_device)
     answers = [answer for answer in everything if answer.question.risk is None]
     judged: dict[int, FindingRow] = {}
