@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +38,9 @@ struct thread {
     uint64_t steps, lived, computed, queued;
     char *buffer, *mapped;
     aio_context_t context;
+    int ring;
+    struct io_uring_sqe *entries;
+    unsigned *submitted, *indexes, *completed;
 };
 
 static struct thread threads[MAX_THREADS];
@@ -127,6 +131,32 @@ static void read_by_aio(struct thread *t)
         fail("libaio");
 }
 
+static void start_ring(struct thread *t)
+{
+    struct io_uring_params p = {};
+    t->ring = syscall(SYS_io_uring_setup, 1, &p);
+    char *rings = mmap(NULL, p.cq_off.cqes + 2 * sizeof(struct io_uring_cqe) + BLOCK, PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_POPULATE, t->ring, IORING_OFF_SQ_RING);
+    t->entries =
+        mmap(NULL, sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, t->ring, IORING_OFF_SQES);
+    if (t->ring < 0 || rings == MAP_FAILED || t->entries == MAP_FAILED)
+        fail("io_uring");
+    t->submitted = (unsigned *)(rings + p.sq_off.tail);
+    t->indexes = (unsigned *)(rings + p.sq_off.array);
+    t->completed = (unsigned *)(rings + p.cq_off.head);
+}
+
+static void read_by_uring(struct thread *t)
+{
+    *t->entries = (struct io_uring_sqe){
+        .opcode = IORING_OP_READ, .fd = t->direct, .addr = (uint64_t)t->buffer, .len = BLOCK, .off = choose_offset(t)};
+    t->indexes[0] = 0;
+    __atomic_store_n(t->submitted, *t->submitted + 1, __ATOMIC_RELEASE);
+    if (syscall(SYS_io_uring_enter, t->ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+        fail("io_uring");
+    __atomic_store_n(t->completed, *t->completed + 1, __ATOMIC_RELEASE);
+}
+
 static void hold(void (*action)(struct thread *), struct thread *t)
 {
     pthread_mutex_lock(&mutex);
@@ -181,6 +211,8 @@ static void take_step(struct thread *t)
         commit(t);
     else if (!strcmp(step, "aio"))
         read_by_aio(t);
+    else if (!strcmp(step, "uring"))
+        read_by_uring(t);
 }
 
 static void start_echo(struct thread *t)
@@ -234,6 +266,8 @@ static void prepare(struct thread *t, const char *path)
     memset(t->buffer, 1, BLOCK);
     if (!strcmp(t->step, "pipe"))
         start_echo(t);
+    if (!strcmp(t->step, "uring"))
+        start_ring(t);
     if (!strcmp(t->step, "aio") && syscall(SYS_io_setup, 1, &t->context))
         fail("io_setup");
 }

@@ -7,6 +7,7 @@
 
 #define PIECES 64            // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
+#define FRAMES 16
 #define NO_CALL 0xffff
 #define NO_STACK (-1)
 #define NOT_COUNTING (~0ULL)  // config_t.began
@@ -27,7 +28,8 @@ enum { IN_KERNEL, FOR_THREAD, FOR_PEER, FOR_TIME, FOR_REQUESTS, ENDS_THREAD, KIN
 enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
-struct call_t { u8 kind, is_signal, has_timeout; };
+// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack.
+struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
 // `is_io`: the kernel says that it waits for I/O. `request`: operation + 1 of the request whose end woke it.
 struct what_t {
     s32 stack;
@@ -62,6 +64,8 @@ struct config_t {
     u64 is_following, began;
     u32 epoch, unused;
 };
+// What decides lies near the place where the thread sleeps: to walk further would only take time.
+struct stack_t { u64 functions[FRAMES]; };
 struct completing_t { u64 at, operation; };
 
 BPF_ARRAY(config, struct config_t, 1);
@@ -73,7 +77,7 @@ BPF_HASH(threads, u32, struct thread_t, 4096);
 BPF_HASH(times, struct time_key_t, struct own_t, 65536);
 BPF_HASH(files, struct file_key_t, struct about_t, 4096);
 BPF_HASH(file_times, struct file_wait_t, struct own_t, 16384);
-BPF_TABLE("stacktrace", int, struct bpf_stacktrace, stacks, 16384);
+BPF_TABLE("stacktrace", int, struct stack_t, stacks, 16384);
 
 static __always_inline struct config_t *get_config(void)
 {

@@ -8,6 +8,7 @@ __all__ = ["WAIT_CALLS", "WaitCall"]
 
 (_IN_KERNEL, _FOR_THREAD, _FOR_PEER, _FOR_TIME, _FOR_REQUESTS, _ENDS_THREAD) = range(6)  # as the enum in the program
 _TIMED = {"has_timeout": True}
+_PLAIN = {"is_plain": True}
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class WaitCall:
     kind: int
     is_signal: bool = False
     has_timeout: bool = False
+    is_plain: bool = False  # a wait for I/O in it is for the request that ends it
 
 
 def _on(x86_64: int, aarch64: int | None) -> dict[str, int]:
@@ -52,8 +54,16 @@ WAIT_CALLS: dict[str, WaitCall] = {
     "connect": WaitCall(_on(42, 203), _FOR_PEER),
     "sendto": WaitCall(_on(44, 206), _FOR_PEER, is_signal=True),
     "sendmsg": WaitCall(_on(46, 211), _FOR_PEER, is_signal=True),
-    "write": WaitCall(_on(1, 64), _IN_KERNEL, is_signal=True),
-    "writev": WaitCall(_on(20, 66), _IN_KERNEL, is_signal=True),
+    "write": WaitCall(_on(1, 64), _IN_KERNEL, is_signal=True, **_PLAIN),
+    "writev": WaitCall(_on(20, 66), _IN_KERNEL, is_signal=True, **_PLAIN),
+    "pwrite64": WaitCall(_on(18, 68), _IN_KERNEL, **_PLAIN),
+    "pwritev": WaitCall(_on(296, 70), _IN_KERNEL, **_PLAIN),
+    "pwritev2": WaitCall(_on(328, 287), _IN_KERNEL, **_PLAIN),
+    "read": WaitCall(_on(0, 63), _IN_KERNEL, **_PLAIN),
+    "pread64": WaitCall(_on(17, 67), _IN_KERNEL, **_PLAIN),
+    "readv": WaitCall(_on(19, 65), _IN_KERNEL, **_PLAIN),
+    "preadv": WaitCall(_on(295, 69), _IN_KERNEL, **_PLAIN),
+    "preadv2": WaitCall(_on(327, 286), _IN_KERNEL, **_PLAIN),
     "kill": WaitCall(_on(62, 129), _IN_KERNEL, is_signal=True),
     "tkill": WaitCall(_on(200, 130), _IN_KERNEL, is_signal=True),
     "tgkill": WaitCall(_on(234, 131), _IN_KERNEL, is_signal=True),

@@ -41,8 +41,9 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     struct call_t *call = get_kind(t->what.call);
     if (call && call->kind != IN_KERNEL)
         return;
-    t->what.stack = stacks.get_stackid(ctx, 0);
-    if (t->what.stack < 0) {
+    if (!call || !call->is_plain || !t->what.is_io)
+        t->what.stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
+    if (t->what.stack < NO_STACK) {
         t->what.stack = NO_STACK;
         lose(LOST_STACK);
     }

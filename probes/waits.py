@@ -133,7 +133,7 @@ class WaitProbe:
             number = call.numbers.get(self._machine)
             if number is not None:
                 kinds[number] = call.kind
-                leaf = self._program["calls"].Leaf(call.kind, call.is_signal, call.has_timeout)
+                leaf = self._program["calls"].Leaf(call.kind, call.is_signal, call.has_timeout, call.is_plain)
                 self._program.put("calls", number, leaf)
         return kinds
 
@@ -248,7 +248,9 @@ class _Reasons:
         if number < 0:
             return ()
         if number not in self._stacks:
-            self._stacks[number] = self._symbols.name_stack(list(self._program["stacks"].walk(number)))
+            table = self._program["stacks"]
+            frames = table[table.Key(number)].functions
+            self._stacks[number] = self._symbols.name_stack([address for address in frames if address])
         return self._stacks[number]
 
 

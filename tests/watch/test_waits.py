@@ -122,6 +122,7 @@ def test_all_time_is_accounted_for(run: Run) -> None:
         ("fsync", ["flush", "write", "journal"]),
         ("fault", ["fault"]),
         ("aio", ["read"]),
+        ("uring", ["read"]),
     ],
 )
 def test_a_wait_has_the_reason_of_its_step(run: Run, step: str, reasons: list[str]) -> None:

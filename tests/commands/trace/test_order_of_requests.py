@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from knobscope.commands.trace import streams
 from knobscope.commands.trace.streams import AGE, MAX_AGE, find_appends, find_strides, follow_streams
 
 GOLDEN = 0x9E3779B97F4A7C15
