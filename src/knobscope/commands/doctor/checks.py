@@ -180,6 +180,7 @@ def _describe_models() -> str:
 
 
 def attempt(describe: Callable[[], str]) -> tuple[bool, str]:
+    """Return whether something works, and what it says of itself, or why it does not."""
     try:
         return True, describe()
     except UserError as error:
