@@ -301,7 +301,9 @@ class FastestRow(CaseColumns, total=False):
         Integer | None, "New pairs of successful runs: this configuration and the default. NULL: not measured again."
     ]
     again: Annotated[Real | None, "Natural-log ratio of throughput to the default in these pairs."]
-    again_low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    again_low: Annotated[
+        Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
+    ]
     again_high: Annotated[Real | None, "Upper end."]
 
 

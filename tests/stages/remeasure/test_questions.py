@@ -158,12 +158,12 @@ def test_no_more_runs_are_made_than_are_told_before(specs: StudySpecs) -> None:
     """Three cases, so three references, and values of one share up to four runs of it."""
     count = count_remeasuring_runs(changed(specs, findings=8, repeats=4))
     fastest = 6 + 4  # two a case, and what they are compared with
-    assert count == 4 * (LOOKS * (8 + 3 + 2) + fastest)
-    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3)) == 3 * (LOOKS * 2 + fastest)
+    assert count == 4 * LOOKS * (8 + 3 + 2 + fastest)
+    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3)) == 3 * LOOKS * (2 + fastest)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
     most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
-    assert followed == 3 * (LOOKS * (4 + 4) + fastest + most * (2 + 2))
+    assert followed == 3 * (LOOKS * (4 + 4 + fastest) + most * (2 + 2))
 
 
 def changed(specs: StudySpecs, **remeasure: int) -> StudySpecs:

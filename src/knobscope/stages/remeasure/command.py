@@ -20,6 +20,7 @@ from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import what_if_devices
 from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, is_modelled
+from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
@@ -87,7 +88,7 @@ def _row_of_fastest(answer: Answer) -> FastestRow:
     row: FastestRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload, "risk": str(risk)}
     row["pairs"] = answer.pairs.get(ITSELF, 0)
     if again is not None:
-        low, high = again.interval()
+        low, high = again.interval(SIGNIFICANCE)
         row |= {"again": again.mean, "again_low": low, "again_high": high}
     return row
 

@@ -219,8 +219,8 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
     remeasure = specs.study.remeasure
     references = sum(_count_references(specs, case) for case in specs.cases)
     devices = [len(what_if_devices(device)) if is_modelled(device) else _SLOWER for device in specs.devices.values()]
-    again = _count_round(remeasure.findings, references) * LOOKS
-    again += _count_round(_FASTEST * len(specs.cases), references) if remeasure.findings else 0
+    fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
+    again = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
     followed = _count_round(min(remeasure.what_if, remeasure.findings), references) * max(devices, default=0)
     return remeasure.repeats * (again + followed)
 

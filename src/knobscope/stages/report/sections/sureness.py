@@ -48,7 +48,7 @@ def _noise(noises: list[float]) -> Iterator[Sureness]:
         worst = max(noises)
         which = "" if len(noises) == 1 else ", of the noisiest case"
         meaning = f"standard deviation of one run{which}"
-        good = f"below {format_share(math.expm1(_LITTLE_NOISE))}"
+        good = f"below {format_share(_LITTLE_NOISE)}"
         yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", meaning, _grade_noise(worst), good)
 
 
