@@ -2,8 +2,8 @@
 
 Rows have `second` (the end of the interval since the load began, or `total`), `operations`, and as far as known `op`,
 `errors`, `mean_us`, `p50_us`, `p95_us`, `p99_us`, `p999_us`, `max_us`; in JSON also `histogram`: operations by the
-upper end of their latency in microseconds. Lines before the head of a CSV, and lines that are no JSON object, are left to the
-generator. docs/how-to/own-benchmark.md has programs that print it.
+upper end of their latency in microseconds. Lines before the head of a CSV, and lines that are no JSON object, belong
+to the generator. docs/how-to/own-benchmark.md has programs that print it.
 """
 
 import csv
@@ -36,7 +36,12 @@ def read_generic(output: Output, interval_s: float) -> LoadResult:
         raise ValueError("no row with `second` = total, none of an interval, or two totals of one kind of operation")
     by_kind = {name: [row for row in steps if row["op"] == name] for name in {row["op"] for row in rows}}
     checks = [check for name, own in by_kind.items() for check in _compare(name, own, totals)]
-    window_s = output.window(max(row["second"] for row in steps))
+    ends = {own[-1]["second"] for own in by_kind.values() if own}
+    if len(ends) > 1:
+        raise ValueError(
+            f"kinds of operations end at different seconds: {', '.join(f'{end:g}' for end in sorted(ends))}"
+        )
+    window_s = output.window(ends.pop())
     operations = {name: _summarise(total, by_kind[name]) for name, total in totals.items()}
     if _ALL not in operations:
         together = {"operations": 0, "errors": 0}
@@ -99,7 +104,10 @@ def _compare(name: str, rows: Sequence[Row], totals: Mapping[str, Row]) -> Itera
         if row["histogram"]:
             counted = sum(row["histogram"].values())
             yield same(f"operations of {name} at {row['second']}", row["operations"], "its histogram", counted)
-    known = _from_histogram(_join(rows))
+    joined = _join(rows)
+    if joined and total["histogram"] and joined != Counter(total["histogram"]):
+        raise ValueError(f"the histogram of the total of {name} is not the sum of those of its intervals")
+    known = _from_histogram(joined)
     for figure, value in total["latencies"].items():
         if other := known.get(figure):
             source = "the histograms of its intervals"
