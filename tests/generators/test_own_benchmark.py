@@ -64,13 +64,13 @@ def test_the_outputs_of_the_page_are_read(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with the page's specs, which call the page's program where it is here."""
-    build("python", tmp_path)
+def project(tmp_path: Path, open_directory: Path) -> Path:
+    """A project with the page's specs, which call the page's program where servers' users can read it."""
+    build("python", open_directory)
     for text in blocks("yaml"):
         (path,) = re.findall(r"^# (specs/\S+)$", text, re.MULTILINE)
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text.replace("/opt/append.py", str(tmp_path / "append.py")))
+        (tmp_path / path).write_text(text.replace("/opt/append.py", str(open_directory / "append.py")))
     (tmp_path / "specs/devices").mkdir()
     shutil.copy(ROOT / "specs/devices/local-disk.yaml", tmp_path / "specs/devices")
     return tmp_path

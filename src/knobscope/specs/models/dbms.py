@@ -186,7 +186,7 @@ class Dbms(SpecModel):
                 yield Misfit(("parts", name, "load"), "statements for a connection", "`connection`, which is missing")
 
     def _find_unreached_server(self) -> Iterator[Misfit]:
-        """Yield a connection that leads somewhere else than to the server that `lifecycle` starts."""
+        """Yield a connection that does not lead to the server that `lifecycle` starts."""
         if self.lifecycle is None or self.connection is None:
             return
         texts = self.connection.properties.values()
