@@ -193,3 +193,28 @@ def test_an_import_states_nothing_that_it_does_not_know(
     assert "measured elsewhere" in page.text
     assert " records, " not in page.text
     assert "None" not in page.text.replace("None of", "")
+
+
+def test_the_fastest_configurations_are_blocks_to_copy(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    again = "UPDATE fastest SET pairs = 4, again = ln({0}), again_low = ln({1}), again_high = ln({2}) WHERE risk = '{3}'"
+    changed = changed_study(again.format(12, 11, 13, "none"), again.format(1.1, 0.9, 1.3, "any"))
+    page = render(changed, specs, tmp_path)
+    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
+    said = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
+    assert said[0].startswith("Fastest safe configuration measured · sqlite · fast-flash · ycsb-a page_size = 16 KiB")
+    assert "12x faster (95 % interval 11x to 13x) than the default in 4 new pairs of runs" in said[0]
+    assert said[0].endswith("# before data is loaded PRAGMA page_size = 16384")
+    assert "Fastest at any risk measured" in said[1]
+    assert "did not prove faster than the default in 4 new pairs of runs (10 % slower to 30 % faster)" in said[1]
+    assert "synchronous risks committed data" in said[1]
+
+
+def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page: Page) -> None:
+    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
+    assert len(blocks) == 4
+    for block in blocks:
+        said = "".join(block.itertext())
+        assert "not measured again, so its gain is not known" in said
+        assert "faster than the default" not in said
