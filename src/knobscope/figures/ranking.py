@@ -40,8 +40,7 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
     highest = max((knob.permutation for knob in knobs), default=0.0)
     scale = Scale(0, max(highest, 1e-3) * 1.02, frame.left, frame.right)
     ticks = [(scale(tick), format_number(tick)) for tick in linear_ticks(0, scale.high, 3)]
-    beyond = " (above 1: worse than no model)" if highest > 1 else ""
-    draw_x_axis(canvas, frame, ticks, f"loss of R² when its values are shuffled{beyond}", grid=True)
+    draw_x_axis(canvas, frame, ticks, "loss of R² when the knob's values are shuffled", grid=True)
     canvas.text(0, 16, "✓ = swept", "tick")
     canvas.text(width, 16, "explains", "tick", "end")
     for index, knob in enumerate(knobs):

@@ -344,3 +344,7 @@ def test_effects_with_another_change_name_it_everywhere(
     figures = page.section("effects").replace("\u00a0", " ")
     assert "default 1000 pages with page_size = 1 KiB" in figures
     assert "default 4 KiB with" not in figures
+
+
+def test_a_loss_above_one_is_explained(page: Page) -> None:
+    assert "the model with shuffled values predicts worse than the mean of all runs would" in page.section("ranking")
