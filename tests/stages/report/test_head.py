@@ -198,7 +198,9 @@ def test_an_import_states_nothing_that_it_does_not_know(
 def test_the_fastest_configurations_are_blocks_to_copy(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
-    again = "UPDATE fastest SET pairs = 4, again = ln({0}), again_low = ln({1}), again_high = ln({2}) WHERE risk = '{3}'"
+    again = (
+        "UPDATE fastest SET pairs = 4, again = ln({0}), again_low = ln({1}), again_high = ln({2}) WHERE risk = '{3}'"
+    )
     changed = changed_study(again.format(12, 11, 13, "none"), again.format(1.1, 0.9, 1.3, "any"))
     page = render(changed, specs, tmp_path)
     blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
