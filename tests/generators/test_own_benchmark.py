@@ -78,18 +78,3 @@ def project(tmp_path: Path, open_directory: Path) -> Path:
 
 def test_the_specs_of_the_page_are_right(project: Path) -> None:
     assert len(validate_files(find_specs([project / "specs"]), project)) == 5
-
-
-@pytest.mark.real
-@pytest.mark.long
-def test_the_study_of_the_page_finds_what_the_log_waits_for(project: Path) -> None:
-    workload = project / "specs/workloads/append.yaml"
-    workload.write_text(workload.read_text().replace("measure_s: 5", "measure_s: 1"))
-    subprocess.run(
-        [str(Path(sys.executable).parent / "snakemake"), "--snakefile", str(ROOT / "Snakefile"), "--cores", "1",
-         "--quiet", "all", "--config", "study=specs/studies/append.yaml"],
-        check=True, cwd=project, timeout=900,
-    )  # fmt: skip
-    page = (project / "results/append/report.html").read_text()
-    assert "sync" in page
-    assert "Fastest" in page
