@@ -1,4 +1,4 @@
-# make study   sets everything up and runs the quickstart study
+# make study   sets everything up and runs the first study
 # make check   checks style and types, runs the quick tests that need no server, device or root
 # make test    sets everything up, checks style and types, runs the tests
 SHELL := /bin/bash
@@ -29,9 +29,16 @@ setup: ## install all that is needed: system packages, .venv, load generator, dr
 
 parts: .venv/.installed $(CLIENTS) $(DEVMODEL)
 
-study: setup ## run the quickstart study; a second call does nothing again
-	$(BIN)/snakemake --cores all --quiet rules
-	@echo "the report: $(CURDIR)/results/quickstart/report.html"
+# On modelled drives where those come up; which study it is is chosen once, whoever calls again.
+study: setup ## run the first study, quickstart-drives or else quickstart; a second call does nothing
+	@study=quickstart-drives; \
+	if ! test -d results/$$study && ! $(BIN)/knobscope doctor $$study; then \
+		study=quickstart; \
+		echo "Modelled drives do not come up here. The first study uses the disk of this checkout instead: it shows what" \
+			"the knobs do on this one, and cannot compare a drive without power-loss protection with one that has it."; \
+	fi; \
+	$(BIN)/snakemake --cores all --quiet rules --config study=specs/studies/$$study.yaml || exit; \
+	echo "the report: $(CURDIR)/results/$$study/report.html"
 
 fleet: setup ## run the quick studies of all DBMSs, write docs/evidence/results.md; a second call does what is missing
 	@failed=""; for dbms in $(FLEET); do \

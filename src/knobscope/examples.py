@@ -14,7 +14,7 @@ EXAMPLES: dict[str, list[str]] = {
     "validate": ["knobscope validate", "knobscope validate --runnable specs/dbms/mariadb.yaml"],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],
-    "doctor": ["knobscope doctor", "knobscope doctor --json"],
+    "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor quickstart-drives"],
     "drivers": ["knobscope drivers", "knobscope drivers specs/dbms/h2.yaml"],
     "introspect": ["knobscope introspect mariadb --out knobs.yaml"],
     "startable": [

@@ -2,7 +2,7 @@
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
 --        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
---        writes_per_op), flushes_behind, device_behind, device_profile, visibility.
+--        writes_per_op), flushes_behind, device_behind, runs_behind, io_profile, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the requests
 --        in order per second: else fewer others come between those of the background, as any slowdown brings about. The
@@ -28,8 +28,16 @@ throughput AS (
     FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
 ),
 
+-- Reads and writes in the monitored runs with a value; of few, no order is known.
+asked AS (
+    SELECT dbms, device, workload, knob, value, coalesce(sum(requests) FILTER (op <> 'flush'), 0) AS requests
+    FROM runs_behind JOIN io_profile USING (run_id)
+    WHERE side = 'value' AND watched
+    GROUP BY ALL
+),
+
 compared AS (
-    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, requests, t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
@@ -57,6 +65,7 @@ compared AS (
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
+    LEFT JOIN asked USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
@@ -125,7 +134,7 @@ SELECT
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
         slower: of_slower(estimate, 'value', 'baseline'),
-        obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+        requests: requests, obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts
 ORDER BY ALL

@@ -329,3 +329,15 @@ def test_every_cause_that_a_rule_names_has_properties() -> None:
     named = [rule for rule in shipped_rules() if read_rule(SHIPPED_RULES / rule).about.cause is not None]
     for rule in named:
         assert judge_finding(answer(FLUSH), cause(rule), "x.")["confirmed"] in ("yes", "no")
+
+
+def test_one_of_the_fastest_is_measured_until_it_is_surely_faster() -> None:
+    found = Answer(replace(ask(), seen=None, followed=False, risk="none", findings=()))
+    found.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
+    assert not found.is_settled
+    found.add(ITSELF, pairs(ITSELF, 20, noise=0.05, count=6))
+    assert found.is_settled
+    assert not found.is_open  # of what it is faster, nobody asks
+    unasked = Answer(replace(ask(), seen=None, followed=False))
+    unasked.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
+    assert unasked.is_settled

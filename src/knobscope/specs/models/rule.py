@@ -124,6 +124,12 @@ class RuleSpec(SpecModel):
     cause: RuleCause | None = Field(
         default=None, description="The factor of the I/O that it blames; absent: fio cannot test it."
     )
+    unasked: dict[_RuleName, str] = Field(
+        default_factory=dict,
+        description="Codes of `obstacle` in the evidence which mean that the design of a study does not ask the "
+        "question, with what it would take to ask it, e.g. {no_tier: a device of another tier}. The report lists these "
+        "in one line, and not among the questions that could not be judged.",
+    )
     reads_findings: bool = Field(
         default=False, description="Whether it judges what other rules found (table `earlier_findings`), after them."
     )

@@ -144,7 +144,7 @@ class Answer:
     @property
     def is_settled(self) -> bool:
         """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
-        return self.is_reproduced or self.is_refuted or self.question.seen is None
+        return self.is_reproduced or self.is_refuted or (self.question.seen is None and self.question.risk is None)
 
     @property
     def is_open(self) -> bool:
