@@ -29,6 +29,9 @@ MACROS: dict[str, str] = {
     # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
     # 1/faster of it (`knobscope.stages.detect.penalties`).
     "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
+    # Operations of a run while its waits were counted: a busy machine begins to count late. Where it is not known, that
+    # was the window.
+    "waited_operations(throughput, waits_s, operations)": "coalesce(throughput * waits_s, operations)",
     # A share of requests; none where they are next to nothing.
     "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
     # A fitted share, which noise may carry out of its range.

@@ -4,7 +4,16 @@ A study's file holds the rows of most views as tables, calculated once: each rul
 else go through all views below the one that it names. `OPEN_VIEWS` stay views: they show rows of `runs` as they are.
 """
 
+from knobscope.specs.models.thread_classes import SESSION
+from knobscope.text.budgets import WAIT_METRICS, reasons_of_probe
+
 __all__ = ["BLOCK_VIEWS", "OPEN_VIEWS", "RUN_VIEWS", "VIEWS"]
+
+#: Time of client-serving threads per operation of a run, by reason.
+_WAITS_PER_OPERATION = ", ".join(
+    f"sum(time_us) FILTER (list_contains({list(reasons_of_probe(reason))}, reason)) AS {metric}"
+    for reason, metric in WAIT_METRICS.items()
+)
 
 #: Of what was measured; created in this order. Facts of the block layer come only from runs that BPF watched without
 #: losing events.
@@ -134,6 +143,16 @@ RUN_VIEWS: dict[str, str] = {
         FROM loads
         GROUP BY run_id
     """,
+    # Where the time of client-serving threads went; no row for a run whose waits were not watched, or that has none.
+    "run_waits": f"""
+        WITH sums AS (
+            SELECT run_id, {_WAITS_PER_OPERATION} FROM waits WHERE thread_class = '{SESSION}' GROUP BY run_id
+        )
+        SELECT run_id, coalesce(COLUMNS(* EXCLUDE (run_id, counted)), 0) / nullif(counted, 0)
+        FROM sums JOIN (
+            SELECT run_id, waited_operations(throughput_ops, waits_s, operations) AS counted FROM ok_runs
+        ) USING (run_id)
+    """,  # noqa: S608 - own names
     # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
     # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
     "run_metrics": """
@@ -161,8 +180,10 @@ RUN_VIEWS: dict[str, str] = {
             unaligned_writes / nullif(operations, 0) AS unaligned_writes_per_op,
             write_run AS write_sequential_share,
             read_run AS read_sequential_share,
-            busy_depth
+            busy_depth,
+            w.* EXCLUDE (run_id)
         FROM ok_runs r LEFT JOIN judged USING (run_id) LEFT JOIN run_depths USING (run_id)
+            LEFT JOIN run_waits w USING (run_id)
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,
