@@ -1,9 +1,10 @@
 """Histories of tuners with known truth: 190 rows of 190 knobs, one of which alone separates fast rows from slow ones.
 
-Each tuner begins with a few rows near the default and keeps what was fast: a genetic algorithm, a model-based search
-(extremely randomised trees, an optimistic guess, every fourth row at random), hill climbing, and a policy that drifts
-(as reinforcement learning does). Knobs therefore move together. Some histories have latencies that end at a cap, zeros
-of failed runs, copied rows, or are sorted by their response.
+Four tuners keep what was fast: a genetic algorithm, a model-based search (extremely randomised trees, an optimistic
+guess, every fourth row at random), hill climbing, and a policy that drifts (as reinforcement learning does). Knobs
+therefore move together. A fifth history leaves the slow neighbourhood of the default for a configuration that another
+workload liked, and stays there: most knobs then split the rows nearly as the one does that matters. Knobs with twenty or more
+levels are set by orders of magnitude, as sizes are. Some histories have latencies that end at a cap, zeros of failed runs, copied rows, or are sorted by their response.
 """
 
 from collections.abc import Callable
@@ -119,6 +120,20 @@ def drifting_policy(
     return codes, latency
 
 
+def warm_start(
+    system: System, rows: int, measure: Measure, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows around the default, then rows around a distant configuration, both with a few knobs drawn anew."""
+    is_slow = system.slow[system.default[system.separator]]
+    distant = mutate(system, system.default[None, :], rng.uniform(0.5, 1), rng)
+    distant[0, system.separator] = rng.choice(np.nonzero(system.slow != is_slow)[0])
+    early = int(rows * rng.uniform(0.15, 0.6))
+    share = rng.choice([0.01, 0.03, 0.06])
+    near, far = np.tile(system.default, (early, 1)), np.tile(distant, (rows - early, 1))
+    codes = np.vstack([mutate(system, near, share, rng), mutate(system, far, share, rng)])
+    return codes, measure(codes)
+
+
 def random_design(
     system: System, rows: int, measure: Measure, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -133,11 +148,12 @@ TUNERS = {
     "model-based": model_based,
     "hill climbing": hill_climbing,
     "drifting policy": drifting_policy,
+    "warm start": warm_start,
 }
 
 
 def make_history(tuner: str, seed: int, rows: int = ROWS, knobs: int = KNOBS) -> tuple[pd.DataFrame, str]:
-    """Return a table with column `latency`, and the name of the knob that separates; it has five rows on either side.
+    """Return a table with column `latency`, and the name of the knob that separates; five rows or more are on each side.
 
     Every second history is throughput (`1 / latency`), every third one is capped, every fourth one sorted, and so on.
     """
@@ -151,7 +167,11 @@ def make_history(tuner: str, seed: int, rows: int = ROWS, knobs: int = KNOBS) ->
             break
     else:
         raise RuntimeError(f"{tuner}, seed {seed}: no history with both sides")
-    table = pd.DataFrame({f"knob_{number}": column for number, column in enumerate(codes.T)})
+    columns = {
+        f"knob_{number}": codes[:, number] if count < 20 else np.round(2 ** (20 * codes[:, number] / (count - 1)), 3)
+        for number, count in enumerate(system.levels)
+    }
+    table = pd.DataFrame(columns)
     table["latency"] = latency
     if seed % 3 == 1:
         table["latency"] = table.latency.clip(upper=CAP * float(np.median(latency[slow])))
