@@ -3,8 +3,9 @@
 Four tuners keep what was fast: a genetic algorithm, a model-based search (extremely randomised trees, an optimistic
 guess, every fourth row at random), hill climbing, and a policy that drifts (as reinforcement learning does). Knobs
 therefore move together. A fifth history leaves the slow neighbourhood of the default for a configuration that another
-workload liked, and stays there: most knobs then split the rows nearly as the one does that matters. Knobs with twenty or more
-levels are set by orders of magnitude, as sizes are. Some histories have latencies that end at a cap, zeros of failed runs, copied rows, or are sorted by their response.
+workload liked, and stays there: most knobs then split the rows nearly as the one does that matters. Knobs with twenty
+or more levels are set by orders of magnitude, as sizes are. Some histories have latencies that end at a cap, zeros of
+failed runs, copied rows, or are sorted by their response.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import ExtraTreesRegressor
 
 ROWS, KNOBS = 190, 190
 #: The cap of latencies, as a multiple of the median of the slow rows.
@@ -40,16 +42,18 @@ class System:
 def draw_system(rng: np.random.Generator, knobs: int = KNOBS) -> System:
     """Draw a system; the default is slow in half of them."""
     levels = rng.choice([2, 2, 3, 5, 20, 200], knobs)
-    separator = int(rng.integers(knobs))
+    separator = int(rng.choice(np.nonzero(levels >= 20)[0] if rng.random() < 0.5 else np.nonzero(levels < 20)[0]))
     count = int(levels[separator])
-    slow = np.arange(count) >= rng.integers(1, count)
+    slow = np.arange(count) >= rng.integers(1, max(2, count // 2))
     if rng.random() < 0.5:
         slow = ~slow
     small = np.zeros(knobs)
     small[rng.choice(knobs, 8, replace=False)] = rng.normal(0, 0.1, 8)
     small[separator] = 0
     default = (rng.random(knobs) * levels).astype(int)
-    return System(levels, default, separator, slow, float(rng.choice([3, 8, 25])), small, float(rng.choice([0.02, 0.1])))
+    return System(
+        levels, default, separator, slow, float(rng.choice([3, 8, 25])), small, float(rng.choice([0.02, 0.1]))
+    )
 
 
 def mutate(system: System, codes: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
@@ -76,8 +80,6 @@ def genetic(system: System, rows: int, measure: Measure, rng: np.random.Generato
 
 def model_based(system: System, rows: int, measure: Measure, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Like SMAC: candidates around the best rows, the one that trees think fastest; every fourth row is random."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
     codes = np.vstack([system.default, mutate(system, np.tile(system.default, (9, 1)), 1.0, rng)])
     latency = measure(codes)
     while len(codes) < rows:
@@ -120,9 +122,7 @@ def drifting_policy(
     return codes, latency
 
 
-def warm_start(
-    system: System, rows: int, measure: Measure, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def warm_start(system: System, rows: int, measure: Measure, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Rows around the default, then rows around a distant configuration, both with a few knobs drawn anew."""
     is_slow = system.slow[system.default[system.separator]]
     distant = mutate(system, system.default[None, :], rng.uniform(0.5, 1), rng)
@@ -153,7 +153,7 @@ TUNERS = {
 
 
 def make_history(tuner: str, seed: int, rows: int = ROWS, knobs: int = KNOBS) -> tuple[pd.DataFrame, str]:
-    """Return a table with column `latency`, and the name of the knob that separates; five rows or more are on each side.
+    """Return a table with column `latency`, and the knob that separates; five rows or more are on each side.
 
     Every second history is throughput (`1 / latency`), every third one is capped, every fourth one sorted, and so on.
     """

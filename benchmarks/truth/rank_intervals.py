@@ -2,9 +2,9 @@
 
 Run `python benchmarks/truth/rank_intervals.py [--systems 40]`. Three kinds of systems that the code never saw: curves
 whose strengths fall off geometrically, curves with interactions, and few strong knobs among idle ones. The true
-importance of a knob is the share of the variance that it takes part in (Sobol's total index), from 40,000 configurations
-without noise. Idle knobs share their ranks: an interval holds the truth when it meets those. Each system is measured
-twice with other configurations and other noise (A/A), so nothing may drift.
+importance of a knob is the share of the variance that it takes part in (Sobol's total index), from 40,000
+configurations without noise. Idle knobs share their ranks: an interval holds the truth when it meets those. Each system
+is measured twice with other configurations and other noise (A/A), so nothing may drift.
 """
 
 import argparse
