@@ -32,6 +32,8 @@ _SEPARATES = 0.95
 _TOGETHER, _ROWS_PER_KNOB, _TOGETHER_FEW = 0.035, 10, 0.01
 #: ... and it lies so many standard errors above what chance gives.
 _CERTAIN = 3.0
+#: A squared correlation above this is of one knob in two columns.
+_ONE_KNOB = 0.999
 #: An extreme of the response is a limit when so many rows share it, this share of all, and many times as many as share
 #: another value.
 _LEAST_LIMITED, _LIMITED, _MORE_OFTEN = 3, 0.01, 10
@@ -81,7 +83,7 @@ class Censored:
         """Return the sentence."""
         return (
             f"{self.rows} rows ({100 * self.share:.0f} %) share the extreme response {self.value:g}, as at a time "
-            "limit: how far they would go beyond it is unknown"
+            "limit or of failed runs: how far beyond it they belong is unknown"
         )
 
 
@@ -95,10 +97,10 @@ class Jump:
 
     def text(self) -> str:
         """Return the sentence."""
-        others = f" (as do {self.alike} knobs that the rows cannot distinguish from it)" if self.alike else ""
+        others = f", and {self.alike} more split the rows in the same way" if self.alike else ""
         return (
-            f"{self.knob} alone changes the response {self.times:.3g}x{others}: either the answer, or a broken "
-            "benchmark. Look at those runs first"
+            f"the response differs {self.times:.3g}x between the two sides of {self.knob} alone{others}: either the "
+            "answer, or a broken benchmark. Look at those runs first"
         )
 
 
@@ -225,13 +227,18 @@ def _find_aliased(splits: Sequence[Split]) -> tuple[tuple[str, ...], ...]:
 
 
 def _find_moving_together(settings: Settings) -> MovingTogether | None:
-    """Judge how much knobs correlate, beyond chance."""
+    """Judge how much knobs correlate, beyond chance; one knob written as two columns (`log`, `noLog`) is one."""
     codes = settings.codes[:, np.ptp(settings.codes, axis=0) > 0].astype(float) if len(settings) else settings.codes
     rows, knobs = codes.shape
     if knobs < 2 or rows < 3:
         return None
     codes = (codes - codes.mean(axis=0)) / codes.std(axis=0)
-    squares = (codes.T @ codes / rows)[np.triu_indices(knobs, 1)] ** 2
+    squares = (codes.T @ codes / rows) ** 2
+    alone = ~(np.triu(squares, 1) > _ONE_KNOB).any(axis=0)
+    codes, knobs = codes[:, alone], int(alone.sum())
+    if knobs < 2:
+        return None
+    squares = squares[np.ix_(alone, alone)][np.triu_indices(knobs, 1)]
     beyond = float(squares.mean()) - 1 / (rows - 1)
     chance = float(np.sqrt(2 / len(squares))) / (rows - 1)
     least = _TOGETHER if rows >= _ROWS_PER_KNOB * knobs else _TOGETHER_FEW
