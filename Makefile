@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 CLIENTS := clients/target/.built
 DEVMODEL := devmodel/build/devmodel
-C_SOURCES := $(wildcard devmodel/*.[ch] probes/*.[ch])
+C_SOURCES := $(wildcard devmodel/*.[ch] probes/*.[ch] benchmarks/*.c)
 # What `make fleet` measures, what starts fast first.
 FLEET := redis rocksdb sqlite wiredtiger duckdb valkey postgresql postgresql18 mariadb mysql cassandra
 

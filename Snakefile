@@ -34,10 +34,10 @@ localrules:
     all,
     plan_screening,
     plan_sweep,
-    plan_repeats,
+    plan_reinforcement,
     models,
-    explain_all,
-    confirm_all,
+    remeasure_all,
+    imitate_all,
     report,
 
 
@@ -47,7 +47,7 @@ localrules:
 rule all:
     input:
         PIPELINE.by_case(lambda case: [PIPELINE.last_fit(checkpoints, case)]),
-        PIPELINE.by_case(lambda case: PIPELINE.last_repeat(checkpoints, case)),
+        PIPELINE.by_case(lambda case: PIPELINE.last_reinforcement(checkpoints, case)),
         f"{RESULTS}/study.duckdb",
         f"{RESULTS}/report.html",
 
@@ -58,11 +58,11 @@ include: "rules/prepare.smk"
 include: "rules/measure.smk"
 include: "rules/select.smk"
 include: "rules/models.smk"
-include: "rules/repeat.smk"
+include: "rules/reinforce.smk"
 include: "rules/tune.smk"
 include: "rules/detect.smk"
-include: "rules/explain.smk"
-include: "rules/confirm.smk"
+include: "rules/remeasure.smk"
+include: "rules/imitate.smk"
 include: "rules/report.smk"
 
 

@@ -9,9 +9,9 @@ with the default. `kept` are those that stay when the largest eight are measured
 (docs/how-to/causes.md), in new pairs of runs with the same noise. Coverage is the share of 95 % intervals that hold the
 truth, power the share of studies in which a value that is 1.3 times as fast on the highest tier alone is found.
 
-With `--most`, values are measured in further blocks as `knobscope repeat` asks for them, until effects of 1.3x would be
-found with a power of 90 %, or in so many blocks. Then the table tells how many blocks a value took in the mean, and the
-share of values for which they sufficed. Runs that share a server instance are left out: no plan puts them together.
+With `--most`, values are measured in further blocks as `knobscope reinforce` asks for them, until effects of 1.3x would
+be found with a power of 90 %, or in so many blocks. Then the table tells how many blocks a value took on average, and
+the share of values for which they sufficed. Runs that share a server instance are left out: no plan puts them together.
 """
 
 import argparse
@@ -26,17 +26,17 @@ import numpy as np
 import pandas as pd
 
 from knobscope.specs import Case
-from knobscope.specs.models.study import Explain
+from knobscope.specs.models.study import Remeasure
 from knobscope.stages.detect.contrasts import contrast_tiers
 from knobscope.stages.detect.effects import effects_of_case
 from knobscope.stages.detect.guards import find_stalled_runs
 from knobscope.stages.detect.metrics import METRICS
-from knobscope.stages.explain.causes import Answer
-from knobscope.stages.explain.experiment import ITSELF
-from knobscope.stages.explain.questions import Question
-from knobscope.stages.explain.shares import NOTHING, Amount
 from knobscope.stages.plan import sentinel_positions
-from knobscope.stages.repeat import SweepRuns, count_more, measure_precision
+from knobscope.stages.reinforce import SweepRuns, count_more, measure_precision
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.questions import Question
+from knobscope.stages.remeasure.shares import NOTHING, Amount
 from knobscope.statistics.looks import LOOKS
 from knobscope.statistics.power import Aim
 from knobscope.statistics.regression import adjust_for_fdr
@@ -132,7 +132,7 @@ class Design:
             runs = pd.concat([runs, drawn], ignore_index=True)
 
     def _look(self, runs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return blocks more and which values suffice, as `knobscope repeat` would say."""
+        """Return blocks more and which values suffice, as `knobscope reinforce` would say."""
         setting, block = runs["setting"].to_numpy(np.int64), runs["block"].to_numpy(np.int64)
         seen = SweepRuns(setting, block, block, np.log(runs["throughput_ops"].to_numpy(float)), VALUES + 1)
         precision = measure_precision(seen)
@@ -186,13 +186,13 @@ def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
 def measure_again(alarms: pd.DataFrame, noise: Noise, rng: Generator) -> pd.DataFrame:
     """Return the findings that stay when the largest of them are measured again, as many as a study does."""
     order = alarms.sort_values("estimate", key=np.abs, ascending=False)
-    measured = order.iloc[: Explain().findings]
+    measured = order.iloc[: Remeasure().findings]
     stays = [not is_gone(row, noise, rng) for _, row in measured.iterrows()]
-    return pd.concat([measured[stays], order.iloc[Explain().findings :]])
+    return pd.concat([measured[stays], order.iloc[Remeasure().findings :]])
 
 
 def is_gone(row: "pd.Series[Any]", noise: Noise, rng: Generator) -> bool:
-    """Measure a value and the default configuration again, in pairs, until stage `explain` would have its answer."""
+    """Measure a value and the default configuration again, in pairs, until stage `remeasure` would have its answer."""
     rest = NOTHING
     seen = Amount(row["estimate"], row.get("standard_error"), row.get("degrees"))
     if row["rule"] == "tier":  # on the device where the effect is larger, against that on the other one
@@ -218,8 +218,8 @@ def is_gone(row: "pd.Series[Any]", noise: Noise, rng: Generator) -> bool:
 
 def draw_pairs(value: int, first: int, noise: Noise, rng: Generator) -> list[WhatIfRunRow]:
     """Draw runs of a value and of the default configuration, a server instance each."""
-    count = 2 * Explain().repeats
-    runs = pd.DataFrame({"setting": [0, value] * Explain().repeats, "instance": np.arange(count)})
+    count = 2 * Remeasure().repeats
+    runs = pd.DataFrame({"setting": [0, value] * Remeasure().repeats, "instance": np.arange(count)})
     throughput = np.exp(noise(runs, rng))
     return [
         {

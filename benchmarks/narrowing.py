@@ -24,7 +24,7 @@ from screening import KNOBS, NAMES, Generator, System, draw_system, find_by_sele
 
 from knobscope.processes.parallel import one_thread
 from knobscope.specs import Dbms, Value
-from knobscope.stages.plan import Space, draw_configurations, find_costly, narrow
+from knobscope.stages.plan import DesignSpace, draw_configurations, find_costly, narrow
 from knobscope.stages.plan.sampling import Key
 
 ROUNDS, RUNS = 5, 60
@@ -53,7 +53,7 @@ def draw_bottleneck(rng: Generator, knobs: int) -> Bottleneck:
     return Bottleneck(system, tuple(map(int, idle[:knobs])), float(rng.uniform(math.log(20), math.log(160))))
 
 
-def make_space(system: System) -> Space:
+def make_space(system: System) -> DesignSpace:
     """Return what a study with these knobs may draw."""
     knob = {"type": "integer", "range": [0, 2], "default": 0, "apply": "restart", "mechanism": "other"}
     knob["source"] = "https://example.org"
@@ -70,7 +70,7 @@ def make_space(system: System) -> Space:
     levels: dict[str, list[Value]] = {
         name: list(range(count)) for name, count in zip(NAMES, system.levels.tolist(), strict=True)
     }
-    return Space(Dbms.model_validate(dbms), levels, dict.fromkeys(NAMES, 0), {})
+    return DesignSpace(Dbms.model_validate(dbms), levels, dict.fromkeys(NAMES, 0), {})
 
 
 def screen(way: str, bottleneck: Bottleneck, rng: Generator) -> tuple[np.ndarray, np.ndarray, set[int]]:

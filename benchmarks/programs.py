@@ -29,7 +29,7 @@ from scores import Score, print_table
 from tiers import is_slower, subtract
 from verdicts import link_specs, run_study
 
-from knobscope.stages.explain.shares import amount_of
+from knobscope.stages.remeasure.shares import amount_of
 
 LEAST = 0.05
 MIB = 1024

@@ -6,7 +6,7 @@ what was measured stays there, and a second call measures what is missing.
 On modelled devices both experiments can be done. Each effect is measured there and without the cost of flushes (units
 that these fill included) or of reads and writes, and without any cost: the shares that are gone are the truth. Then the
 same device counts as a real one, of which nothing can be taken away: a file on it stands behind the program that delays
-requests, and what is waited for is reckoned from that (`explain/delays.py`). Printed are both, of effects and of the
+requests, and what is waited for is reckoned from that (`remeasure/delays.py`). Printed are both, of effects and of the
 time that the reference configuration takes.
 """
 
@@ -21,13 +21,13 @@ from verdicts import link_specs
 
 from knobscope.devices import bring_up, load_device, take_down
 from knobscope.specs import Case, Device, StudySpecs, load_study
-from knobscope.stages.explain.answering import answer_questions, answer_with_delays
-from knobscope.stages.explain.causes import Answer
-from knobscope.stages.explain.delays import DelayedAnswer
-from knobscope.stages.explain.experiment import Bench
-from knobscope.stages.explain.properties import EVERYTHING, what_if_devices
-from knobscope.stages.explain.questions import Question
-from knobscope.stages.explain.shares import Share
+from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.delays import DelayedAnswer
+from knobscope.stages.remeasure.experiment import Bench
+from knobscope.stages.remeasure.properties import EVERYTHING, what_if_devices
+from knobscope.stages.remeasure.questions import Question
+from knobscope.stages.remeasure.shares import Share
 from knobscope.storage import write_sealed
 
 

@@ -29,10 +29,10 @@ from scores import Score, print_table
 from verdicts import CERTAIN, LIKELY, OWN, link_specs, ratios_again, run_study
 
 from knobscope.specs import load_study
-from knobscope.stages.explain.answering import answer_questions
-from knobscope.stages.explain.experiment import Bench
-from knobscope.stages.explain.questions import ask_questions
-from knobscope.stages.explain.shares import Amount, amount_of
+from knobscope.stages.remeasure.answering import answer_questions
+from knobscope.stages.remeasure.experiment import Bench
+from knobscope.stages.remeasure.questions import ask_questions
+from knobscope.stages.remeasure.shares import Amount, amount_of
 from knobscope.statistics.independent import join_errors
 from knobscope.tables import WhatIfRunRow
 

@@ -47,11 +47,11 @@ import pandas as pd
 from scores import Score, print_table
 
 from knobscope.specs import StudySpecs, load_study
-from knobscope.stages.explain.answering import answer_questions
-from knobscope.stages.explain.causes import Answer
-from knobscope.stages.explain.experiment import ITSELF, Bench
-from knobscope.stages.explain.properties import what_if_devices
-from knobscope.stages.explain.questions import Question, ask_questions
+from knobscope.stages.remeasure.answering import answer_questions
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.experiment import ITSELF, Bench
+from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.questions import Question, ask_questions
 from knobscope.tables import WhatIfRunRow
 
 ROOT = Path(__file__).parents[1]

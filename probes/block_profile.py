@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from counters import OPERATIONS, OWNERS, Reading, Snapshot, Totals
-from patterns import describe_pattern
+from patterns import summarise_pattern
 
-__all__ = ["bound_depth", "describe_depth", "describe_run"]
+__all__ = ["bound_depth", "summarise_depth", "summarise_run"]
 
 Row = dict[str, Any]
 #: Part of the profile -> owners it is made of.
@@ -26,7 +26,7 @@ _COUNTED = {"device": OWNERS, "process": ("own", "inode", "flush")}
 _UNATTRIBUTED = {"device": ("unseen", "unknown"), "process": ("unseen", "unknown", "journal")}
 
 
-def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -> Row:
+def summarise_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -> Row:
     """Return the profile of a run; times in the series count from its beginning."""
     counted = [_count(totals, "requests", _COUNTED[scope]) for totals in reading.totals]
     depths = _list_depths(reading)
@@ -52,8 +52,8 @@ def describe_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) ->
         "moved_processes": reading.moved_processes,
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
-        **describe_depth(depths),
-        "io_profile": [_describe_operation(i, reading, scope) for i in range(len(OPERATIONS))],
+        **summarise_depth(depths),
+        "io_profile": [_summarise_operation(i, reading, scope) for i in range(len(OPERATIONS))],
         "io_sizes": _list_sizes(reading),
         "queue_depth": depths,
         "io_latency": _list_times(reading, "latency"),
@@ -114,7 +114,7 @@ def _add(reading: Reading, field: str) -> int:
     return sum(totals[field] for totals in reading.totals)
 
 
-def _describe_operation(index: int, reading: Reading, scope: str) -> Row:
+def _summarise_operation(index: int, reading: Reading, scope: str) -> Row:
     op, totals = OPERATIONS[index], reading.totals[index]
     requests = _count(totals, "requests", _COUNTED[scope])
     row: Row = {"op": op, "requests": requests, "bytes": _count(totals, "bytes", _COUNTED[scope])}
@@ -129,7 +129,7 @@ def _describe_operation(index: int, reading: Reading, scope: str) -> Row:
     return row | {"device_requests": sum(totals["requests"]), "device_bytes": sum(totals["bytes"])}
 
 
-def describe_depth(rows: Sequence[Row]) -> Row:
+def summarise_depth(rows: Sequence[Row]) -> Row:
     """Return what `queue_depth` (queue -1: the whole device) says in four numbers.
 
     `busy_share`: of the time, with a request in flight; of that time `mean_depth` and `depth_one_share`, with one
@@ -165,7 +165,7 @@ def _list_files(reading: Reading) -> list[Row]:
                     "end_sector": access.end,
                 }
                 row |= {"sequential_requests": sequential}
-                rows.append(row | describe_pattern(access.pattern, is_write=op == "write"))
+                rows.append(row | summarise_pattern(access.pattern, is_write=op == "write"))
     return rows
 
 

@@ -90,20 +90,21 @@ class Btf:
             return int(count) * self._size(element)
         return size
 
-    def _search(self, type_id: int, member: str) -> tuple[int, int] | None:
-        """Find a member, also inside anonymous structs and unions; return its offset in bytes and its type."""
+    def _search(self, type_id: int, member: str) -> tuple[int, int, int] | None:
+        """Find a member, also inside anonymous structs and unions.
+
+        Return its offset in bits, its type and, of a bit-field, its width in bits.
+        """
         is_packed = struct.unpack_from("<I", self._types, self._positions[type_id] + 4)[0] >> 31
         for name, element, bits in self._elements(type_id):
             offset, width = (bits & 0xFFFFFF, bits >> 24) if is_packed else (bits, 0)
             if name and self._string(name) == member:
-                if width or offset % 8:
-                    raise KeyError(f"{member} is a bit-field")
-                return offset // 8, self._strip(element)
+                return offset, self._strip(element), width
             inner = self._strip(element)
             if not name and self._record(inner)[1] in (_STRUCT, _UNION):
                 found = self._search(inner, member)
                 if found:
-                    return found[0] + offset // 8, found[1]
+                    return found[0] + offset, *found[1:]
         return None
 
     def find_member(self, struct_name: str, path: str) -> tuple[int, int]:
@@ -115,8 +116,19 @@ class Btf:
             found = self._search(type_id, name)
             if found is None:
                 raise KeyError(f"{struct_name}.{path}")
-            offset, type_id = offset + found[0], found[1]
+            bits, type_id, width = found
+            if width or bits % 8:
+                raise KeyError(f"{name} is a bit-field")
+            offset += bits // 8
         return offset, self._size(type_id)
+
+    def find_bit(self, struct_name: str, member: str) -> tuple[int, int]:
+        """Return the offset in bytes and the mask in that byte of a bit-field of one bit; KeyError when missing."""
+        type_id = self._find(_STRUCT, struct_name)
+        found = self._search(type_id, member) if type_id else None
+        if found is None or found[2] != 1:
+            raise KeyError(f"bit-field {struct_name}.{member}")
+        return found[0] // 8, 1 << found[0] % 8
 
     def get_struct_size(self, name: str) -> int:
         """Return the size of a struct in bytes; KeyError when missing."""

@@ -1,6 +1,7 @@
 // Page faults on mapped files: which pages a fault, and not a system call, brought in or dirtied.
 #pragma once
 
+#include "call.bpf.h"
 #include "memory.bpf.h"
 
 // `ended`: how many faults the thread had had before.
@@ -11,13 +12,6 @@ struct fault_t {
 };
 
 BPF_TABLE("lru_hash", u32, struct fault_t, faulting, 16384);  // thread -> its last fault on a mapped file
-
-// The system call that the thread is in; negative when it is in none.
-static __always_inline s64 get_call(void)
-{
-    u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
-    return FOLLOW(registers, CALL_NUMBER, CALL_NUMBER_TYPE);
-}
 
 static __always_inline u64 count_ended(void)
 {

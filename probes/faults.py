@@ -12,7 +12,7 @@ from calls import describe_registers, list_registers
 from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
-from patterns import describe_pattern
+from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
 
@@ -81,10 +81,10 @@ class FaultProbe:
         self._program.follow(())
         costs = self._program.list_costs()
         files = [(key, file, describe_file(key, file.about)) for key, file in self._program["files"].items()]
-        rows = [about | self._describe_file(file) for _, file, about in files]
+        rows = [about | self._summarise_file(file) for _, file, about in files]
         names = {_identify(key): about for key, _, about in files}
         regions = [
-            names[_identify(key.file)] | {"offset": key.number * _REGION_BYTES} | self._describe_sums(sums)
+            names[_identify(key.file)] | {"offset": key.number * _REGION_BYTES} | self._summarise_sums(sums)
             for key, sums in self._program["regions"].items()
         ]
         lost = {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
@@ -102,7 +102,7 @@ class FaultProbe:
     def _configure(self, *, is_following: bool) -> None:
         self._program.put("config", 0, self._program["config"].Leaf(is_following))
 
-    def _describe_sums(self, sums: Any) -> Row:
+    def _summarise_sums(self, sums: Any) -> Row:
         """Return sums; None is what this kernel does not show."""
         brought_in = sums.brought_in if self._has["on_fault"] and self._has["on_add"] else None
         return {
@@ -113,9 +113,9 @@ class FaultProbe:
             "pages_written_back": _count_pages(sums.written_back if self._has["on_bio"] else None),
         }
 
-    def _describe_file(self, file: Any) -> Row:
-        pattern = describe_pattern(file.pattern, is_write=False)
-        return self._describe_sums(file.sums) | (pattern if self._has["on_fault"] else dict.fromkeys(pattern))
+    def _summarise_file(self, file: Any) -> Row:
+        pattern = summarise_pattern(file.pattern, is_write=False)
+        return self._summarise_sums(file.sums) | (pattern if self._has["on_fault"] else dict.fromkeys(pattern))
 
 
 def _identify(key: Any) -> tuple[int, int, int]:

@@ -83,7 +83,8 @@ class Needs:
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
     `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
     structs whose BTF id the probe needs, as TYPE_<struct>, beyond those that it reads members of. `symbols`: functions
-    whose address it can use, as AT_<name>.
+    whose address it can use, as AT_<name>. `bits`: bit-fields of one bit, known from BTF only: the byte that holds
+    them, and <name>__MASK.
     """
 
     members: tuple[Member, ...]
@@ -94,6 +95,7 @@ class Needs:
     headers: tuple[str, ...] = ()  # for kernels without BTF
     types: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
+    bits: tuple[tuple[str, str], ...] = ()  # struct, member
 
 
 _STUB_HEADERS = [
@@ -133,7 +135,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
             for name, types in found.items()
             if types is not None and needs.tracepoints[name] in ("", *types)
         }
-        facts = _describe_members(btf, needs)
+        facts = _define_members(btf, needs)
         probe_types = {name: btf.find_tracepoint(name) for name in points}
         cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
         off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
@@ -141,7 +143,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
         facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
     else:
         _require_headers()
-        points, facts = _list_tracepoints_by_symbol(needs), _describe_members_by_header(needs)
+        points, facts = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
     points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
     facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
     facts += [f"#define AT_{name} 0x{address:x}ULL" for name, address in _find_symbols(needs.symbols).items()]
@@ -154,7 +156,7 @@ def _read_btf() -> Btf:
     return Btf(BTF_FILE.read_bytes(), *(module.read_bytes() for module in modules if module.exists()))
 
 
-def _describe_members(btf: Btf, needs: Needs) -> list[str]:
+def _define_members(btf: Btf, needs: Needs) -> list[str]:
     lines, ends = [], {}
     for member in needs.members:
         try:
@@ -173,6 +175,7 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
             f"#define {member.name} {offset}\n#define {member.name}__SIZE {size}\n#define HAVE_{member.name} 1"
         )
         ends[member] = offset + size
+    lines += [line for bit in needs.bits for line in _describe_bit(btf, *bit)]
     for name, members in needs.heads.items():
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
@@ -184,6 +187,14 @@ def _describe_members(btf: Btf, needs: Needs) -> list[str]:
     return lines
 
 
+def _describe_bit(btf: Btf, struct: str, member: str) -> list[str]:
+    try:
+        offset, mask = btf.find_bit(struct, member)
+    except KeyError as missing:
+        raise UnavailableError(f"this kernel has no {missing.args[0]}, which the probe reads") from missing
+    return [f"#define {struct}__{member} {offset}\n#define {struct}__{member}__MASK {mask}"]
+
+
 def _require_headers() -> None:
     release = os.uname().release
     stamp = Path("/lib/modules", release, "build/include/generated/utsrelease.h")
@@ -191,7 +202,7 @@ def _require_headers() -> None:
         raise UnavailableError(f"no {BTF_FILE} and no kernel headers of exactly {release} under /lib/modules")
 
 
-def _describe_members_by_header(needs: Needs) -> list[str]:
+def _define_members_by_header(needs: Needs) -> list[str]:
     lines = [f"#include <linux/{name}.h>" for name in needs.headers]
     for member in (member for member in needs.members if member.in_headers):
         lines += [f"#if {_get_condition(member)}"]

@@ -34,7 +34,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True  # no files of root's in somebody's checkout
 
-from block_profile import describe_run  # noqa: E402
+from block_profile import summarise_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
@@ -49,6 +49,7 @@ _UNAVAILABLE = 3
 _PROBES: dict[str, tuple[str, str]] = {
     "syscalls": ("syscalls", "SyscallProbe"),
     "faults": ("faults", "FaultProbe"),
+    "waits": ("waits", "WaitProbe"),
 }
 
 
@@ -197,7 +198,7 @@ class Monitor:
         if self._trace:
             self._send(*self._trace.take_rest(), reading.end_ns)
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
-        profile = describe_run(reading, self._snapshots, self._scope)
+        profile = summarise_run(reading, self._snapshots, self._scope)
         if self._uid is not None and self._scope == "device":
             _hide_names(profile["files"])
         for probe in self._probes.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["PATTERNS", "describe_pattern"]
+__all__ = ["PATTERNS", "summarise_pattern"]
 
 PATTERNS = ("sequential", "append", "strided", "random", "mixed", "few")
 _MIN_REQUESTS = 10  # of fewer nothing can be said
@@ -27,7 +27,7 @@ class Counts(Protocol):
     strided: int
 
 
-def describe_pattern(counts: Counts, *, is_write: bool) -> dict[str, Any]:
+def summarise_pattern(counts: Counts, *, is_write: bool) -> dict[str, Any]:
     """Return the shares `sequential_share`, `append_share`, `strided_share`, `random_share` and the label `pattern`.
 
     Shares are None without requests, `append_share` also of reads. Appends may be sequential too; all else excludes

@@ -15,7 +15,7 @@ from calls import CALLS, describe_registers, list_registers
 from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
-from patterns import describe_pattern
+from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
 
@@ -106,7 +106,7 @@ class SyscallProbe:
         costs = self._program.list_costs()
         rows = {name: self._sum_row(row) for row, name in enumerate(self._names, 1)}
         return {
-            "syscalls": [_describe_call(name, row) for name, row in rows.items() if row["calls"]],
+            "syscalls": [_summarise_call(name, row) for name, row in rows.items() if row["calls"]],
             "syscall_latency": [
                 {"syscall": name, **bucket} for name, row in rows.items() for bucket in list_buckets(row["latency"])
             ],
@@ -150,7 +150,7 @@ class SyscallProbe:
             about = describe_file(key, file.about)
             *accesses, sync = file.access
             rows += [
-                about | {"op": op, **_describe_access(access, is_write=op == "write")}
+                about | {"op": op, **_summarise_access(access, is_write=op == "write")}
                 for op, access in zip(_OPERATIONS, accesses, strict=False)
                 if access.calls
             ]
@@ -170,7 +170,7 @@ class SyscallProbe:
                     batches = self._program.get("batches", i * len(_MODES) + j).submits
                     row |= {"calls": mode.calls, "bytes": mode.bytes, "call_share": mode.calls / calls}
                     row |= {"byte_share": mode.bytes / size if size else None}
-                    rows.append(row | _describe_mode(_MODES[j], mode, batches, end_ns))
+                    rows.append(row | _summarise_mode(_MODES[j], mode, batches, end_ns))
         return rows
 
     def _list_batches(self) -> list[Row]:
@@ -223,18 +223,18 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
     return Kernel(kernel.prelude + more, points, kernel.has_btf)
 
 
-def _describe_call(name: str, row: Row) -> Row:
+def _summarise_call(name: str, row: Row) -> Row:
     mean_us = row["latency_ns"] / row["calls"] / 1e3
     has_bytes = CALLS[name].length or name in ("io_submit", "io_uring_enter")
     sums = {"calls": row["calls"], "errors": row["errors"], "bytes": row["bytes"] if has_bytes else None}
     return {"syscall": name, **sums, "latency_mean_us": mean_us}
 
 
-def _describe_access(access: Any, *, is_write: bool) -> Row:
-    return {"calls": access.calls, "bytes": access.bytes, **describe_pattern(access.pattern, is_write=is_write)}
+def _summarise_access(access: Any, *, is_write: bool) -> Row:
+    return {"calls": access.calls, "bytes": access.bytes, **summarise_pattern(access.pattern, is_write=is_write)}
 
 
-def _describe_mode(name: str, mode: Any, batches: Sequence[int], end_ns: int) -> Row:
+def _summarise_mode(name: str, mode: Any, batches: Sequence[int], end_ns: int) -> Row:
     """Return what is known of one way to do I/O; times and batches of a mapping cannot be measured."""
     if name == "mmap":
         return dict.fromkeys(_MODE_COLUMNS[4:])

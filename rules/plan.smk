@@ -1,5 +1,5 @@
 # The runs of one round, in blocks. Screening rounds follow one another; the sweep follows the last of them, and
-# further rounds of the sweep follow what `repeat` asks for.
+# further rounds of the sweep follow what `reinforce` asks for.
 
 
 rule plan_screening:
@@ -42,9 +42,11 @@ rule plan_sweep:
         " --out {output:q}"
 
 
-rule plan_repeats:
+rule plan_reinforcement:
     input:
-        lambda wildcards: PIPELINE.repeat_before(wildcards.case, int(wildcards.round)),
+        lambda wildcards: PIPELINE.reinforcement_before(
+            wildcards.case, int(wildcards.round)
+        ),
     output:
         f"{RESULTS}/{{case}}/plan/sweep-{{round}}.parquet",
     log:
@@ -57,4 +59,4 @@ rule plan_repeats:
     shell:
         "knobscope job --log {log:q} --seal {output:q} --"
         " plan --study {params.study:q} --case {wildcards.case:q} --phase sweep --round {wildcards.round:q}"
-        " --repeat {input:q} --out {output:q}"
+        " --reinforce {input:q} --out {output:q}"

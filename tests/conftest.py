@@ -38,8 +38,8 @@ _HARMLESS = {
 _FIRST = (
     "test_study.py",
     "devices/test_modelled.py",
-    "stages/explain/test_explain_real.py",
-    "stages/confirm/test_confirm_findings.py",
+    "stages/remeasure/test_remeasure_real.py",
+    "stages/imitate/test_imitate_findings.py",
     "stages/detect/test_mismatch_rules.py",
     "stages/detect/test_file_rules.py",
     "test_small_study.py",

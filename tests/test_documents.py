@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from exported_tables import write_example_tables
 
+import knobscope
 from knobscope.cli import build_parser, main
 from knobscope.examples import EXAMPLES
 from knobscope.specs import Dbms, Device, load_study, read_knob_catalogue, read_spec
@@ -155,12 +156,15 @@ def test_where_to_change_what_names_twenty_changes_and_their_files() -> None:
     assert all(answers)
 
 
-def test_the_newest_finished_release_is_that_of_the_citation() -> None:
-    releases = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+def test_package_and_citation_have_the_version_at_the_top_of_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (\d+)\.(\d+)\.(\d+)(, unreleased)?$", changelog, re.MULTILINE)
+    releases = [tuple(map(int, numbers)) for *numbers, _ in headings]
     assert releases == sorted(releases, reverse=True)
-    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()
-    assert version in releases
+    assert not any(unreleased for *_, unreleased in headings[1:])
+    (*numbers, unreleased) = headings[0]
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert knobscope.__version__ == cited == ".".join(numbers) + (".dev0" if unreleased else "")
 
 
 def test_every_picture_is_made_by_a_command_that_its_page_names() -> None:

@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
-from knobscope.cli import build_parser
+import pytest
+
+from knobscope.cli import build_parser, main
 from knobscope.reference import render_reference
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +33,29 @@ def test_every_argument_has_a_help_text() -> None:
 
 def test_help_names_every_stage_in_order() -> None:
     text = build_parser().format_help()
-    stages = ["plan", "characterise", "prepare", "measure", "select", "detect", "explain", "confirm", "report"]
+    stages = ["plan", "characterise", "prepare", "measure", "select", "detect", "remeasure", "imitate", "report"]
     offsets = [text.index(f"\n    {stage}") for stage in stages]
     assert offsets == sorted(offsets)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("repeat", "reinforce"),
+        ("explain --explained", "remeasure --remeasured"),
+        ("confirm --confirmed", "imitate --imitated"),
+    ],
+)
+def test_a_command_with_its_old_name_is_the_new_one_with_a_notice(
+    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, database = str(tmp_path / "no-study.yaml"), str(tmp_path / "explain")  # a value that is also an old name
+    rest = ["--study", study, "--database", database, "--out", database]
+    if old == "repeat":
+        rest = ["--study", study, "--case", "a/b/c", "--runs", database, "--plans", database, "--out", database]
+    words, options = old.split()[:1], [word for option in old.split()[1:] for word in (option, database)]
+    assert main([*words, *rest, *options]) == 2
+    notice, problem = capsys.readouterr().err.split("\n", 1)
+    assert notice == f"knobscope: {old} is now called {new}: write {new}"
+    assert "no-study.yaml" in problem
+    assert old.split(maxsplit=1)[0] not in commands_of(build_parser())

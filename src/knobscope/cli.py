@@ -31,11 +31,11 @@ _COMMANDS = {
     "prepare": "knobscope.stages.prepare.command",
     "measure": "knobscope.stages.measure.command",
     "select": "knobscope.stages.select.command",
-    "repeat": "knobscope.stages.repeat.command",
+    "reinforce": "knobscope.stages.reinforce.command",
     "tune": "knobscope.stages.tune.command",
     "detect": "knobscope.stages.detect.command",
-    "explain": "knobscope.stages.explain.command",
-    "confirm": "knobscope.stages.confirm.command",
+    "remeasure": "knobscope.stages.remeasure.command",
+    "imitate": "knobscope.stages.imitate.command",
     "report": "knobscope.stages.report.command",
     "finding": "knobscope.commands.finding.command",
     "compare": "knobscope.commands.compare.command",
@@ -51,6 +51,14 @@ _COMMANDS = {
     "replay": "knobscope.commands.table.replay",
     "rank": "knobscope.commands.table.rank",
     "trend": "knobscope.commands.table.trend",
+}
+
+#: Command -> its words that have another name now, each with that name; the old ones work for one version.
+_RENAMED = {
+    "repeat": {"repeat": "reinforce"},
+    "explain": {"explain": "remeasure", "--explained": "--remeasured"},
+    "confirm": {"confirm": "imitate", "--confirmed": "--imitated"},
+    "plan": {"--repeat": "--reinforce"},
 }
 
 
@@ -100,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
+    given = _rename(given)
     args = build_parser(given[0] if given else None).parse_args(given)
     try:
         return int(args.run(args))
@@ -122,6 +131,16 @@ def _run(given: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
+
+
+def _rename(given: Sequence[str]) -> list[str]:
+    """Return a command line with the names that its words have now, and say so where one has changed."""
+    names = _RENAMED.get(given[0], {}) if given else {}
+    new = [names.get(word, word) if not place or word.startswith("--") else word for place, word in enumerate(given)]
+    if changed := [(old, word) for old, word in zip(given, new, strict=True) if old != word]:
+        olds, words = (" ".join(part) for part in zip(*changed, strict=True))
+        _say(f"{olds} is now called {words}: write {words}")
+    return new
 
 
 def _put_aside(error: DamagedFileError) -> str:

@@ -30,22 +30,22 @@ EXAMPLES: dict[str, list[str]] = {
         f" --store {_RESULTS}/store --out block"
     ],
     "select": [f"knobscope select {_STUDY} {_CASE} --round 0 --runs block --plans plan.parquet --out fit.json"],
-    "repeat": [
-        "knobscope repeat --study specs/studies/sqlite-tiers.yaml --case sqlite/local-disk/ycsb-a --round 0"
-        " --runs block-0 block-1 block-2 --plans plan.parquet --out repeat.json"
+    "reinforce": [
+        "knobscope reinforce --study specs/studies/sqlite-tiers.yaml --case sqlite/local-disk/ycsb-a --round 0"
+        " --runs block-0 block-1 block-2 --plans plan.parquet --out more.json"
     ],
     "tune": [
         f"knobscope tune {_STUDY} {_CASE} --fit fit.json --profile device.json --store {_RESULTS}/store"
         " --plan-out tune.parquet --out tuned"
     ],
     "detect": [f"knobscope detect {_STUDY} --runs block --plans plan.parquet --out study.duckdb"],
-    "explain": [
-        "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb --device nvme-consumer"
+    "remeasure": [
+        "knobscope remeasure --study specs/studies/sqlite-causes.yaml --database detected.duckdb --device nvme-consumer"
         " --devices results/sqlite-causes/devices/*.json --store results/sqlite-causes/store --out nvme-consumer.json",
-        "knobscope explain --study specs/studies/sqlite-causes.yaml --database detected.duckdb"
-        " --explained nvme-consumer.json --out explained.duckdb",
+        "knobscope remeasure --study specs/studies/sqlite-causes.yaml --database detected.duckdb"
+        " --remeasured nvme-consumer.json --out remeasured.duckdb",
     ],
-    "confirm": [f"knobscope confirm {_STUDY} --database study.duckdb --out confirmed.duckdb"],
+    "imitate": [f"knobscope imitate {_STUDY} --database study.duckdb --out imitated.duckdb"],
     "report": [
         f"knobscope report {_STUDY} --database {_RESULTS}/study.duckdb --out report.html --figures figures",
     ],

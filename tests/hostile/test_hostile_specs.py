@@ -123,12 +123,12 @@ def test_sealed_files_of_another_shape_get_a_sentence(open_watched: Open, run_fo
         write_sealed(tmp_path / f"{number}.json", content)
         commands.append(
             ["plan", "--study", STUDY, "--root", ROOT, "--case", "sqlite/local-disk/ycsb-a", "--phase", "sweep",
-             "--round", 1, "--repeat", tmp_path / f"{number}.json", "--out", run_folder / "plan.parquet"]
+             "--round", 1, "--reinforce", tmp_path / f"{number}.json", "--out", run_folder / "plan.parquet"]
         )  # fmt: skip
     commands += [[*commands[0][:6], case, *commands[0][7:]] for case in ("x", "///", "a/b/c", "\x1b/x/y")]
     answers = open_watched(*commands)
     assert {answer.code for answer in answers} == {2}
-    assert all("expected a file that `knobscope repeat` wrote" in answer.text for answer in answers[:2])
+    assert all("expected a file that `knobscope reinforce` wrote" in answer.text for answer in answers[:2])
     assert "no configuration x" in answers[2].text
     assert all("case" in answer.text for answer in answers[3:])
 

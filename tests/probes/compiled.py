@@ -20,6 +20,7 @@ import counters  # noqa: E402
 import faults  # noqa: E402
 import program  # noqa: E402
 import syscalls  # noqa: E402
+import waits  # noqa: E402
 from bcc import BPF  # noqa: E402
 from disk import Disk  # noqa: E402
 from event_trace import describe_traced_kernel  # noqa: E402
@@ -54,6 +55,7 @@ def refuse(*what: object, **_: object) -> None:
 def list_programs() -> Iterator[tuple[str, Program]]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
     counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
+    waits.TypedProgram = waits.Program = refuse
     disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
     for name, describe in (("traced block", describe_traced_kernel), ("block", describe_kernel)):
         kernel = describe(BLOCK_NEEDS)
@@ -62,6 +64,9 @@ def list_programs() -> Iterator[tuple[str, Program]]:
         yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
+    source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
+    yield "waits", (source, kernel, constants)
+    yield "typed waits", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
 
 
 def list_headers(source: Path, known: list[Path]) -> list[Path]:

@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from bcc import BPF, lib  # noqa: E402
-from block_profile import describe_run  # noqa: E402
+from block_profile import summarise_run  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import Disk  # noqa: E402
 from kernel import compile_environment, describe_kernel  # noqa: E402
@@ -136,7 +136,7 @@ class Machine:
         """Count what happens in the block and print it."""
         self.counters.start(())
         yield
-        print(json.dumps({"scenario": name, **describe_run(self.counters.stop(), [], self._scope)}))
+        print(json.dumps({"scenario": name, **summarise_run(self.counters.stop(), [], self._scope)}))
 
 
 def run_program(handle: int, *arguments: int) -> None:

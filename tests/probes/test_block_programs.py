@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from block_profile import bound_depth, describe_depth
+from block_profile import bound_depth, summarise_depth
 
 pytestmark = pytest.mark.real
 
@@ -110,7 +110,7 @@ def test_hidden_ends_change_depth_and_busy_time_by_no_more_than_is_said(seed: in
     flights = [(begin, end, end + draw.choice([0, 0, draw.randrange(40)])) for begin, end in ends]
     seen, truth = (describe_flights(flights, is_true=is_true) for is_true in (False, True))
     hidden_ns = sum(min(late, 100) - min(end, 100) for _, end, late in flights)
-    error, ours, true = bound_depth(seen, hidden_ns, 0), describe_depth(seen), describe_depth(truth)
+    error, ours, true = bound_depth(seen, hidden_ns, 0), summarise_depth(seen), summarise_depth(truth)
     assert ours["mean_depth"] - error["depth_excess"] <= true["mean_depth"] + 1e-9
     assert true["mean_depth"] <= ours["mean_depth"] + error["depth_shortfall"] + 1e-9
     assert 0 <= ours["busy_share"] - true["busy_share"] <= error["busy_error"] + 1e-9
@@ -125,7 +125,7 @@ def test_issues_that_were_missed_change_them_by_no_more_than_is_said(seed: int) 
     flights[0] = (*flights[0][:2], flights[0][1])
     seen, truth = (describe_flights(flights, is_true=is_true) for is_true in (False, True))
     unseen_ns = sum(end - late for _, end, late in flights)
-    error, ours, true = bound_depth(seen, 0, unseen_ns), describe_depth(seen), describe_depth(truth)
+    error, ours, true = bound_depth(seen, 0, unseen_ns), summarise_depth(seen), summarise_depth(truth)
     assert ours["mean_depth"] - error["depth_excess"] <= true["mean_depth"] + 1e-9
     assert true["mean_depth"] <= ours["mean_depth"] + error["depth_shortfall"] + 1e-9
     assert 0 <= true["busy_share"] - ours["busy_share"] <= error["busy_error"] + 1e-9
@@ -222,13 +222,13 @@ def test_one_queue_outweighs_the_others(scenarios: dict[str, Row]) -> None:
     rows = [{"queue": queue, "depth": 1, "time_ns": queue + 1} for queue in range(3)]
     rows += [{"queue": 3, "depth": 2, "time_ns": 4}]
     rows += [{"queue": -1, "depth": depth, "time_ns": time_ns} for depth, time_ns in ((0, 10), (1, 6), (2, 4))]
-    assert describe_depth(rows) == {
+    assert summarise_depth(rows) == {
         "busy_share": 0.5,
         "mean_depth": pytest.approx(1.4),
         "depth_one_share": 0.6,
         "busiest_queue_share": pytest.approx(8 / 14),
     }
-    idle = describe_depth([{"queue": -1, "depth": 0, "time_ns": 5}])
+    idle = summarise_depth([{"queue": -1, "depth": 0, "time_ns": 5}])
     assert idle == {"busy_share": 0, "mean_depth": None, "depth_one_share": None, "busiest_queue_share": None}
     assert scenarios["missed_completion"]["busiest_queue_share"] == 1
     assert 0.25 < scenarios["four_queues"]["busiest_queue_share"] < 1

@@ -18,7 +18,7 @@ PROBES = Path(__file__).parents[2] / "probes"
 #: From what runs first down to what knows nothing of the others; modules of one layer do not import each other.
 LAYERS = (
     {"monitor"},
-    {"block_profile", "event_trace", "faults", "syscalls"},
+    {"block_profile", "event_trace", "faults", "syscalls", "waits"},
     {"counters"},
     {"needs", "origins", "typed"},
     {"file_of"},
@@ -26,7 +26,7 @@ LAYERS = (
     {"calls", "cgroup", "disk"},
     {"followed"},
     {"kernel"},
-    {"btf", "buckets", "patterns", "probe"},
+    {"btf", "buckets", "patterns", "probe", "wait_calls", "wait_reasons"},
 )
 MODULES = set().union(*LAYERS)
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from patterns import PATTERNS, describe_pattern
+from patterns import PATTERNS, summarise_pattern
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_label(requests: int, sequential: int, appended: int, alone: int, stride
     counts = SimpleNamespace(
         judged=requests, sequential=sequential, appended=appended, appended_alone=alone, strided=strided
     )
-    described = describe_pattern(counts, is_write=True)
+    described = summarise_pattern(counts, is_write=True)
     assert described["pattern"] == pattern
     assert pattern in PATTERNS
     shares = [described[f"{name}_share"] for name in ("sequential", "append", "strided", "random")]
@@ -41,4 +41,4 @@ def test_label(requests: int, sequential: int, appended: int, alone: int, stride
 
 def test_reads_are_no_appends() -> None:
     counts = SimpleNamespace(judged=100, sequential=0, appended=0, appended_alone=0, strided=0)
-    assert describe_pattern(counts, is_write=False)["append_share"] is None
+    assert summarise_pattern(counts, is_write=False)["append_share"] is None

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
-from block_profile import describe_run  # noqa: E402
+from block_profile import summarise_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import find_disk  # noqa: E402
@@ -31,7 +31,7 @@ def main() -> None:
         cgroup.add_trees([process.pid], None)
         counters.start(cgroup.directories)
         process.communicate(b"\n")
-    profile = describe_run(counters.stop(), [], "device")
+    profile = summarise_run(counters.stop(), [], "device")
     cgroup.release()
     counters.close()
     print(json.dumps(profile))

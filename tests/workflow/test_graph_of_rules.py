@@ -26,5 +26,5 @@ def test_the_one_at_a_time_half_is_shown_before_the_first_fit(tmp_path: Path, re
     needs = list_rules(tmp_path)
     assert "select" in needs["plan_sweep"] and "plan_sweep" in needs["measure"]
     assert {"plan_sweep", "measure", "select"} <= needs["detect"]
-    assert ("repeat" in needs) == ("most" in repeats)
+    assert ("reinforce" in needs) == ("most" in repeats)
     assert not (tmp_path / "results/small/report.html").exists()

@@ -13,7 +13,7 @@
 --        (not tested), or screening varied some and selected none for the sweep (screened), or no rule that blames it
 --        elsewhere could judge any of its knobs (not judged).
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
---        What an experiment refuted counts as guilty nowhere: the rule is asked again after `confirm` and `explain`.
+--        What an experiment refuted counts as guilty nowhere: the rule is asked again after `imitate` and `remeasure`.
 -- Cannot see: mechanisms that no spec names (`mechanism: other`).
 WITH judged AS (
     SELECT DISTINCT f.rule, f.dbms, f.device, f.workload, f.knob, f.value, f.penalty, k.mechanism,

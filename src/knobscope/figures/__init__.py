@@ -4,17 +4,17 @@ from knobscope.figures.bends import BendPoint, Side, draw_bend
 from knobscope.figures.canvas import Point
 from knobscope.figures.curves import Curve, Mark, draw_latencies, draw_loglog, draw_series
 from knobscope.figures.figure import Figure, figure_style, slug, write_figures
-from knobscope.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
 from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
-from knobscope.figures.order import OrderPoint, draw_order
 from knobscope.figures.pairs import PairRow, draw_pairs
 from knobscope.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
 from knobscope.figures.ranks import RankLine, draw_ranks
+from knobscope.figures.sequentiality import OrderPoint, draw_order
 from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
 from knobscope.figures.times import TimeBar, draw_times
+from knobscope.figures.traffic import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [

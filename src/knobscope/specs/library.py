@@ -16,6 +16,7 @@ from knobscope.specs.models.rule import Rule
 from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, show_path
+from knobscope.specs.reading.validate import list_renamed_keys
 from knobscope.specs.shelf import KINDS, Reader, Shelf, read_shelf
 from knobscope.specs.study_checks import check_study
 
@@ -95,9 +96,9 @@ def load_study(
     shelf = read_shelf(path, root, runnable)
     if problems := check_study(shelf, ask_versions=ask_versions):
         raise SpecErrors(problems)
-    for device in shelf.devices.values():
-        if device.notice:
-            print(f"knobscope: {show_path(path)}: {device.notice}", file=sys.stderr)
+    devices = [device.notice for device in shelf.devices.values() if device.notice]
+    for notice in [*list_renamed_keys(shelf.document, Study), *devices]:
+        print(f"knobscope: {show_path(path)}: {notice}", file=sys.stderr)
     return complete_study(shelf)
 
 

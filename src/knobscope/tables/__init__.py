@@ -9,10 +9,10 @@ from knobscope.tables.checking import check_document, read_document
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
 from knobscope.tables.declaring import empty_row, select_columns
 from knobscope.tables.devices import DeviceProfile
-from knobscope.tables.explaining import EXPLAINING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
 from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
+from knobscope.tables.remeasuring import REMEASURING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
 from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
 from knobscope.tables.tuning import TrialRow
 from knobscope.tables.writing import (
@@ -28,9 +28,9 @@ from knobscope.tables.writing import (
 __all__ = [
     "BLOCK_TABLES",
     "COLUMNS",
-    "EXPLAINING_TABLES",
     "LOCKED",
     "NO_BLOCK",
+    "REMEASURING_TABLES",
     "ROWS",
     "TABLES",
     "TRACE_TABLES",

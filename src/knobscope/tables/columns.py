@@ -5,8 +5,8 @@ from knobscope.tables.calls import CALLS_TABLES
 from knobscope.tables.declaring import Column, columns_of
 from knobscope.tables.detection import DETECTION_TABLES
 from knobscope.tables.devices import DEVICES_TABLES
-from knobscope.tables.explaining import EXPLAINING_TABLES
 from knobscope.tables.plan import PLAN_TABLES
+from knobscope.tables.remeasuring import REMEASURING_TABLES
 from knobscope.tables.runs import RUNS_TABLES
 from knobscope.tables.selection import SELECTION_TABLES
 from knobscope.tables.trace import TRACE_ROWS
@@ -24,7 +24,7 @@ ROWS: dict[str, type] = {
     **SELECTION_TABLES,
     **TUNING_TABLES,
     **DETECTION_TABLES,
-    **EXPLAINING_TABLES,
+    **REMEASURING_TABLES,
 }
 
 #: Table -> column -> what is known about it.

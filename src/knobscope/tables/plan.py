@@ -11,7 +11,7 @@ class PlanRow(TypedDict, total=False):
     """Planned runs of all blocks, in the order in which they run."""
 
     block_id: Annotated[Text, "Block: dbms/device/workload/phase-round-number."]
-    phase: Annotated[Text, "`screen`, `sweep`, `tune` or `explain`."]
+    phase: Annotated[Text, "`screen`, `sweep`, `tune` or `explain` (stage `remeasure`)."]
     round: Annotated[Integer, "Round of the phase, from 0."]
     position: Annotated[Integer, "Position in the order of its block, from 0."]
     config_id: Annotated[Text, "Configuration; equal settings have equal ids."]

@@ -2,7 +2,7 @@
 
 __all__ = ["describe_answer", "names_cause"]
 
-#: Stages `explain` and `confirm` give these answers; `found`: the rule names no cause, and the experiment found one.
+#: Stages `remeasure` and `imitate` give these answers; `found`: the rule names no cause, and the experiment found one.
 _WORDS = {
     "yes": "confirmed",
     "found": "found by an experiment",

@@ -16,7 +16,7 @@ __all__ = ["OPERATIONS", "FileScope", "ProbeName", "Profile", "Scope", "Watch", 
 Scope = Literal["device", "process"]
 
 #: What can be watched in addition to the block layer.
-ProbeName = Literal["syscalls", "faults"]
+ProbeName = Literal["syscalls", "faults", "waits"]
 
 #: Whose files system calls and faults are counted on: of all devices, or of the watched one.
 FileScope = Literal["all", "device"]

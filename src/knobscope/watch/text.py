@@ -13,7 +13,7 @@ from knobscope.text.formats import (
     format_size,
     loosen_units,
 )
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knobscope.text.formats import UNKNOWN, format_count, format_decimals, format_share
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 
 __all__ = ["format_calls"]

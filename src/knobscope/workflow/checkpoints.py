@@ -1,4 +1,4 @@
-"""What the checkpoints `select` and `repeat` wrote, which decides on what follows them."""
+"""What the checkpoints `select` and `reinforce` wrote, which decides on what follows them."""
 
 import sys
 from functools import cache

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from math import prod
 
 from knobscope.specs import StudySpecs, value_text
-from knobscope.stages.explain import count_explaining_runs
 from knobscope.stages.plan import (
     Effort,
     RefusedValue,
@@ -22,6 +21,7 @@ from knobscope.stages.plan import (
     sweep_effort,
 )
 from knobscope.stages.prepare import estimate_space
+from knobscope.stages.remeasure import count_remeasuring_runs
 from knobscope.stages.tune import count_runs
 from knobscope.text.formats import format_seconds, format_size, loosen_units, plural
 
@@ -56,9 +56,9 @@ def describe_study(specs: StudySpecs) -> str:
     if study.tune is not None:
         tuning = _tuning_effort(specs)
         later += f", then {tuning.runs} runs of tuners ({_about(tuning)})"
-    if study.explain.findings:
-        explaining = _explaining_effort(specs)
-        later += f", then at most {explaining.runs} runs to measure mismatches again ({_about(explaining)})"
+    if study.remeasure.findings:
+        remeasuring = _remeasuring_effort(specs)
+        later += f", then at most {remeasuring.runs} runs to measure mismatches again ({_about(remeasuring)})"
     sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_about(sweep_effort(specs))})", _whole(specs)
     line = (
         f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
@@ -168,7 +168,7 @@ def _count_left_out(specs: StudySpecs) -> list[str]:
 
 def _later_effort(specs: StudySpecs) -> Effort:
     """Return the effort of all that comes after screening, at most."""
-    return sweep_effort(specs) + _tuning_effort(specs) + _explaining_effort(specs)
+    return sweep_effort(specs) + _tuning_effort(specs) + _remeasuring_effort(specs)
 
 
 def _tuning_effort(specs: StudySpecs) -> Effort:
@@ -176,7 +176,7 @@ def _tuning_effort(specs: StudySpecs) -> Effort:
     return effort_of(specs, ((case, count_runs(case, tune)) for case in specs.cases)) if tune else Effort(0, 0)
 
 
-def _explaining_effort(specs: StudySpecs) -> Effort:
+def _remeasuring_effort(specs: StudySpecs) -> Effort:
     """Return the effort of measuring mismatches again, as if all were of the case whose runs take longest."""
-    count = count_explaining_runs(specs)
+    count = count_remeasuring_runs(specs)
     return max((effort_of(specs, [(case, count)]) for case in specs.cases), key=lambda effort: effort.seconds)

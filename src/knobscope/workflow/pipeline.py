@@ -156,13 +156,13 @@ class Pipeline:
 
     @property
     def judged_database(self) -> str:
-        """The database whose findings `confirm` puts to the test: that of `explain`, where it measures anything."""
-        return f"{self.results}/{'explained' if self.specs.study.explain.findings else 'detected'}.duckdb"
+        """The database whose findings `imitate` puts to the test: that of `remeasure`, where it measures anything."""
+        return f"{self.results}/{'explained' if self.specs.study.remeasure.findings else 'detected'}.duckdb"
 
     @property
-    def explain_spec(self) -> Dump:
+    def remeasure_spec(self) -> Dump:
         """What the causes depend on, in addition to the findings and the devices."""
-        return select_fields(self.specs.study, "explain")
+        return {"explain": select_fields(self.specs.study, "remeasure")["remeasure"]}  # as finished studies recorded it
 
     @property
     def rule_files(self) -> list[str]:
@@ -261,14 +261,14 @@ class Pipeline:
         """Return the plans of all rounds of a sweep, or of those up to `last`."""
         return [f"{self.results}/{case}/plan/sweep-{r}.parquet" for r, _ in self._sweep_rounds(checkpoints, case, last)]
 
-    def last_repeat(self, checkpoints: Any, case: str) -> list[str]:
+    def last_reinforcement(self, checkpoints: Any, case: str) -> list[str]:
         """Return what ended the sweep of a case; nothing in a study that measures every value equally often."""
         if self.specs.study.sweep.most is None:
             return []
         *_, (round_, _) = self._sweep_rounds(checkpoints, case)
         return [f"{self.results}/{case}/repeat/{round_}.json"]
 
-    def repeat_before(self, case: str, round_: int) -> str:
+    def reinforcement_before(self, case: str, round_: int) -> str:
         """Return what asked for a further round of a sweep."""
         return f"{self.results}/{case}/repeat/{round_ - 1}.json"
 
@@ -280,7 +280,7 @@ class Pipeline:
             yield round_, blocks
             if sweep.most is None or round_ == last:
                 return
-            wanted = read_output(find_output(checkpoints.repeat, case, round_))
+            wanted = read_output(find_output(checkpoints.reinforce, case, round_))
             blocks = wanted["more"] if wanted is not None else 0
             round_ += 1
 
@@ -309,10 +309,14 @@ class Pipeline:
         return self._planned(case, "sweep")
 
     @property
-    def repeat_spec(self) -> Dump:
+    def reinforce_spec(self) -> Dump:
         """What the number of blocks of a sweep depends on, in addition to its runs."""
         aim = aim_of(self.specs, values=1)
-        return {**select_fields(self.specs.study, "repeat"), "fdr": aim.fdr, "comparisons_per_value": aim.comparisons}
+        return {
+            **select_fields(self.specs.study, "reinforce"),
+            "fdr": aim.fdr,
+            "comparisons_per_value": aim.comparisons,
+        }
 
     def _planned(self, case: str, product: Literal["plan", "sweep", "tune"]) -> Dump:
         dbms = self.specs.dbms[parse_case(case).dbms]

@@ -8,7 +8,7 @@ import pytest
 from knobscope.commands.export.conditions import activate
 from knobscope.commands.export.formats import to_smac
 from knobscope.specs import Case, Dbms
-from knobscope.stages.plan import Space
+from knobscope.stages.plan import DesignSpace
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 
 ABOUT = {"apply": "dynamic", "mechanism": "other", "source": "https://example.org"}
@@ -32,7 +32,7 @@ def make_space(sqlite: Dbms, knob: str, when: str) -> SearchSpace:
         choices = () if one.range else tuple(one.values or (False, True))
         parameters.append(Parameter(name, one, one.default, special=tuple(one.special), choices=choices, **ends))
     default = {name: one.default for name, one in dbms.knobs.items()}
-    space = Space(dbms, {}, default, {"threads": 3, "records": 100})
+    space = DesignSpace(dbms, {}, default, {"threads": 3, "records": 100})
     return SearchSpace(Case("d", "v", "w"), dbms, tuple(parameters), {}, {}, space)
 
 

@@ -9,7 +9,7 @@ import pytest
 from knobscope.commands.export.forbidden import forbid
 from knobscope.commands.export.formats import to_smac
 from knobscope.specs import Case, Dbms
-from knobscope.stages.plan import Space
+from knobscope.stages.plan import DesignSpace
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 
 ABOUT = {"apply": "dynamic", "mechanism": "other", "source": "https://example.org"}
@@ -35,7 +35,7 @@ def make_space(dbms: Dbms, requires: str, names: list[str]) -> SearchSpace:
         choices = () if knob.range else tuple(knob.values or (False, True))
         parameters.append(Parameter(name, knob, knob.default, special=tuple(knob.special), choices=choices, **ends))
     default = {name: knobs[name].default for name in names}
-    space = Space(changed, {}, default, {"threads": 3, "records": 100})
+    space = DesignSpace(changed, {}, default, {"threads": 3, "records": 100})
     return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, {}, space)
 
 

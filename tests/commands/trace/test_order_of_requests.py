@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from knobscope.commands.trace import order
-from knobscope.commands.trace.order import AGE, MAX_AGE, find_appends, find_strides, follow_streams
+from knobscope.commands.trace import streams
+from knobscope.commands.trace.streams import AGE, MAX_AGE, find_appends, find_strides, follow_streams
 
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -81,7 +81,7 @@ def mixed_streams(seed: int, count: int, range_: int, share: float) -> tuple[lis
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "_WINDOW", 777)
+    monkeypatch.setattr(streams, "_WINDOW", 777)
 
 
 @pytest.mark.usefixtures("small_windows")

@@ -6,7 +6,7 @@ from typing import Any
 from toy_study import CASE, make_specs
 
 from knobscope.specs import StudySpecs
-from knobscope.stages.plan import list_dependents, list_left_out, plan_repeats, plan_sweep, sweep_effort
+from knobscope.stages.plan import list_dependents, list_left_out, plan_reinforcement, plan_sweep, sweep_effort
 from knobscope.workflow.forecast import describe_study
 
 KNOB = {"type": "integer", "apply": "restart", "mechanism": "other", "source": "https://example.org"}
@@ -108,7 +108,7 @@ def test_repeated_values_come_with_what_they_are_compared_with() -> None:
     rows = plan_sweep(specs, CASE, ["siblings"])
     ids = {row["config_id"]: change for row, change in zip(_values(rows), changes_of(specs, rows), strict=True)}
     wanted = next(config_id for config_id, change in ids.items() if change.get("siblings") == 50)
-    again = plan_repeats(specs, CASE, 1, {wanted: 2}, measured=2)
+    again = plan_reinforcement(specs, CASE, 1, {wanted: 2}, measured=2)
     assert changes_of(specs, again).count({"delay": 10}) == 2
     assert len(_values(again)) == 4
 

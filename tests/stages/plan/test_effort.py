@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from knobscope.specs import StudySpecs, load_study
-from knobscope.specs.models.study import Budget, Explain
-from knobscope.stages.explain import count_explaining_runs
+from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import Effort, effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
+from knobscope.stages.remeasure import count_remeasuring_runs
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ def with_budget(specs: StudySpecs, **limits: Any) -> StudySpecs:
 
 def later_effort(specs: StudySpecs) -> Effort:
     """Return what comes after screening at most: the sweep, and mismatches measured again."""
-    return sweep_effort(specs) + effort_of(specs, [(specs.cases[0], count_explaining_runs(specs))])
+    return sweep_effort(specs) + effort_of(specs, [(specs.cases[0], count_remeasuring_runs(specs))])
 
 
 def test_a_round_takes_as_many_runs_as_are_planned(specs: StudySpecs) -> None:
@@ -79,9 +79,9 @@ def test_the_budget_is_told_with_what_it_leaves(specs: StudySpecs) -> None:
 
 
 def test_what_is_measured_again_is_told_unless_nothing_is(specs: StudySpecs) -> None:
-    count = count_explaining_runs(specs)
+    count = count_remeasuring_runs(specs)
     assert f"then at most {count} runs to measure mismatches again" in describe_study(specs)
-    off = replace(specs, study=specs.study.model_copy(update={"explain": Explain(findings=0)}))
+    off = replace(specs, study=specs.study.model_copy(update={"remeasure": Remeasure(findings=0)}))
     assert "again" not in describe_study(off)
 
 

@@ -11,7 +11,7 @@ from toy_study import CASE, make_specs
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs, Value
-from knobscope.stages.plan import Space, find_costly, narrow, plan_screening
+from knobscope.stages.plan import DesignSpace, find_costly, narrow, plan_screening
 from knobscope.stages.plan.sampling import Key, draw_configurations
 
 NAMES = [f"k{number:02}" for number in range(40)]
@@ -31,12 +31,12 @@ def specs() -> StudySpecs:
 
 
 @pytest.fixture
-def space(specs: StudySpecs) -> Space:
+def space(specs: StudySpecs) -> DesignSpace:
     levels: dict[str, list[Value]] = {name: ["low", "middle", "high"] for name in NAMES}
-    return Space(specs.dbms["toy"], levels, dict.fromkeys(NAMES, "low"), {})
+    return DesignSpace(specs.dbms["toy"], levels, dict.fromkeys(NAMES, "low"), {})
 
 
-def measure(space: Space, keys: list[Key], seed: int = 0) -> dict[Key, float]:
+def measure(space: DesignSpace, keys: list[Key], seed: int = 0) -> dict[Key, float]:
     """A DBMS that k00 = high makes 30 times slower and deaf to all else; k01 makes it up to twice as fast."""
     rng, responses = np.random.default_rng(seed), {}
     for key in keys:
@@ -47,19 +47,19 @@ def measure(space: Space, keys: list[Key], seed: int = 0) -> dict[Key, float]:
     return responses
 
 
-def draw(space: Space, count: int, seed: int = 0) -> list[Key]:
+def draw(space: DesignSpace, count: int, seed: int = 0) -> list[Key]:
     drawn = draw_configurations(space, "lhs", count, np.random.RandomState(seed), set())
     return [space.key(one) for one in drawn]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_only_the_costly_level_is_found(space: Space, seed: int) -> None:
+def test_only_the_costly_level_is_found(space: DesignSpace, seed: int) -> None:
     (found,) = find_costly(space, measure(space, draw(space, 60, seed), seed))
     assert (found.values, found.configurations) == ({"k00": "high"}, 20)
     assert 15 < found.times_slower < 60
 
 
-def test_stalled_runs_make_no_setting_costly(space: Space) -> None:
+def test_stalled_runs_make_no_setting_costly(space: DesignSpace) -> None:
     rng = np.random.default_rng(3)
     for seed in range(20):
         keys = draw(space, 60, seed)
@@ -68,7 +68,7 @@ def test_stalled_runs_make_no_setting_costly(space: Space) -> None:
         assert find_costly(space, dict(zip(keys, responses.tolist(), strict=True))) == []
 
 
-def test_what_is_costly_only_together_is_left_out_together(space: Space) -> None:
+def test_what_is_costly_only_together_is_left_out_together(space: DesignSpace) -> None:
     """A wait needs both knobs; each of them alone may stay."""
     rng, keys = np.random.default_rng(2), draw(space, 240)
     waits = {key: key[0] == "high" and key[1] == "low" for key in keys}
@@ -81,7 +81,7 @@ def test_what_is_costly_only_together_is_left_out_together(space: Space) -> None
     assert {key[0] for key in drawn} == {key[1] for key in drawn} == {"low", "middle", "high"}
 
 
-def test_the_default_and_factors_of_the_load_are_never_left_out(space: Space) -> None:
+def test_the_default_and_factors_of_the_load_are_never_left_out(space: DesignSpace) -> None:
     responses = measure(space, draw(space, 60))
     default = replace(space, default={**space.default, "k00": "high"})
     assert find_costly(default, responses) == []
@@ -90,7 +90,7 @@ def test_the_default_and_factors_of_the_load_are_never_left_out(space: Space) ->
     assert find_costly(asked, responses) == []
 
 
-def test_configurations_without_a_result_do_not_count(space: Space) -> None:
+def test_configurations_without_a_result_do_not_count(space: DesignSpace) -> None:
     responses = measure(space, draw(space, 60))
     failed = {key: math.nan if key[0] == "high" else response for key, response in responses.items()}
     assert find_costly(space, failed) == []
@@ -98,7 +98,7 @@ def test_configurations_without_a_result_do_not_count(space: Space) -> None:
     assert find_costly(space, {}) == []
 
 
-def test_later_rounds_are_drawn_without_costly_settings(specs: StudySpecs, space: Space) -> None:
+def test_later_rounds_are_drawn_without_costly_settings(specs: StudySpecs, space: DesignSpace) -> None:
     first = plan_screening(specs, CASE, 0)
     keys = [space.key(json.loads(row["configuration"])) for row in first]
     assert {key[0] for key in keys} == {"low", "middle", "high"}
@@ -113,7 +113,7 @@ def test_later_rounds_are_drawn_without_costly_settings(specs: StudySpecs, space
         plan_screening(specs, CASE, 1)
 
 
-def test_narrow_keeps_all_other_levels(space: Space) -> None:
+def test_narrow_keeps_all_other_levels(space: DesignSpace) -> None:
     costly = find_costly(space, measure(space, draw(space, 60)))
     levels = narrow(space, costly).levels
     assert levels["k00"] == ["low", "middle"] and all(levels[name] == space.levels[name] for name in NAMES[1:])

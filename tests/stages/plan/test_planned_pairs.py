@@ -7,7 +7,7 @@ import pytest
 from knobscope.specs import Dbms, KnobChoice
 from knobscope.specs.shelf import read_spec
 from knobscope.stages.plan.pairs import count_combinations, interacting_pairs, pair_configurations
-from knobscope.stages.plan.sampling import Space
+from knobscope.stages.plan.sampling import DesignSpace
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ def fit(**shares: float) -> dict[str, object]:
 
 
 @pytest.fixture
-def space() -> Space:
+def space() -> DesignSpace:
     sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
     levels = {
         "journal_mode": ["delete", "wal"],
@@ -26,7 +26,7 @@ def space() -> Space:
         "wal_autocheckpoint": [1, 1000],
     }
     default = {"journal_mode": "delete", "synchronous": "full", "wal_autocheckpoint": 1000}
-    return Space(sqlite, levels, default, {"threads": 1, "records": 100})
+    return DesignSpace(sqlite, levels, default, {"threads": 1, "records": 100})
 
 
 def test_the_strongest_terms_of_two_knobs_are_taken() -> None:
@@ -36,7 +36,7 @@ def test_the_strongest_terms_of_two_knobs_are_taken() -> None:
     assert interacting_pairs(fits, 0) == interacting_pairs([], 9) == []
 
 
-def test_values_of_one_stand_beside_values_of_the_other(space: Space) -> None:
+def test_values_of_one_stand_beside_values_of_the_other(space: DesignSpace) -> None:
     choices = {"journal_mode": None, "synchronous": KnobChoice(values=["off", "normal"]), "wal_autocheckpoint": None}
     found = pair_configurations(space, choices, [("journal_mode", "synchronous")])
     modes = {one["journal_mode"] for one in found}
@@ -45,7 +45,7 @@ def test_values_of_one_stand_beside_values_of_the_other(space: Space) -> None:
     assert all(one["wal_autocheckpoint"] == 1000 for one in found)
 
 
-def test_what_counts_only_beside_a_change_is_in_no_pair(space: Space) -> None:
+def test_what_counts_only_beside_a_change_is_in_no_pair(space: DesignSpace) -> None:
     """Checkpoints of a log that the default configuration does not have: alone there is nothing to compare with."""
     choices = dict.fromkeys(space.levels)
     assert pair_configurations(space, choices, [("synchronous", "wal_autocheckpoint")]) == []

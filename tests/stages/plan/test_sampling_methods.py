@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knobscope.specs import Dbms, Knob, Value
-from knobscope.stages.plan import SAMPLERS, Draw, Space, count_random, draw_configurations
+from knobscope.stages.plan import SAMPLERS, DesignSpace, Draw, count_random, draw_configurations
 from knobscope.stages.plan.levels import screening_levels
 
 METHODS = sorted(SAMPLERS)
@@ -22,7 +22,7 @@ def knob(**changes: Any) -> dict[str, Any]:
     return {**common, "type": "integer", "range": [1, 100], **changes}
 
 
-def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> Space:
+def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> DesignSpace:
     dbms = Dbms.model_validate(
         {
             "name": "toy",
@@ -37,11 +37,11 @@ def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> Space:
     )
     default: dict[str, Value] = {name: spec.canonical(spec.default) for name, spec in dbms.knobs.items()}
     spread = {name: screening_levels(spec, None, levels, default[name]) for name, spec in dbms.knobs.items()}
-    return Space(dbms, spread, default, {"threads": 4, "records": 1000})
+    return DesignSpace(dbms, spread, default, {"threads": 4, "records": 1000})
 
 
 @st.composite
-def spaces(draw: st.DrawFn) -> Space:
+def spaces(draw: st.DrawFn) -> DesignSpace:
     """An integer, a real on a log scale, an enum, a knob with special values, a switch, and a knob of the switch."""
     knobs = {
         "buffers": knob(range=[1, draw(st.integers(2, 10_000))], scale="log"),
@@ -57,7 +57,7 @@ def spaces(draw: st.DrawFn) -> Space:
     return space_of({name: knobs[name] for name in knobs if name in chosen | {"sync", "depth", "log"}}, 3)
 
 
-def responses_of(space: Space, seen: set[tuple[Value, ...]]) -> dict[tuple[Value, ...], float]:
+def responses_of(space: DesignSpace, seen: set[tuple[Value, ...]]) -> dict[tuple[Value, ...], float]:
     """Some response for what was seen; the first configuration failed."""
     known: dict[tuple[Value, ...], float] = {
         key: float(sum(map(list.index, space.levels.values(), key))) for key in seen
@@ -69,7 +69,7 @@ def responses_of(space: Space, seen: set[tuple[Value, ...]]) -> dict[tuple[Value
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(space=spaces(), seed=st.integers(0, 2**31), rounds=st.lists(st.integers(1, 12), min_size=1, max_size=3))
-def test_allowed_new_and_the_same_for_a_seed(method: str, space: Space, seed: int, rounds: list[int]) -> None:
+def test_allowed_new_and_the_same_for_a_seed(method: str, space: DesignSpace, seed: int, rounds: list[int]) -> None:
     def draw_all() -> list[dict[str, Value]]:
         seen = {space.key(space.default)}
         drawn: list[dict[str, Value]] = []
@@ -105,7 +105,7 @@ def test_a_space_too_large_to_list_is_drawn_from(method: str) -> None:
     assert len(draw_configurations(space, method, 30, np.random.RandomState(1), seen)) == len(seen) == 30
 
 
-def imbalance(draws: list[dict[str, Value]], space: Space) -> float:
+def imbalance(draws: list[dict[str, Value]], space: DesignSpace) -> float:
     """Spread of level counts, the worst knob: 0 when every level comes equally often."""
     counts = [Counter(one[name] for one in draws) for name in space.levels]
     return max(

@@ -24,7 +24,7 @@ from knobscope.specs import Case, StudySpecs
 from knobscope.stages.report.sections.across_cases import effects_by_case, ranks_by_case
 from knobscope.stages.report.sections.bends import bend_figures
 from knobscope.stages.report.sections.grids import grid_figure
-from knobscope.stages.report.sections.order import order_figures
+from knobscope.stages.report.sections.sequentiality import order_figures
 from knobscope.study_data.rows import write_query
 from knobscope.study_data.study import StudyData
 
@@ -128,7 +128,7 @@ def test_order_stands_against_cpu_time(data: StudyData) -> None:
 
 def test_order_is_that_of_what_moves_more_bytes(data: StudyData, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all("Sequential writes" in figure.caption for figure in order_figures(data))
-    monkeypatch.setattr("knobscope.stages.report.sections.order._by_bytes", lambda *_: ["read", "write"])
+    monkeypatch.setattr("knobscope.stages.report.sections.sequentiality._by_bytes", lambda *_: ["read", "write"])
     said = [figure.caption for figure in order_figures(data)]
     assert said
     assert all("Sequential reads" in caption for caption in said)

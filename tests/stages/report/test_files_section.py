@@ -10,7 +10,7 @@ import pytest
 from pages import SVG, Page, render
 from simulated_study import write_trace
 
-from knobscope.figures.files import FileSizes, PointGroup, draw_file_sizes, draw_scatter
+from knobscope.figures.traffic import FileSizes, PointGroup, draw_file_sizes, draw_scatter
 from knobscope.specs import StudySpecs
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from knobscope.specs import Dbms, Value
 from knobscope.specs.shelf import read_spec
-from knobscope.stages.plan import Space
+from knobscope.stages.plan import DesignSpace
 from knobscope.stages.select.command import tunable_values
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +25,7 @@ DEFAULT: dict[str, Value] = {
 def tunable(levels: dict[str, list[Value]], threads: int = 1, **changed: Value) -> dict[str, list[Value]]:
     sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
     default = {name: {**DEFAULT, **changed}[name] for name in levels}
-    return tunable_values(Space(sqlite, levels, default, {"threads": threads, "records": 100}))
+    return tunable_values(DesignSpace(sqlite, levels, default, {"threads": threads, "records": 100}))
 
 
 def test_neither_the_default_nor_what_risks_data_nor_what_does_not_count_is_tunable() -> None:

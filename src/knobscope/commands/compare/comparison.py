@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from knobscope import __version__
+from knobscope.commands.compare.baselines import Measured, Times, compare_levels, compare_times
 from knobscope.commands.compare.configurations import OtherConfigurations, compare_configurations
 from knobscope.commands.compare.effects import EffectPair, Estimate, Limits, OneSided, OtherDefault, judge, pair_effects
 from knobscope.commands.compare.findings import MismatchPair, compare_mismatches
-from knobscope.commands.compare.levels import Measured, Times, compare_levels, compare_times
 from knobscope.commands.compare.matching import CasePair, match_cases, read_matches
 from knobscope.commands.compare.rankings import Rankings, compare_rankings
 from knobscope.commands.compare.reading import StudyTables

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
-from knobscope.commands.compare.levels import Measured, usable_runs
+from knobscope.commands.compare.baselines import Measured, usable_runs
 from knobscope.commands.compare.matching import CasePair
 from knobscope.commands.compare.reading import Row, StudyTables
 from knobscope.statistics.arrays import Floats

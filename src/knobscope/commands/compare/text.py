@@ -22,7 +22,7 @@ from knobscope.commands.compare.words import (
     unmatched_sentences,
 )
 from knobscope.text.formats import UNKNOWN, format_share, loosen_units
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 
 __all__ = ["format_comparison"]
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from knobscope.commands.compare.baselines import Measured
 from knobscope.commands.compare.comparison import CaseComparison, Comparison, Side
 from knobscope.commands.compare.effects import EffectPair, OneSided, OtherDefault
 from knobscope.commands.compare.findings import MismatchPair, count_kinds
-from knobscope.commands.compare.levels import Measured
 from knobscope.commands.compare.rankings import RankedBoth, Rankings
 from knobscope.commands.compare.setups import BY_FIO, DEFAULT_OF, OF_DEVICE, OF_WORKLOAD
 from knobscope.text.formats import (

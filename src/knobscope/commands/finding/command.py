@@ -16,7 +16,7 @@ from knobscope.stages.report.sections import draw_pictures
 from knobscope.study_data.study import StudyData
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import UNKNOWN, format_number, plural
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 
 __all__ = ["add_parser"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from knobscope.commands.progress.reading import CaseProgress, StudyProgress
 from knobscope.specs import StudySpecs
 from knobscope.text.formats import UNKNOWN, format_count, format_seconds, loosen_units, plural
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 
 __all__ = ["format_progress"]
 

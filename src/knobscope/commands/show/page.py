@@ -15,7 +15,7 @@ from knobscope.text.formats import (
     loosen_units,
     plural,
 )
-from knobscope.text.layout import align
+from knobscope.text.text_table import align
 
 __all__ = ["draw_sparkline", "format_run"]
 

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
 from knobscope.commands.trace.depth import Depth, measure_depth
-from knobscope.commands.trace.files import list_files
-from knobscope.commands.trace.order import count_followers, follow_streams
 from knobscope.commands.trace.reading import Trace
+from knobscope.commands.trace.streams import count_followers, follow_streams
 from knobscope.commands.trace.sums import (
     IntervalRow,
     TracedOperation,
@@ -20,6 +19,7 @@ from knobscope.commands.trace.sums import (
     list_times,
     sum_operations,
 )
+from knobscope.commands.trace.traffic import list_files
 from knobscope.tables.block_layer import IoSeriesRow, QueueDepthRow
 from knobscope.watch import Profile
 

@@ -23,8 +23,8 @@ __all__ = ["FIELDS", "Product", "select_fields"]
 
 #: data: a loaded data directory (and with it every run on it); run: what is measured and recorded; traced_run: a run
 #: whose requests are kept; profile: the device profile; plan, sweep: the plans of screening and of the sweep; fit:
-#: the ranking; prior: a ranking taken from an earlier study; repeat: how often the sweep measures; tune: tuners;
-#: verdict: effects and findings; explain: runs on what-if devices; report: words of the report only. "nothing": where
+#: the ranking; prior: a ranking taken from an earlier study; reinforce: how often the sweep measures; tune: tuners;
+#: verdict: effects and findings; remeasure: runs on what-if devices; report: words of the report only. "nothing": where
 #: something is found, what a study may ask for, which jobs there are.
 Product = Literal[
     "data",
@@ -35,10 +35,10 @@ Product = Literal[
     "sweep",
     "fit",
     "prior",
-    "repeat",
+    "reinforce",
     "tune",
     "verdict",
-    "explain",
+    "remeasure",
     "report",
     "nothing",
 ]
@@ -93,11 +93,11 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "plan sweep tune": "knobs baseline",
         "plan sweep": "sampling",
         "fit prior": "screening",
-        "sweep repeat": "sweep",
+        "sweep reinforce": "sweep",
         "tune": "tune",
         "profile": "characterise",
         "verdict": "rules thresholds",
-        "explain": "explain",
+        "remeasure": "remeasure",
         "report": "description",
         # A layout and factors become knobs, and values of the baseline, when a study is loaded; a client elsewhere is
         # added where there is one, and so is what is measured in addition to the load.
@@ -107,7 +107,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
     Screening: {"fit": "model threshold splits stop stable_rounds warm_start", "fit prior": "top", "prior": "prior"},
-    Sweep: {"sweep": "always pairs", "sweep repeat": "repeats", "repeat": "most effect power"},
+    Sweep: {"sweep": "always pairs", "sweep reinforce": "repeats", "reinforce": "most effect power"},
 }
 
 

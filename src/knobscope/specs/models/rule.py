@@ -70,9 +70,9 @@ class RuleCause(SpecModel):
     """The factor that a rule blames, and what fio has to show when it repeats the I/O and changes that factor alone."""
 
     factor: Literal["write_size", "flush", "parallelism", "sequentiality"] = Field(
-        description="What `knobscope confirm` changes of the slower setting's I/O: its write sizes or flushes become "
+        description="What `knobscope imitate` changes of the slower setting's I/O: its write sizes or flushes become "
         "those of the faster one, 32 are in flight, or the same requests come in random order. "
-        "`knobscope explain` changes the property of the device that this is about."
+        "`knobscope remeasure` changes the property of the device that this is about."
     )
     expected: Literal["gain", "no_loss"] = Field(
         description="What confirms the cause: the changed I/O is faster, beyond noise and by most of the difference "
@@ -113,7 +113,7 @@ class RuleSpec(SpecModel):
     )
     explained: Literal["effect", "time"] = Field(
         default="effect",
-        description="What `knobscope explain` looks for the cause of: the effect of a knob's value, or the time that "
+        description="What `knobscope remeasure` looks for the cause of: the effect of a knob's value, or the time that "
         "the configuration itself takes per operation.",
     )
     penalty: Literal["io", "measured"] = Field(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from knobscope.specs.models.choice import AllKnobs, KnobGroup
 from knobscope.specs.models.client_host import ClientHost
@@ -15,9 +15,9 @@ from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
 __all__ = [
     "Budget",
-    "Explain",
     "Factors",
     "LayoutPart",
+    "Remeasure",
     "Sampling",
     "Screening",
     "Study",
@@ -145,7 +145,7 @@ class Tune(SpecModel):
     )
 
 
-class Explain(SpecModel):
+class Remeasure(SpecModel):
     """Mismatches are measured again; where asked for, also on devices that differ, or are slower, in one property.
 
     Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect only other
@@ -199,7 +199,7 @@ class Budget(SpecModel):
         default=None,
         gt=0,
         description="Runs at most, of all cases together: screening ends in time for the sweep (and for tuners and "
-        "`explain`) to be within it. One round and the sweep come in any case; no limit when absent.",
+        "`remeasure`) to be within it. One round and the sweep come in any case; no limit when absent.",
     )
     hours: float | None = Field(
         default=None,
@@ -265,8 +265,10 @@ class Study(SpecModel):
     screening: Screening = Field(default=Screening(), description="When screening stops.")
     sweep: Sweep = Field(default=Sweep(), description="One knob at a time.")
     tune: Tune | None = Field(default=None, description="Tuners at the end; absent: none.")
-    explain: Explain = Field(
-        default=Explain(), description="Mismatches measured again, and on what-if devices, before they are believed."
+    remeasure: Remeasure = Field(
+        default=Remeasure(),
+        validation_alias=AliasChoices("remeasure", "explain"),
+        description="Mismatches measured again, and on what-if devices, before they are believed.",
     )
     characterise: Literal["quick", "full"] = Field(
         default="quick", description="How thoroughly fio measures each device first."

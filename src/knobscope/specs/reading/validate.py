@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
 
 from knobscope.specs.reading.base import Misfit, Misfits, suggest
 from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecProblem, show_value
 
-__all__ = ["examine_document", "explain_first", "validate_document"]
+__all__ = ["examine_document", "explain_first", "list_renamed_keys", "validate_document"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -50,6 +50,17 @@ def examine_document(document: Document, model: type[Model]) -> tuple[Model | No
         only = error.errors()[0].get("ctx", {}).get("error") if error.error_count() == 1 else None
         whole = only.model if isinstance(only, Misfits) and isinstance(only.model, model) else None
         return whole, _merge_alternatives(problems)
+
+
+def list_renamed_keys(document: Document, model: type[BaseModel]) -> list[str]:
+    """Return what to write instead of each key of a document that has another name now."""
+    names = [
+        alias.choices
+        for field in model.model_fields.values()
+        if isinstance(alias := field.validation_alias, AliasChoices)
+    ]
+    pairs = [(old, new) for new, *olds in names for old in olds if old in document.data]
+    return [f"key {old} is now called {new}: write {new}" for old, new in pairs]
 
 
 def _without_other_branches(data: Any, details: list[Any]) -> list[Any]:

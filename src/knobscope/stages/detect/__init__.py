@@ -16,9 +16,9 @@ from knobscope.stages.detect.guards import find_stalled_runs
 from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.stages.detect.metrics import METRICS, Metric
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
-from knobscope.stages.detect.order import steps_from
 from knobscope.stages.detect.penalties import most_gain
 from knobscope.stages.detect.rules import RULE_COLUMNS, run_rules
+from knobscope.stages.detect.value_order import steps_from
 from knobscope.tables.views import MACROS, VIEWS
 
 __all__ = [

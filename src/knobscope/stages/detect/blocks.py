@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
-from knobscope.statistics.levels import judge_levels
+from knobscope.statistics.level_shifts import judge_levels
 from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from knobscope.stages.detect.effects import add_effects, add_frame
 from knobscope.stages.detect.guards import set_aside_runs
 from knobscope.stages.detect.interference import measure_interference
 from knobscope.stages.detect.io_related import add_io_related
-from knobscope.stages.detect.order import level_text
 from knobscope.stages.detect.pairs import add_pair_effects
 from knobscope.stages.detect.setup import setup_rows
 from knobscope.stages.detect.tuning import add_tuned
+from knobscope.stages.detect.value_order import level_text
 from knobscope.stages.plan import list_left_out
 from knobscope.statistics.drift import rank_drift
 from knobscope.storage import blame_content, read_sealed, whole_file

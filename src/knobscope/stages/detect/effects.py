@@ -21,8 +21,8 @@ from knobscope.stages.detect.blocks import Groups, judge_blocks
 from knobscope.stages.detect.contrasts import contrast_tiers
 from knobscope.stages.detect.guards import set_aside_blocks
 from knobscope.stages.detect.metrics import METRICS
-from knobscope.stages.detect.order import steps_from
 from knobscope.stages.detect.units import Units, list_blocks, make_units
+from knobscope.stages.detect.value_order import steps_from
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.regression import (
     adjust_for_fdr,

@@ -43,7 +43,7 @@ from knobscope.specs import (
 from knobscope.stages.measure.complaints import tell_complaints
 from knobscope.stages.measure.disturbance import notice_disturbance
 from knobscope.stages.measure.elsewhere import reach_client_machine
-from knobscope.stages.measure.files import list_files, name_rows
+from knobscope.stages.measure.file_roles import list_files, name_rows
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock

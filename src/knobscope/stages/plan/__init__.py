@@ -11,7 +11,7 @@ from knobscope.stages.plan.rounds import (
     case_space,
     list_dependents,
     list_left_out,
-    plan_repeats,
+    plan_reinforcement,
     plan_screening,
     plan_sweep,
     sampling_method,
@@ -19,16 +19,16 @@ from knobscope.stages.plan.rounds import (
     sweep_references,
     value_configurations,
 )
-from knobscope.stages.plan.sampling import Space, draw_configurations
+from knobscope.stages.plan.sampling import DesignSpace, draw_configurations
 
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
     "CostlySetting",
+    "DesignSpace",
     "Draw",
     "Effort",
     "RefusedValue",
-    "Space",
     "aim_of",
     "case_space",
     "count_random",
@@ -41,7 +41,7 @@ __all__ = [
     "list_left_out",
     "list_refused",
     "narrow",
-    "plan_repeats",
+    "plan_reinforcement",
     "plan_screening",
     "plan_sweep",
     "read_earlier",

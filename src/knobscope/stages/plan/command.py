@@ -12,7 +12,7 @@ from knobscope.stages.plan.aims import foretell
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.narrowing import find_costly
 from knobscope.stages.plan.pairs import interacting_pairs
-from knobscope.stages.plan.rounds import case_space, plan_repeats, plan_screening, plan_sweep, sampling_method
+from knobscope.stages.plan.rounds import case_space, plan_reinforcement, plan_screening, plan_sweep, sampling_method
 from knobscope.stages.plan.sampling import Key
 from knobscope.storage import blame_content, read_sealed
 from knobscope.tables import PlanRow, write_table
@@ -38,11 +38,11 @@ def _run(args: argparse.Namespace) -> int:
         earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
         rows = plan_screening(specs, case, args.round, earlier)
         _tell_costly(specs, case, earlier)
-    elif args.repeat is not None:
-        with blame_content(args.repeat, expected="a file that `knobscope repeat` wrote"):
-            decision = read_sealed(args.repeat)
+    elif args.reinforce is not None:
+        with blame_content(args.reinforce, expected="a file that `knobscope reinforce` wrote"):
+            decision = read_sealed(args.reinforce)
             more = {value["config_id"]: value["more"] for value in decision["values"]}
-            rows = plan_repeats(specs, case, args.round, more, decision["blocks"])
+            rows = plan_reinforcement(specs, case, args.round, more, decision["blocks"])
             print(f"sweep of {case} again: {decision['reason']}", file=sys.stderr)
     else:
         rows = _plan_first_sweep(specs, case, args)
@@ -62,8 +62,8 @@ def _tell_costly(specs: StudySpecs, case: Case, earlier: Mapping[Key, float]) ->
 
 def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:
     if args.round:
-        asked = "what `knobscope repeat` asked for after the round before"
-        raise UserError(f"round {args.round} of a sweep is {asked}: name that file with --repeat")
+        asked = "what `knobscope reinforce` asked for after the round before"
+        raise UserError(f"round {args.round} of a sweep is {asked}: name that file with --reinforce")
     knobs = selected_knobs(specs, case, args.fits)
     pairs = interacting_pairs(map(read_sealed, args.fits), specs.study.sweep.pairs)
     rows = plan_sweep(specs, case, knobs, pairs)
@@ -100,7 +100,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="block directories of earlier rounds")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fit files whose selected knobs are swept")
     parser.add_argument(
-        "--repeat", type=Path, help="what `knobscope repeat` asked for after the round before; for the sweep"
+        "--reinforce", type=Path, help="what `knobscope reinforce` asked for after the round before; for the sweep"
     )
     parser.add_argument("--out", type=Path, required=True, help="parquet file to write")
     parser.set_defaults(run=_run)

@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 from knobscope.specs import Case, Expression, StudySpecs, Value
 from knobscope.stages.plan.levels import sweep_levels
-from knobscope.stages.plan.sampling import Configuration, Space
+from knobscope.stages.plan.sampling import Configuration, DesignSpace
 
 #: A change of more knobs than these would be another configuration rather than a condition of a knob.
 _MOST_CHANGED = 2
@@ -45,7 +45,7 @@ class SweptValue:
         return {**self.default, **(self.change or {}), self.knob: self.value}
 
 
-def swept_values(specs: StudySpecs, case: Case, space: Space, knobs: Sequence[str]) -> Iterator[SweptValue]:
+def swept_values(specs: StudySpecs, case: Case, space: DesignSpace, knobs: Sequence[str]) -> Iterator[SweptValue]:
     """Yield all values that a sweep of these knobs is asked for, those that are left out included."""
     chosen, default = specs.study.knobs[case.dbms], dict(space.default)
     levels = {name: sweep_levels(space.dbms.knobs[name], chosen[name], space.default[name]) for name in space.levels}
@@ -66,7 +66,7 @@ def sweep_configurations(values: Sequence[SweptValue]) -> list[Configuration]:
     return list({tuple(configuration.items()): configuration for configuration in found}.values())
 
 
-def _explain(space: Space, knob: str, value: Value) -> str:
+def _explain(space: DesignSpace, knob: str, value: Value) -> str:
     """Say why a value cannot be measured together with the default configuration; nothing where it can."""
     configuration = {**space.default, knob: value}
     if space.allows(configuration):
@@ -75,7 +75,7 @@ def _explain(space: Space, knob: str, value: Value) -> str:
 
 
 def _smallest_change(
-    space: Space, levels: Mapping[str, Sequence[Value]], knob: str, value: Value
+    space: DesignSpace, levels: Mapping[str, Sequence[Value]], knob: str, value: Value
 ) -> Configuration | None:
     """Return the change of the fewest other knobs, by the fewest steps, with which a value counts and is allowed.
 
@@ -97,7 +97,7 @@ def _smallest_change(
     return None
 
 
-def _fits(space: Space, knob: str, value: Value, change: Configuration) -> bool:
+def _fits(space: DesignSpace, knob: str, value: Value, change: Configuration) -> bool:
     """Whether a value and the knob's default are both allowed together with a change, and the knobs count there."""
     reference = {**space.default, **change}
     configuration = {**reference, knob: value}
@@ -105,7 +105,7 @@ def _fits(space: Space, knob: str, value: Value, change: Configuration) -> bool:
     return counts and space.allows(configuration) and space.allows(reference)
 
 
-def _related_knobs(space: Space, knob: str) -> list[str]:
+def _related_knobs(space: DesignSpace, knob: str) -> list[str]:
     """Return the other varied knobs that `when` and `requires` connect with a knob, directly or through others."""
     related, size = {knob}, 0
     while len(related) > size:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from knobscope.stages.plan.sampling import Key, Space
+from knobscope.stages.plan.sampling import DesignSpace, Key
 from knobscope.tables import read_table
 
 
-def read_earlier(space: Space, plans: Sequence[Path], runs: Sequence[Path]) -> dict[Key, float]:
+def read_earlier(space: DesignSpace, plans: Sequence[Path], runs: Sequence[Path]) -> dict[Key, float]:
     """Return the mean log throughput of every configuration planned so far; NaN where no run of it succeeded.
 
     `plans` are tables `plan`, `runs` block directories.

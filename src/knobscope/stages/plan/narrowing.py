@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from knobscope.specs import Clash, Value, is_factor
-from knobscope.stages.plan.sampling import Key, Space
+from knobscope.stages.plan.sampling import DesignSpace, Key
 from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.ranks import rank_values
 
@@ -41,7 +41,7 @@ class CostlySetting:
 class _Levels:
     """All levels that may be left out, and those of the default, which may be in pairs."""
 
-    space: Space
+    space: DesignSpace
 
     @cached_property
     def names(self) -> list[tuple[str, Value]]:
@@ -59,7 +59,7 @@ class _Levels:
         return np.array([[key[columns[name]] == level for name, level in self.names] for key in keys], float)
 
 
-def find_costly(space: Space, earlier: Mapping[Key, float]) -> list[CostlySetting]:
+def find_costly(space: DesignSpace, earlier: Mapping[Key, float]) -> list[CostlySetting]:
     """Return the settings that earlier rounds showed to be costly, the clearest first.
 
     `earlier` is the mean log throughput by configuration, NaN where none is known. The default configuration has none
@@ -110,7 +110,7 @@ def _spread(ranks: Floats) -> float:
     return float(ranks.var() * total / (total - 1)) / total
 
 
-def narrow(space: Space, costly: Sequence[CostlySetting]) -> Space:
+def narrow(space: DesignSpace, costly: Sequence[CostlySetting]) -> DesignSpace:
     """Return the configurations without those settings."""
     alone = [(name, level) for one in costly if len(one.values) == 1 for name, level in one.values.items()]
     levels = {name: [one for one in of if (name, one) not in alone] for name, of in space.levels.items()}

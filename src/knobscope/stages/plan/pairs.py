@@ -12,7 +12,7 @@ from typing import Any
 
 from knobscope.specs import KnobChoice, Value
 from knobscope.stages.plan.levels import sweep_levels
-from knobscope.stages.plan.sampling import Configuration, Space
+from knobscope.stages.plan.sampling import Configuration, DesignSpace
 
 #: A term that explains less of the variance of the response than this is not worth runs of its own.
 _LEAST_SHARE = 0.01
@@ -37,7 +37,7 @@ def interacting_pairs(fits: Iterable[Mapping[str, Any]], most: int) -> list[tupl
 
 
 def pair_configurations(
-    space: Space, choices: Mapping[str, KnobChoice | None], pairs: Iterable[tuple[str, str]]
+    space: DesignSpace, choices: Mapping[str, KnobChoice | None], pairs: Iterable[tuple[str, str]]
 ) -> list[Configuration]:
     """Return the configurations that change both knobs of a pair, each once.
 
@@ -53,7 +53,7 @@ def pair_configurations(
     return list(found.values())
 
 
-def _values(space: Space, choices: Mapping[str, KnobChoice | None], knob: str) -> list[Value]:
+def _values(space: DesignSpace, choices: Mapping[str, KnobChoice | None], knob: str) -> list[Value]:
     """Return the values that are swept of a knob together with the default configuration alone, in its order."""
     levels = sweep_levels(space.dbms.knobs[knob], choices[knob], space.default[knob])
     alone = {value: {**space.default, knob: value} for value in levels if value != space.default[knob]}

@@ -14,7 +14,7 @@ from knobscope.stages.plan.narrowing import find_costly, narrow
 from knobscope.stages.plan.pairs import pair_configurations
 from knobscope.stages.plan.picking import RESPONSIVE, count_random
 from knobscope.stages.plan.refused import list_refused
-from knobscope.stages.plan.sampling import Configuration, Key, Space, draw_configurations
+from knobscope.stages.plan.sampling import Configuration, DesignSpace, Key, draw_configurations
 from knobscope.tables import LeftOutRow, PlanRow
 
 #: Knobs of which `auto` weighs all pairs, at most.
@@ -24,7 +24,7 @@ MOST_ACTIVE = 30
 _MOST_BLOCKS = 1000
 
 
-def case_space(specs: StudySpecs, case: Case) -> Space:
+def case_space(specs: StudySpecs, case: Case) -> DesignSpace:
     """Return the configurations that screening of a case may draw."""
     study, dbms, workload = specs.study, specs.dbms[case.dbms], specs.workloads[case.workload]
     chosen = study.knobs[case.dbms]
@@ -33,7 +33,7 @@ def case_space(specs: StudySpecs, case: Case) -> Space:
         name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, default[name])
         for name, choice in chosen.items()
     }
-    return Space(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
+    return DesignSpace(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
 
 
 def screening_blocks(specs: StudySpecs) -> int:
@@ -108,13 +108,15 @@ def plan_sweep(specs: StudySpecs, case: Case, knobs: list[str], pairs: Sequence[
     return rows
 
 
-def plan_repeats(specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int) -> list[PlanRow]:
+def plan_reinforcement(
+    specs: StudySpecs, case: Case, round_: int, more: Mapping[str, int], measured: int
+) -> list[PlanRow]:
     """Return table `plan` for a further round of the sweep: block j holds the values that need more than j blocks.
 
     What a value is compared with comes along, where that is not the default configuration. `more` are blocks by
-    `config_id`, as `knobscope repeat` asks for them; the sweep has had `measured` blocks before, from where repetitions
-    go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of this study does not
-    have.
+    `config_id`, as `knobscope reinforce` asks for them; the sweep has had `measured` blocks before, from where
+    repetitions go on. Block names hold the round, so none comes twice. UserError: a value that the sweep of this study
+    does not have.
     """
     study, space = specs.study, case_space(specs, case)
     values = [one for one in swept_values(specs, case, space, list(space.levels)) if one.reference is not None]

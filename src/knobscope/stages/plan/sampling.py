@@ -19,10 +19,10 @@ from knobscope.stages.plan.picking import (
     pick_random,
 )
 
-__all__ = ["Configuration", "Key", "Space", "draw_configurations"]
+__all__ = ["Configuration", "DesignSpace", "Key", "draw_configurations"]
 
 Configuration = dict[str, Value]
-#: A configuration as a tuple: the values of the varied knobs, in the order of `Space.levels`.
+#: A configuration as a tuple: the values of the varied knobs, in the order of `DesignSpace.levels`.
 Key = tuple[Value, ...]
 
 #: Fresh draws before the rest is picked from what is left: the space is nearly used up.
@@ -34,7 +34,7 @@ _POOL = 4096
 
 
 @dataclass(frozen=True)
-class Space:
+class DesignSpace:
     """The configurations a study may draw: levels per knob, and what must hold between them."""
 
     dbms: Dbms
@@ -130,7 +130,7 @@ class Space:
 
 
 def draw_configurations(
-    space: Space,
+    space: DesignSpace,
     method: str,
     count: int,
     rng: np.random.RandomState,
@@ -160,7 +160,7 @@ def draw_configurations(
     return found + _pick_from_pool(space, pick_random, count - len(found), rng, seen, {})
 
 
-def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
+def _new_ones(space: DesignSpace, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
     """Return the drawn configurations, repaired, that are not in `seen`, which grows by them."""
     found = []
     for configuration in drawn:
@@ -172,7 +172,7 @@ def _new_ones(space: Space, drawn: Iterable[Configuration], seen: set[Key]) -> l
 
 
 def _pick_from_pool(
-    space: Space,
+    space: DesignSpace,
     pick: Sampler,
     count: int,
     rng: np.random.RandomState,
@@ -195,7 +195,7 @@ def _pick_from_pool(
     return [{**space.default, **dict(zip(space.levels, key, strict=True))} for key in chosen]
 
 
-def _pool(space: Space, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
+def _pool(space: DesignSpace, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
     """Return allowed configurations that are not in `seen`: all of a small space, random ones of a large one."""
     if math.prod(len(levels) for levels in space.levels.values()) > _POOL:
         points = rng.random_sample((_POOL, len(space.levels)))
@@ -214,11 +214,11 @@ def _is_level(levels: list[Value], value: Value) -> bool:
     return value in levels
 
 
-def _codes(space: Space, key: Key) -> list[int]:
+def _codes(space: DesignSpace, key: Key) -> list[int]:
     return [levels.index(value) for levels, value in zip(space.levels.values(), key, strict=True)]
 
 
-def _at_point(space: Space, point: np.ndarray) -> Configuration:
+def _at_point(space: DesignSpace, point: np.ndarray) -> Configuration:
     drawn = {
         name: levels[min(int(share * len(levels)), len(levels) - 1)]
         for (name, levels), share in zip(space.levels.items(), point, strict=True)

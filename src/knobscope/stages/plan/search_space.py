@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor, value_text
-from knobscope.stages.plan import Space, case_space
+from knobscope.stages.plan import DesignSpace, case_space
 
 __all__ = ["Parameter", "SearchSpace", "search_space"]
 
@@ -67,7 +67,7 @@ class SearchSpace:
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Value]  # the study's other knobs, at their default
     risky: Mapping[str, tuple[Value, ...]]  # knob -> values left out because they risk committed data
-    space: Space
+    space: DesignSpace
 
     @property
     def left_out(self) -> list[str]:

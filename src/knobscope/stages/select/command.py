@@ -13,7 +13,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Dbms, Value, find_case, is_factor, load_study, value_text
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.plan import (
-    Space,
+    DesignSpace,
     case_space,
     draw_configurations,
     find_costly,
@@ -94,7 +94,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _candidates(space: Space) -> "pd.DataFrame":
+def _candidates(space: DesignSpace) -> "pd.DataFrame":
     """Return configurations that the plan may still use.
 
     A large random draw stands for all of them: what it never shows holds too small a part of the space to matter.
@@ -105,7 +105,7 @@ def _candidates(space: Space) -> "pd.DataFrame":
     return pd.DataFrame(draw_configurations(space, "random", _CANDIDATES, rng, set()))[list(space.levels)]
 
 
-def tunable_values(space: Space) -> dict[str, list[Value]]:
+def tunable_values(space: DesignSpace) -> dict[str, list[Value]]:
     """Return the values that somebody might set each knob to, all others at their defaults.
 
     Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden together

@@ -3,15 +3,15 @@
 from knobscope.stages.report.sections.across_cases import effects_by_case
 from knobscope.stages.report.sections.devices import DevicesSection, build_devices
 from knobscope.stages.report.sections.effects import EffectsSection, build_effects
-from knobscope.stages.report.sections.files import FilesSection, build_files
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
 from knobscope.stages.report.sections.head import Head, build_head
 from knobscope.stages.report.sections.io_related import IoRelated, build_io_related
-from knobscope.stages.report.sections.order import order_figures
 from knobscope.stages.report.sections.ranking import RankingSection, build_ranking
 from knobscope.stages.report.sections.recovery import build_recoveries
 from knobscope.stages.report.sections.runs import RunsSection, build_runs
+from knobscope.stages.report.sections.sequentiality import order_figures
 from knobscope.stages.report.sections.times import time_figures
+from knobscope.stages.report.sections.traffic import FilesSection, build_files
 from knobscope.stages.report.sections.tuning import TuningSection, build_tuning
 from knobscope.stages.report.sections.waiting import build_waiting
 

@@ -1,0 +1,231 @@
+"""Scores the probe of waits: on threads whose waits are known, and by what it costs a server.
+
+Run as root from the checkout, on a quiet machine:
+
+    python benchmarks/waits.py cases [--seconds 2] [--directory .]
+    python benchmarks/waits.py cost [--runs 5] [--directory .] [DBMS...]
+
+`cases` runs benchmarks/waits.c with each step in 1 to 64 threads. The second opinion is the kernel's own account of
+each thread (schedstat): time on a processor, in its queue, and what is left, blocked in the one thing that the thread
+does. A case is right when time on and for a processor, and time blocked for the expected reasons, are within 5 % of
+that account or .5 ms per second, and all time of each thread adds up to its life (99 to 101 %).
+
+`cost` runs a DBMS under YCSB-A, in turns: not watched by BPF, watched, watched with waits; it prints the requests that
+are kept, and what the probe's own programs took of an operation, by the kernel's statistics.
+"""
+
+import argparse
+import os
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from knobscope.devices import find_block_device
+from knobscope.specs import Dbms, Value, Workload, read_spec
+from knobscope.stages.measure import Bench, measure_run
+from knobscope.stages.prepare import load_values_of, prepare_snapshot
+from knobscope.watch import Watch, gate, open_watch
+
+ROOT = Path(__file__).resolve().parents[1]
+_SOURCE = Path(__file__).with_name("waits.c")
+_STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
+_FILE_MIB = 64
+_PAUSE_US = 100_000  # that each thread sleeps at its end, so that the window still sees it
+_DURABLE = ("flush", "write", "journal")
+#: Step -> reasons of its blocked time.
+EXPECTED: Mapping[str, tuple[str, ...]] = {
+    "cpu": (),
+    "sleep": ("timer",),
+    "read": ("read", "lock"),
+    "write": ("write", "lock"),
+    "writeback": ("write", "lock"),
+    "fsync": (*_DURABLE, "lock"),
+    "fault": ("fault", "lock"),
+    "pipe": ("timer",),
+    "lock": ("timer", "lock"),
+    "group": (*_DURABLE, "lock"),
+    "aio": ("read", "lock"),
+    "uring": ("read", "lock"),
+}
+THREADS = (1, 4, 16, 64)
+_OWN = ("cpu", "runnable", "preempted")
+
+
+@dataclass
+class Case:
+    """Sums over the threads of a case, in us: what the kernel accounts for and what the probe found."""
+
+    name: str
+    lived: float = 0.0
+    computed: float = 0.0
+    queued: float = 0.0
+    wall: float = 0.0
+    found_computed: float = 0.0
+    found_queued: float = 0.0
+    expected: float = 0.0
+    through: float = 0.0
+    lock: float = 0.0
+    adds_up: bool = True
+
+    @property
+    def blocked(self) -> float:
+        """Time that is neither on a processor nor in its queue."""
+        return self.lived - self.computed - self.queued
+
+    def list_faults(self) -> list[str]:
+        """Return what is further off than 5 % or .5 ms per second of life."""
+        allowed = self.lived / 1e6 * 500
+        pairs = {
+            "cpu": (self.found_computed, self.computed),
+            "queue": (self.found_queued, self.queued),
+            "blocked": (self.expected, self.blocked),
+        }
+        faults = [name for name, (found, true) in pairs.items() if abs(found - true) > max(0.05 * true, allowed)]
+        return faults + ([] if self.adds_up else ["sum"])
+
+
+def read_case(name: str, steps: Mapping[str, tuple[str, ...]], profile: Mapping[str, Any], output: str) -> Case:
+    """Return a case; `output`: what the program said."""
+    case, said = Case(name), {int(words[0]): words[1:] for words in map(str.split, output.splitlines())}
+    times: dict[int, dict[tuple[str, bool], float]] = defaultdict(lambda: defaultdict(float))
+    for row in profile["waits"]:
+        times[row["tid"]][row["reason"], row["links"] > 0] += row["time_us"]
+    walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"]}
+    for tid, (step, _, lived, computed, queued) in said.items():
+        own = times[tid]
+        case.lived += int(lived) / 1e3
+        case.computed += int(computed) / 1e3
+        case.queued += int(queued) / 1e3
+        case.wall += walls[tid]
+        case.found_computed += own["cpu", False]
+        case.found_queued += own["runnable", False] + own["preempted", False]
+        case.through += sum(time for (_, through), time in own.items() if through)
+        case.lock += own["lock", False] + own["lock", True]
+        blocked = sum(own[reason, False] for reason in steps[step])
+        blocked += sum(time for (reason, through), time in own.items() if through and reason in (*steps[step], *_OWN))
+        case.expected += blocked - (_PAUSE_US if "timer" in steps[step] else 0)
+        case.adds_up &= abs(sum(own.values()) / walls[tid] - 1) <= 0.01
+    return case
+
+
+def run_case(watch: Watch, binary: Path, file: Path, steps: str, seconds: int) -> tuple[Mapping[str, Any], str]:
+    """Return the profile of the program's run, and what it said."""
+    with tempfile.NamedTemporaryFile("r") as output:
+        words = [str(binary), str(seconds), str(file), *steps.split()]
+        command = f"exec {shlex.join(words)} > {shlex.quote(output.name)}"
+        with start_gated(["sh", "-c", command]) as (pid, finish):
+            watch.follow([pid])
+            watch.begin()
+            finish()
+            return watch.end(), output.read()
+
+
+@contextmanager
+def start_gated(command: list[str]) -> Iterator[tuple[int, Any]]:
+    """Yield the number of a process that runs the command when told, and how to tell it and wait for its end."""
+    with subprocess.Popen([sys.executable, "-I", "-S", gate.__file__, "0", *command], stdin=subprocess.PIPE) as process:
+
+        def finish() -> None:
+            process.communicate(b"!")
+            if process.returncode:
+                raise RuntimeError(f"{command} ended with {process.returncode}")
+
+        yield process.pid, finish
+
+
+def score_cases(args: argparse.Namespace, scratch: Path) -> int:
+    """Print the table of cases; returns how many are wrong."""
+    binary, file = scratch / "waits", scratch / "data"
+    subprocess.run(["cc", "-O2", "-o", str(binary), str(_SOURCE), "-lpthread"], check=True)
+    file.write_bytes(os.urandom(1 << 20) * _FILE_MIB)
+    print("| case | blocked, s | found | of it through others | lock | cpu, s | found | queue, s | found | wrong |")
+    print("|---" * 10 + "|")
+    wrong = 0
+    with open_watch(find_block_device(scratch), 4096, "device", probes=["waits"]) as watch:
+        names = [f"{step}:{number}" for step in EXPECTED for number in THREADS]
+        for name in names:
+            case = read_case(name, EXPECTED, *run_case(watch, binary, file, name, args.seconds))
+            faults = case.list_faults()
+            wrong += bool(faults)
+            numbers = (case.blocked, case.expected, case.through, case.lock, case.computed, case.found_computed)
+            cells = [f"{us / 1e6:.3f}" for us in (*numbers, case.queued, case.found_queued)]
+            print(f"| {name} | {' | '.join(cells)} | {', '.join(faults)} |", flush=True)
+    print(f"\n{len(names) - wrong} of {len(names)} cases are right.")
+    return wrong
+
+
+def measure_cost(args: argparse.Namespace, scratch: Path) -> int:
+    """Print what watching costs each DBMS; returns how many keep less than .97 of their requests."""
+    missed = 0
+    print("| DBMS | requests/s unwatched | kept, watched | kept, with waits | range | programs' ns per operation |")
+    print("|---" * 6 + "|")
+    for name in args.dbms:
+        rates, own = measure_dbms(name, args.runs, scratch)
+        base = median(rates["unwatched"])
+        shares = [after / before for after, before in zip(rates["waits"], rates["unwatched"], strict=True)]
+        watched = [after / before for after, before in zip(rates["block"], rates["unwatched"], strict=True)]
+        missed += median(shares) < 0.97
+        span = f"{min(shares):.3f} to {max(shares):.3f}"
+        print(
+            f"| {name} | {base:.0f} | {median(watched):.3f} | {median(shares):.3f} | {span} | {own:.0f} |", flush=True
+        )
+    return missed
+
+
+def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[float]], float]:
+    """Return requests per second by way of watching, a run each in turns, and the programs' ns per operation."""
+    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    full = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    workload = full.model_copy(update={"records": 10_000, "threads": 4, "warmup_s": 2, "measure_s": 5})
+    configuration: dict[str, Value] = {knob: spec.default for knob, spec in dbms.knobs.items()}
+    block, rates, own = find_block_device(scratch), defaultdict[str, list[float]](list), []
+    with ExitStack() as stack:
+        watches = {
+            "unwatched": stack.enter_context(open_watch(block, 4096, "device", "procfs")),
+            "block": stack.enter_context(open_watch(block, 4096, "device", "bpf")),
+            "waits": stack.enter_context(open_watch(block, 4096, "device", "bpf", probes=["waits"])),
+        }
+        first = Bench(dbms, workload, scratch, watches["unwatched"])
+        snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, configuration), scratch)
+        for number in range(runs + 1):
+            for way in random.Random(number).sample(sorted(watches), len(watches)):  # noqa: S311 - an order
+                bench = Bench(dbms, workload, first.scratch, watches[way])
+                _STATISTICS.write_text(str(int(way == "waits")))
+                record = measure_run(bench, f"{name}-{number}-{way}", configuration, snapshot)
+                _STATISTICS.write_text("0")
+                if record["run"]["status"] != "ok":
+                    raise RuntimeError(f"{name}: {record['run']['reason']}")
+                if number:  # the first one only warms the page cache up
+                    rates[way].append(record["run"]["throughput_ops"])
+                    if way == "waits":
+                        spent = sum(row["time_ns"] for row in record["wait_programs"])
+                        own.append(spent / (record["run"]["throughput_ops"] * workload.measure_s))
+    return rates, median(own)
+
+
+def main() -> int:
+    """Score; returns 1 when something misses its goal."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cases", "cost"])
+    parser.add_argument("dbms", nargs="*", default=["redis", "postgresql"], metavar="DBMS", help="with cost")
+    parser.add_argument("--runs", type=int, default=5, help="with cost: runs of each kind (default: 5)")
+    parser.add_argument("--seconds", type=int, default=2, help="with cases: of each (default: 2)")
+    parser.add_argument("--directory", type=Path, default=ROOT, help="on the disk to measure on")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="knobscope-waits-", dir=args.directory) as scratch:
+        Path(scratch).chmod(0o711)
+        work = {"cases": score_cases, "cost": measure_cost}[args.what]
+        return int(work(args, Path(scratch)) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+// What the parts of the program of waits share: what a thread does or waits for, its latest pieces of time, the sums.
+#pragma once
+
+#include "call.bpf.h"
+#include "file_of.bpf.h"
+#include "followed.bpf.h"
+
+#define PIECES 64            // of a thread's past that are kept, a power of two
+#define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
+#define FRAMES 16
+#define NO_CALL 0xffff
+#define NO_STACK (-1)
+#define NOT_COUNTING (~0ULL)  // config_t.began
+#define PF_KERNEL_THREAD 0x00200000
+#define PF_IO_THREAD 0x10    // PF_IO_WORKER: an io-wq or polling thread of io_uring
+#define DEAD_STATES 0xb0     // EXIT_DEAD, EXIT_ZOMBIE, TASK_DEAD
+#define JOURNAL_THREAD 0x2f3264626aULL  // "jbd2/"
+#define JOURNAL_BYTES 5
+#define SOON_NS 30000        // from a request's end to the wake-up of who waited for it, in the same interrupt
+#define AT_ONCE_NS 4000      // from a flush's end to that of the write that it was for
+#define REQ_OP_MASK 0xff
+#define WRITE 1              // REQ_OP_WRITE
+#define FLUSH 2              // REQ_OP_FLUSH
+#define FLAG(name) (1u << __REQ_##name)
+
+enum { ON_CPU, RUNNABLE, PREEMPTED, OWN_STATES, BLOCKED = OWN_STATES, ENDED };
+enum { IN_KERNEL, FOR_THREAD, FOR_PEER, FOR_TIME, FOR_REQUESTS, ENDS_THREAD, KINDS };
+enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
+
+// What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
+// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack.
+struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
+// `is_io`: the kernel says that it waits for I/O. `request`: operation + 1 of the request whose end woke it.
+struct what_t {
+    s32 stack;
+    u16 call;
+    u8 state, is_io : 1, request : 7;
+};
+// A part of a thread's past. `via`: the thread that it waited for, through so many `links`.
+struct piece_t {
+    u64 start, end;
+    struct what_t what;
+    u32 via, links;
+};
+struct own_t { u64 waits, time, longest; };
+struct thread_t {
+    u64 since, born, ended;   // since when it is in this state
+    struct own_t own[OWN_STATES];
+    struct what_t what;       // while it is blocked
+    struct file_key_t file;   // that its system call is about
+    u32 state, epoch, process, served, head, has_file, is_helper, unused;
+    char name[16];
+    struct piece_t past[PIECES];
+};
+struct time_key_t {
+    struct what_t what;
+    u32 thread, via, links, unused;
+};
+struct file_wait_t {
+    struct file_key_t file;
+    struct what_t what;
+};
+struct config_t {
+    u64 is_following, began;
+    u32 epoch, unused;
+};
+// What decides lies near the place where the thread sleeps: to walk further would only take time.
+struct stack_t { u64 functions[FRAMES]; };
+struct completing_t { u64 at, operation; };
+
+BPF_ARRAY(config, struct config_t, 1);
+BPF_ARRAY(calls, struct call_t, 1024);
+BPF_PERCPU_ARRAY(losses, u64, LOSSES);
+BPF_PERCPU_ARRAY(empty, struct thread_t, 1);         // never written: what a new thread begins with
+BPF_PERCPU_ARRAY(completing, struct completing_t, 1);
+BPF_HASH(threads, u32, struct thread_t, 4096);
+BPF_HASH(times, struct time_key_t, struct own_t, 65536);
+BPF_HASH(files, struct file_key_t, struct about_t, 4096);
+BPF_HASH(file_times, struct file_wait_t, struct own_t, 16384);
+BPF_TABLE("stacktrace", int, struct stack_t, stacks, 16384);
+
+static __always_inline struct config_t *get_config(void)
+{
+    int zero = 0;
+    return config.lookup(&zero);
+}
+
+static __always_inline void lose(u32 reason)
+{
+    u64 *count = losses.lookup(&reason);
+    if (count)
+        *count += 1;
+}
+
+static __always_inline struct call_t *get_kind(u16 number)
+{
+    u32 index = number;
+    return calls.lookup(&index);
+}
+
+static __always_inline u64 later(u64 a, u64 b)
+{
+    return a > b ? a : b;
+}
+
+static __always_inline void add(struct own_t *sum, u64 ns)
+{
+    sum->waits += 1;
+    sum->time += ns;
+    if (ns > sum->longest)
+        sum->longest = ns;
+}
+
+static __always_inline void add_time(u32 thread, struct what_t *what, u32 via, u32 links, u64 ns)
+{
+    struct time_key_t key = {.what = *what, .thread = thread, .via = via, .links = links};
+    struct own_t none = {}, *sum = times.lookup_or_try_init(&key, &none);
+    if (sum)
+        add(sum, ns);
+    else
+        lose(LOST_TIME);
+}
+
+static __always_inline void add_file_time(struct thread_t *t, u64 ns)
+{
+    struct file_wait_t key = {.file = t->file, .what = t->what};
+    struct own_t none = {}, *sum = t->has_file ? file_times.lookup_or_try_init(&key, &none) : 0;
+    if (sum)
+        add(sum, ns);
+    else if (t->has_file)
+        lose(LOST_FILE);
+}
+
+static __always_inline void remember(struct thread_t *t, u64 start, u64 end, struct what_t *what, u32 via, u32 links)
+{
+    struct piece_t *piece = &t->past[t->head++ & (PIECES - 1)];
+    piece->start = start;
+    piece->end = end;
+    piece->what = *what;
+    piece->via = via;
+    piece->links = links;
+}
+
+// Who has waited since before the window began counts from there on.
+static __always_inline void renew(struct thread_t *t, struct config_t *c)
+{
+    if (t->epoch == c->epoch)
+        return;
+    t->epoch = c->epoch;
+    t->served = 0;
+    for (int i = 0; i < OWN_STATES; i++)
+        t->own[i] = (struct own_t){};
+}
+
+static __always_inline struct thread_t *add_thread(struct config_t *c, u32 id, u32 is_helper, u64 now)
+{
+    int zero = 0;
+    struct thread_t *fresh = empty.lookup(&zero), *t;
+    if (!fresh)
+        return 0;
+    threads.insert(&id, fresh);
+    t = threads.lookup(&id);
+    if (!t) {
+        lose(LOST_THREAD);
+        return 0;
+    }
+    t->since = t->born = now;
+    t->epoch = c->epoch;
+    t->process = bpf_get_current_pid_tgid() >> 32;
+    t->is_helper = is_helper;
+    bpf_get_current_comm(t->name, sizeof(t->name));
+    return t;
+}

@@ -1,0 +1,224 @@
+// Where the time of the followed threads goes: on a processor, waiting for one, or blocked, and by what.
+//
+// A thread leaves a processor at sched_switch, by itself (blocked) or not (preempted); at sched_waking its wait ends and
+// it is runnable until sched_switch brings it back. What it waited for: the system call it is in tells, of calls on files
+// the kernel's stack does; user space makes reasons of both. Who slept until another followed thread woke it has waited
+// for what that thread did meanwhile: the wait is divided by the latest pieces of the waker's time, and what these do not
+// cover stays a wait for a lock. The threads that write the journals of ext4 are followed for that too.
+//
+// The kernel marks waits for I/O (in_iowait): these end in an interrupt, on top of whatever ran there, so the thread
+// seen at the wake-up has nothing to do with them. They, and waits of io_uring and libaio, end in the same interrupt, on
+// the same processor, right after the request they were for: that request's operation is noted.
+//
+// The monitor writes what comes before this text: offsets of members of kernel structs, ARG_<tracepoint>,
+// ARG_prev_state, the members that hold a system call's arguments (REGISTER_0 and on).
+
+#include "wait.bpf.h"
+
+static __always_inline void remember_file(struct thread_t *t)
+{
+    u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
+    u64 file = find_file(FOLLOW(registers, REGISTER_0, u64)), inode = file ? read_u64(file + file__f_inode) : 0;
+    t->has_file = inode && identify(inode, &t->file) != IS_NONE;
+    if (!t->has_file || files.lookup(&t->file))
+        return;
+    struct about_t about = {};
+    describe_file(inode, &about);
+    if (files.update(&t->file, &about))
+        lose(LOST_FILE);
+}
+
+static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
+{
+    u64 task = (u64)bpf_get_current_task_btf();
+    u32 flags = FOLLOW(task, task_struct__flags, u32);
+    s64 number = flags & (PF_KERNEL_THREAD | PF_IO_THREAD) ? -1 : get_call();
+    t->state = t->what.state = BLOCKED;
+    t->what.call = number < 0 || number >= 1024 ? NO_CALL : number;
+    t->what.is_io = !!(FOLLOW(task, task_struct__in_iowait, u8) & task_struct__in_iowait__MASK);
+    t->what.request = t->has_file = 0;
+    t->what.stack = NO_STACK;
+    struct call_t *call = get_kind(t->what.call);
+    if (call && call->kind != IN_KERNEL)
+        return;
+    if (!call || !call->is_plain || !t->what.is_io)
+        t->what.stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
+    if (t->what.stack < NO_STACK) {
+        t->what.stack = NO_STACK;
+        lose(LOST_STACK);
+    }
+    if (call)
+        remember_file(t);
+}
+
+static __always_inline void leave(struct config_t *c, struct arguments_t *ctx, u64 now)
+{
+    u32 id = bpf_get_current_pid_tgid();
+    struct thread_t *t = id ? threads.lookup(&id) : 0;
+    if (!id || (!t && (!is_of_followed() || !(t = add_thread(c, id, 0, now)))))
+        return;
+    struct what_t computed = {.stack = NO_STACK, .call = NO_CALL, .state = ON_CPU};
+    u64 start = later(t->since, c->began);
+    renew(t, c);
+    remember(t, t->since, now, &computed, 0, 0);
+    if (start < now)
+        add(&t->own[ON_CPU], now - start);
+#ifdef ARG_prev_state
+    u32 state = ctx->args[ARG_prev_state];
+#else
+    u32 state = LOAD(ctx->args[ARG_sched_switch], task_struct, __state, u32);
+#endif
+    t->since = now;
+    if (state & DEAD_STATES) {
+        t->state = ENDED;
+        t->ended = now;
+        bpf_get_current_comm(t->name, sizeof(t->name));
+    } else if (!state || ctx->args[0])
+        t->state = PREEMPTED;
+    else
+        block(t, ctx);
+}
+
+// A wait whose end was not seen, since the wake-up came before the thread had gone to sleep, is one for a processor.
+static __always_inline void arrive(struct config_t *c, u64 next, u64 now)
+{
+    u32 id = LOAD(next, task_struct, pid, u32);
+    struct thread_t *t = id ? threads.lookup(&id) : 0;
+    if (!t)
+        return;
+    u32 state = t->state == PREEMPTED ? PREEMPTED : RUNNABLE;
+    struct what_t waited = {.stack = NO_STACK, .call = NO_CALL, .state = state};
+    u64 start = later(t->since, c->began);
+    renew(t, c);
+    if (t->state != ON_CPU) {
+        remember(t, t->since, now, &waited, 0, 0);
+        if (start < now)
+            add(&t->own[state], now - start);
+    }
+    t->state = ON_CPU;
+    t->since = now;
+}
+
+int HANDLER(on_switch)
+{
+    struct config_t *c = get_config();
+    if (!c || !c->is_following)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    leave(c, ctx, now);
+    arrive(c, ctx->args[ARG_sched_switch + 1], now);
+    return 0;
+}
+
+// A write that has to be durable ends right after the flush that the kernel sends for it: that one counts.
+int HANDLER(on_complete)
+{
+    int zero = 0;
+    struct completing_t *last = completing.lookup(&zero);
+    if (!last)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    u32 flags = LOAD(ctx->args[ARG_block_rq_complete], request, cmd_flags, u32);
+    u32 operation = flags & (FLAG(PREFLUSH) | FLAG(FUA)) ? FLUSH : flags & REQ_OP_MASK;
+    if (operation == WRITE && last->operation == FLUSH && now - last->at < AT_ONCE_NS)
+        return 0;
+    last->at = now;
+    last->operation = operation;
+    return 0;
+}
+
+// Notes the request that has just ended here; other operations than reads, writes and flushes stay without a name.
+static __always_inline void note_request(struct thread_t *t, u64 now)
+{
+    int zero = 0;
+    struct completing_t *last = completing.lookup(&zero);
+    if (last && now - last->at < SOON_NS && last->operation <= FLUSH)
+        t->what.request = last->operation + 1;
+}
+
+// The journal's thread, when it is the waker: its waits are those of who waits for a commit.
+static __always_inline struct thread_t *add_helper(struct config_t *c, u32 id, u64 now)
+{
+    u64 name[2] = {};
+    bpf_get_current_comm(name, sizeof(name));
+    return (name[0] & ((1ULL << JOURNAL_BYTES * 8) - 1)) == JOURNAL_THREAD ? add_thread(c, id, 1, now) : 0;
+}
+
+// Whether `t`, which sleeps in a call of this kind, has waited for the current thread. An interrupt may wake it on top of
+// a thread that has nothing to do with it: where one can, the current thread must be in a call that wakes others.
+static __always_inline int has_waited_for(struct thread_t *t, struct call_t *sleeping, u32 flags)
+{
+    s64 number = flags & PF_KERNEL_THREAD ? -1 : get_call();
+    struct call_t *waking = get_kind(number < 0 ? NO_CALL : number);
+    u32 kind = sleeping ? sleeping->kind : IN_KERNEL;
+    if (kind == IN_KERNEL)
+        return !t->what.is_io;
+    if (kind == FOR_REQUESTS)
+        return !!(flags & PF_IO_THREAD);
+    if (!waking)
+        return 0;
+    if (kind == FOR_THREAD)
+        return waking->kind == FOR_THREAD || waking->kind == ENDS_THREAD;
+    return kind == FOR_PEER && (waking->is_signal || waking->kind == ENDS_THREAD);
+}
+
+// Divides a wait by what the waker did meanwhile; returns how much of it that covers, in the window.
+static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker, u64 now)
+{
+    u64 covered = 0, begin = t->since;
+    struct what_t computed = {.stack = NO_STACK, .call = NO_CALL, .state = ON_CPU};
+    struct piece_t last = {.start = waker->since, .end = now, .what = computed};
+#pragma clang loop unroll(disable)
+    for (u32 i = 0; i <= PIECES; i++) {
+        struct piece_t *piece = i ? &waker->past[(waker->head - i) & (PIECES - 1)] : &last;
+        u64 start = later(piece->start, begin), end = piece->end, counted = later(start, c->began);
+        if (start >= end || piece->links >= MAX_LINKS)
+            continue;
+        remember(t, start, end, &piece->what, via, piece->links + 1);
+        if (counted >= end)
+            continue;
+        covered += end - counted;
+        add_time(id, &piece->what, via, piece->links + 1, end - counted);
+    }
+    return covered;
+}
+
+static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t *t, u64 now)
+{
+    u32 via = bpf_get_current_pid_tgid(), flags = FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32);
+    struct thread_t *waker = via && via != id ? threads.lookup(&via) : 0;
+    struct call_t *call = get_kind(t->what.call);
+    u64 start = later(t->since, c->began), covered = 0;
+    renew(t, c);
+    if (!waker && (flags & PF_KERNEL_THREAD) && !t->what.is_io && (!call || call->kind == IN_KERNEL))
+        waker = add_helper(c, via, now);
+    if (waker && has_waited_for(t, call, flags))
+        covered = divide(c, id, t, via, waker, now);
+    else if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
+        note_request(t, now);
+    else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
+        t->served += 1;
+    if (now > start + covered) {
+        add_time(id, &t->what, 0, 0, now - start - covered);
+        add_file_time(t, now - start - covered);
+    }
+    if (now - t->since > covered)
+        remember(t, t->since, now - covered, &t->what, 0, 0);
+}
+
+int HANDLER(on_waking)
+{
+    struct config_t *c = get_config();
+    u64 task = ctx->args[ARG_sched_waking];
+    if (!c || !c->is_following)
+        return 0;
+    u32 id = LOAD(task, task_struct, pid, u32);
+    struct thread_t *t = threads.lookup(&id);
+    if (!t || t->state != BLOCKED)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    end_wait(c, id, t, now);
+    t->state = RUNNABLE;
+    t->since = now;
+    return 0;
+}

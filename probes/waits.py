@@ -1,0 +1,314 @@
+"""Waits of the followed processes: where each thread's time goes, and through whom."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from calls import CALLS, describe_registers, list_registers
+from file_of import FILE_HEAD, FILE_MEMBERS, describe_file
+from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
+from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from probe import Selection
+from program import Program, count_missed
+from typed import TypedProgram
+from wait_calls import WAIT_CALLS
+from wait_reasons import Symbols, name_reason
+
+__all__ = ["WaitProbe"]
+
+Row = dict[str, Any]
+
+_SOURCE = Path(__file__).resolve().with_name("waits.bpf.c")
+_HANDLERS = {"sched_switch": "on_switch", "sched_waking": "on_waking", "block_rq_complete": "on_complete"}
+_LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
+_ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
+_OWN = ("cpu", "runnable", "preempted")
+_NO_CALL, _NO_STACK, _NOT_COUNTING = 0xFFFF, -1, (1 << 64) - 1
+_ONLY_NEW = 1  # BPF_NOEXIST
+_MAX_STACKS, _MAX_TITLE = 50, 200
+_TITLE_EVERY = 10  # samples
+
+
+class WaitProbe:
+    """Accounts for the time of the threads of one run at a time."""
+
+    def __init__(self, selection: Selection) -> None:
+        del selection  # a thread's time is whole, or nothing adds up
+        self._machine = platform.machine()
+        kernel = _choose_kernel(describe_kernel(_state_needs(self._machine)))
+        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(self._machine))
+        self.limits: list[str] = []
+        try:
+            self._program: Program = TypedProgram(_SOURCE, kernel, _HANDLERS, {})
+        except UnavailableError:
+            self._program = Program(_SOURCE, kernel, _HANDLERS, {})
+        self._kinds = self._fill_calls()
+        self._names = {
+            call.numbers[self._machine]: name for name, call in CALLS.items() if self._machine in call.numbers
+        }
+        self._names |= {
+            call.numbers[self._machine]: name for name, call in WAIT_CALLS.items() if self._machine in call.numbers
+        }
+        self._symbols = Symbols()
+        self._groups: list[Path] = []
+        self._titles: dict[int, str] = {}
+        self._samples = self._epoch = self._began_ns = 0
+
+    def follow(self, groups: Sequence[Path]) -> None:
+        """Follow the threads of these cgroups, and of those below, from now on."""
+        if not set(self._groups) <= set(groups) or not self._groups:
+            self._clear("threads")
+        self._groups = list(groups)
+        self._program.follow(groups)
+        self._configure(is_following=bool(groups))
+
+    def start(self, groups: Sequence[Path]) -> None:
+        """Clear all sums and account for these cgroups, and those below, from now on."""
+        if set(groups) != set(self._groups):
+            self.follow(groups)
+        self._clear()
+        self._titles, self._samples = {}, 0
+        self._program.start_costs()
+        self._epoch += 1
+        self._began_ns = time.monotonic_ns()
+        self._configure(is_following=bool(groups), is_counting=True)
+        self._add_sleepers()
+        self._read_titles(is_first=True)
+
+    def sample(self) -> None:
+        """Read the titles of processes, which tell what these do and are gone when they end."""
+        self._samples += 1
+        self._read_titles(is_first=self._samples % _TITLE_EVERY == 0)
+
+    def stop(self) -> Row:
+        """Return where the time of the run's threads went."""
+        self._configure(is_following=False)
+        end_ns = time.monotonic_ns()
+        costs = self._program.list_costs()
+        self._read_titles(is_first=True)
+        self._program.follow(())
+        self._groups = []
+        reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
+        sums: dict[tuple[int, int, int, str], _Sum] = defaultdict(_Sum)
+        for key, own in self._program["times"].items():
+            sums[key.thread, key.via, key.links, reasons.find(key.what, own.time)].add(own.waits, own.time, own.longest)
+        threads = [
+            self._describe_thread(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
+        ]
+        return {
+            "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
+            "waits": [
+                {"tid": tid, "via": via, "links": links, "reason": reason, **total.describe()}
+                for (tid, via, links, reason), total in sorted(sums.items())
+            ],
+            "wait_files": self._list_files(reasons),
+            "wait_stacks": reasons.list_stacks(),
+            "lost_waits": {name: sum(self._program.get("losses", i)) for i, name in enumerate(_LOSSES)}
+            | {"missed_events": count_missed(costs)},
+            "wait_programs": costs,
+        }
+
+    def close(self) -> None:
+        """Detach."""
+        self._program.close()
+
+    def _clear(self, *more: str) -> None:
+        self._program.clear("times", "file_times", "files", "losses", "stacks", *more)
+
+    def _configure(self, *, is_following: bool, is_counting: bool = False) -> None:
+        began = self._began_ns if is_counting else _NOT_COUNTING
+        self._program.put("config", 0, self._program["config"].Leaf(is_following, began, self._epoch))
+
+    def _fill_calls(self) -> dict[int, int]:
+        kinds = {}
+        for call in WAIT_CALLS.values():
+            number = call.numbers.get(self._machine)
+            if number is not None:
+                kinds[number] = call.kind
+                leaf = self._program["calls"].Leaf(call.kind, call.is_signal, call.has_timeout, call.is_plain)
+                self._program.put("calls", number, leaf)
+        return kinds
+
+    def _add_sleepers(self) -> None:
+        """Add the threads that have not moved since they are followed, with what they sleep in now."""
+        from bcc import lib  # noqa: PLC0415 - here it is known to be there
+
+        table = self._program["threads"]
+        for tid in self._list_ids("cgroup.threads"):
+            state = _read_state(tid)
+            if state is None:
+                continue
+            is_running, process, call = state
+            leaf = table.Leaf(since=self._began_ns, born=self._began_ns, epoch=self._epoch, process=process)
+            leaf.state = _ON_CPU if is_running else _BLOCKED
+            leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
+            lib.bpf_update_elem(table.map_fd, ctypes.byref(ctypes.c_uint32(tid)), ctypes.byref(leaf), _ONLY_NEW)
+
+    def _list_ids(self, name: str) -> list[int]:
+        groups = (path for group in self._groups for path in (group, *(p for p in group.rglob("*") if p.is_dir())))
+        return [int(number) for group in groups for number in _read(group / name).split()]
+
+    def _read_titles(self, *, is_first: bool) -> None:
+        for pid in self._list_ids("cgroup.procs"):
+            if is_first or pid not in self._titles:
+                words = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
+                if words:
+                    self._titles[pid] = words[:_MAX_TITLE]
+
+    def _describe_thread(
+        self, tid: int, thread: Any, end_ns: int, sums: Mapping[Any, _Sum], reasons: _Reasons
+    ) -> Row | None:
+        """Return a thread's row, and add to the sums what is in it alone; None when it ended before the window."""
+        end = min(thread.ended or end_ns, end_ns)
+        if end <= self._began_ns:
+            return None
+        is_current = thread.epoch == self._epoch
+        for i, name in enumerate(_OWN):
+            if is_current and thread.own[i].waits:
+                sums[tid, 0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
+        if thread.state != _ENDED:
+            rest = max(end_ns - max(thread.since, self._began_ns), 0)
+            reason = reasons.find(thread.what, rest) if thread.state == _BLOCKED else _OWN[thread.state]
+            sums[tid, 0, 0, reason].add(1, rest, rest)
+        wall = end - max(thread.born, self._began_ns)
+        known = sum(total.time for key, total in sums.items() if key[0] == tid)
+        if wall > known:
+            sums[tid, 0, 0, "unknown"].add(0, wall - known, 0)
+        return {
+            "tid": tid,
+            "pid": thread.process,
+            "name": (_read(Path("/proc", str(tid), "comm")).strip() or thread.name.decode(errors="replace")),
+            "title": self._titles.get(thread.process, ""),
+            "wall_us": wall / 1e3,
+            "is_followed": not thread.is_helper,
+            "served": thread.served if is_current else 0,
+        }
+
+    def _list_files(self, reasons: _Reasons) -> list[Row]:
+        sums: dict[tuple[Any, str], _Sum] = defaultdict(_Sum)
+        about: dict[Any, Row] = {}
+        names = {_identify(key): leaf for key, leaf in self._program["files"].items()}
+        for key, own in self._program["file_times"].items():
+            file = _identify(key.file)
+            if file in names:
+                about[file] = describe_file(key.file, names[file])
+                sums[file, reasons.find(key.what)].add(own.waits, own.time, own.longest)
+        rows = [{**about[file], "reason": reason, **total.describe()} for (file, reason), total in sums.items()]
+        return sorted(rows, key=lambda row: -float(row["time_us"]))
+
+
+class _Sum:
+    def __init__(self) -> None:
+        self.waits = self.time = self.longest = 0
+
+    def add(self, waits: int, time_ns: int, longest: int) -> None:
+        self.waits += waits
+        self.time += time_ns
+        self.longest = max(self.longest, longest)
+
+    def describe(self) -> Row:
+        return {"waits": self.waits, "time_us": self.time / 1e3, "longest_us": self.longest / 1e3}
+
+
+class _Reasons:
+    """Names the reasons of one run, and remembers the time of each stack."""
+
+    def __init__(self, program: Program, symbols: Symbols, names: Mapping[int, str], kinds: Mapping[int, int]) -> None:
+        self._program, self._symbols, self._names, self._kinds = program, symbols, names, kinds
+        self._stacks: dict[int, tuple[str, ...]] = {}
+        self._sums: dict[tuple[str, str | None, tuple[str, ...]], _Sum] = defaultdict(_Sum)
+
+    def find(self, what: Any, time_ns: int = 0) -> str:
+        if what.state != _BLOCKED:
+            return _OWN[what.state]
+        call = None if what.call == _NO_CALL else self._names.get(what.call, f"call {what.call}")
+        stack = self._get_stack(what.stack)
+        kind = self._kinds.get(what.call, 0)
+        reason = name_reason(kind, call, stack, is_io=bool(what.is_io), request=what.request)
+        if time_ns and stack:
+            self._sums[reason, call, stack].add(1, time_ns, time_ns)
+        return reason
+
+    def list_stacks(self) -> list[Row]:
+        costliest = sorted(self._sums.items(), key=lambda item: -item[1].time)[:_MAX_STACKS]
+        return [
+            {"reason": reason, "syscall": call, "stack": ";".join(stack), "time_us": total.time / 1e3}
+            for (reason, call, stack), total in costliest
+        ]
+
+    def _get_stack(self, number: int) -> tuple[str, ...]:
+        if number < 0:
+            return ()
+        if number not in self._stacks:
+            table = self._program["stacks"]
+            frames = table[table.Key(number)].functions
+            self._stacks[number] = self._symbols.name_stack([address for address in frames if address])
+        return self._stacks[number]
+
+
+def _identify(key: Any) -> tuple[int, int, int]:
+    return key.device, key.inode, key.name
+
+
+def _read(path: Path) -> str:
+    """Return a file's text; nothing when what it is about has ended."""
+    try:
+        return path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _read_state(tid: int) -> tuple[bool, int, int] | None:
+    """Return whether a thread runs, its process, and the call that it sleeps in; None when it has ended."""
+    lines = _read(Path("/proc", str(tid), "status")).splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    if "State" not in status:
+        return None
+    words = _read(Path("/proc", str(tid), "syscall")).split()
+    has_call = bool(words) and re.fullmatch(r"\d+", words[0])
+    return status["State"].startswith("R"), int(status["Tgid"]), int(words[0]) if has_call else _NO_CALL
+
+
+def _state_needs(machine: str) -> Needs:
+    return Needs(
+        members=(
+            *list_registers(machine),
+            Member("task_struct", "flags", 4),
+            Member("task_struct", "pid", 4),
+            Member("task_struct", "__state", 4),
+            Member("request", "cmd_flags", 4),
+            *FILE_MEMBERS,
+            *FOLLOWED_MEMBERS,
+        ),
+        tracepoints={
+            "sched_switch": "task_struct",
+            "sched_waking": "task_struct",
+            "block_rq_complete": "request",
+            **FOLLOWED_TRACEPOINTS,
+        },
+        heads={"inode__HEAD": FILE_HEAD},
+        enums=("req_flag_bits",),
+        bits=(("task_struct", "in_iowait"),),
+    )
+
+
+def _choose_kernel(kernel: Kernel) -> Kernel:
+    """Add where the tracepoint has the state of the thread that leaves: a later wake-up changes it in the thread."""
+    if not kernel.has_btf:
+        raise UnavailableError("waits need the kernel's own type information (/sys/kernel/btf/vmlinux)")
+    for needed in _HANDLERS:
+        if needed not in kernel.tracepoints:
+            raise UnavailableError(f"this kernel has no tracepoint {needed}")
+    arguments = re.search(r"ARGS_sched_switch (\d+)$", kernel.prelude, re.MULTILINE)
+    if arguments is not None and arguments[1] == "4":  # since 5.18
+        state = 3 if kernel.tracepoints["sched_switch"] == 1 else 1
+        return replace(kernel, prelude=f"{kernel.prelude}#define ARG_prev_state {state}\n")
+    return kernel

@@ -1,0 +1,111 @@
+"""`knobscope imitate`: puts the causes of mismatches to the test."""
+
+import argparse
+import shutil
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from knobscope.devices import open_device
+from knobscope.processes import follow_pipeline
+from knobscope.specs import StudySpecs, load_study
+from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.stages.detect import read_findings, run_rules, write_findings
+from knobscope.stages.imitate.findings import blamed_cause, imitate_findings
+from knobscope.storage import read_sealed, whole_file, write_sealed
+from knobscope.study_data.opening import open_study
+from knobscope.tables.detection import FindingRow
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["add_parser"]
+
+#: What a test changes of a finding.
+_TESTED: tuple[Literal["confirmed", "confirmation", "sentence"], ...] = ("confirmed", "confirmation", "sentence")
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    specs = load_study(args.study, args.root, runnable=False)
+    with open_study(args.database) as connection:
+        findings = read_findings(connection)
+        rows = _join(findings, args.imitated) if args.imitated else _test(args, specs, connection, findings)
+        if args.device is None:
+            rows = run_rules(connection, specs, tested=rows)
+    if args.device is not None:
+        of_device = {index: row for index, row in enumerate(rows) if row["device"] == args.device}
+        write_sealed(args.out, {str(index): {key: row[key] for key in _TESTED} for index, row in of_device.items()})
+        rows = list(of_device.values())
+    else:
+        with whole_file(args.out) as part:
+            shutil.copyfile(args.database, part)
+            write_findings(part, rows)
+    confirmed = [row["confirmed"] for row in rows if blamed_cause(row, specs.rules) is not None]
+    print(
+        f"imitate {args.device or specs.study.name}: of {len(confirmed)} mismatches with a cause to test, "
+        f"{confirmed.count('yes')} confirmed, {confirmed.count('no')} not, {confirmed.count('not_tested')} not tested",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _test(
+    args: argparse.Namespace,
+    specs: StudySpecs,
+    connection: "duckdb.DuckDBPyConnection",
+    findings: list[FindingRow],
+) -> list[FindingRow]:
+    """Return the findings with what fio says of them: of those on one device, or of all."""
+    testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
+    wanted = set(specs.devices) if args.device is None else {args.device}
+    with ExitStack() as stack:
+        opened = {
+            name: stack.enter_context(open_device(specs.devices[name], args.root, specs.study.name))
+            for name in sorted(testable & wanted)
+        }
+        return imitate_findings(findings, specs.rules, connection, opened, args.seconds)
+
+
+def _join(findings: list[FindingRow], files: list[Path]) -> list[FindingRow]:
+    """Return the findings with what was found on each device before."""
+    tested: dict[int, FindingRow] = {int(index): row for file in files for index, row in read_sealed(file).items()}
+    return [row | tested[index] if index in tested else row for index, row in enumerate(findings)]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "imitate",
+        help="test the causes of mismatches: fio imitates their I/O and changes one factor",
+        description="For each mismatch of a rule that blames a factor of the I/O, imitate the I/O pattern of its runs "
+        "with fio on the same device and change that factor alone. Write the study's database with what came out. "
+        "Where devices are on several machines, each tests its own (--device), and --imitated joins their answers. "
+        "Rules that judge the findings of others are evaluated again, without the refuted ones.",
+    )
+    add_study_arguments(parser)
+    parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="DuckDB file to write: the same, its findings confirmed or not; with --device a JSON file",
+    )
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--device", help="test findings on this device only, and write what came out, for --imitated")
+    parts.add_argument(
+        "--imitated",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="test nothing: join what --device wrote",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="time per finding, at least five rounds; up to three times as long where these give no answer "
+        "(default %(default)s)",
+    )
+    parser.set_defaults(run=_run)

@@ -1,0 +1,152 @@
+"""Puts the cause that a finding names to the test."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from knobscope.devices import BlockDevice, OpenDevice, device_lock
+from knobscope.errors import UserError
+from knobscope.specs import Rule, RuleCause
+from knobscope.stages.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
+from knobscope.stages.detect import find_busy_share, withdraw
+from knobscope.stages.imitate.evidence import find_preferred_bytes, find_sides, name_value, read_pattern
+from knobscope.stages.imitate.replica import find_aligned_part
+from knobscope.stages.imitate.trials import Setting, Stand, try_cause
+from knobscope.tables.detection import FindingRow
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["blamed_cause", "imitate_findings"]
+
+_FILE_BYTES = 256 << 20
+
+
+class _UntestableError(Exception):
+    """Why a finding cannot be put to the test, in words."""
+
+
+def blamed_cause(finding: FindingRow, rules: Mapping[str, Rule]) -> RuleCause | None:
+    """Return the cause that a mismatch names, if its rule blames a factor that fio can change alone."""
+    rule = rules.get(finding["rule"])
+    return rule.about.cause if rule is not None and finding["verdict"] == "mismatch" else None
+
+
+def imitate_findings(
+    findings: Sequence[FindingRow],
+    rules: Mapping[str, Rule],
+    connection: "duckdb.DuckDBPyConnection",
+    opened_devices: Mapping[str, OpenDevice],
+    seconds_per_finding: float,
+) -> list[FindingRow]:
+    """Return the findings (rows of `findings`, same order) with `confirmed` and `confirmation` filled in.
+
+    Those that stage `remeasure` has judged keep what it said; where it only measured an effect again, what fio says
+    comes after that. A refuted cause is told in the sentence.
+    `rules` are those of the study, `connection` is the database that `detect` wrote. A device is locked while fio is at
+    work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
+    confirmation. Raises UserError when fio is missing.
+    """
+    rows = [row.copy() for row in findings]
+    testable = []
+    measured_again = []
+    for row in rows:
+        if row.get("confirmation") is not None:
+            if row["confirmed"] is not None:
+                continue  # tested on what-if devices, with the DBMS itself
+            measured_again.append((row, row["confirmation"]))
+        row |= {"confirmed": "not_tested", "confirmation": None}
+        if (cause := blamed_cause(row, rules)) is not None:
+            testable.append((row, cause))
+        elif row["verdict"] == "mismatch":
+            row["confirmation"] = f"rule {row['rule']} blames no factor that fio could change alone"
+    if testable:
+        find_fio()
+    for device in dict.fromkeys(row["device"] for row, _ in testable):
+        concerned = [(row, cause) for row, cause in testable if row["device"] == device]
+        _imitate_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
+    for row, again in measured_again:
+        row["confirmation"] = f"{again} As for the cause: {row['confirmation']}"
+    return rows
+
+
+def _imitate_on_device(
+    tests: list[tuple[FindingRow, RuleCause]],
+    connection: "duckdb.DuckDBPyConnection",
+    opened: OpenDevice | None,
+    seconds: float,
+) -> None:
+    """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
+    try:
+        if opened is None:
+            raise _UntestableError(f"device {tests[0][0]['device']} is not available")
+        with device_lock(opened.block), lay_out_file(opened, _FILE_BYTES) as file:
+            for number, (row, cause) in enumerate(tests, start=1):
+                label = f"imitate {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
+                try:
+                    row.update(_test(row, cause, connection, file, opened.block, seconds, label))
+                except (_UntestableError, FioRefusedError) as error:
+                    row["confirmation"] = f"not tested: {error}"
+    except (_UntestableError, UserError) as error:
+        for row, _ in tests:
+            row["confirmation"] = f"not tested: {error}"  # nothing was measured yet: both come before the first test
+
+
+def _test(
+    row: FindingRow,
+    cause: RuleCause,
+    connection: "duckdb.DuckDBPyConnection",
+    file: FioFile,
+    block: BlockDevice,
+    seconds: float,
+    label: str,
+) -> FindingRow:
+    preferred = find_preferred_bytes(connection, row["device"])
+    if preferred is None:
+        raise _UntestableError(f"device {row['device']} has no profile")
+    part = find_aligned_part(file, preferred, block)
+    setting = _read_setting(row, cause, connection)
+    outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
+    seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
+    if outcome.is_borne_out is None:
+        why = "these intervals allow both answers, so they do not show whether that is the cause"
+        return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
+    if outcome.is_borne_out:
+        return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
+    return {
+        "confirmed": "no",
+        "confirmation": f"{seen} So {cause.refuted}.",
+        "sentence": withdraw(row["sentence"], cause.refuted),
+    }
+
+
+def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:
+    """Return what a finding compares; raises _UntestableError where the requests of its runs are not known."""
+    slower, faster = find_sides(connection, row)
+    pattern = read_pattern(connection, slower)
+    if not slower.runs:
+        raise _UntestableError(
+            f"no successful run of the sweep has {slower.name}, compared with the default in its block"
+        )
+    if pattern is None:
+        raise _UntestableError(
+            "BPF monitored none of its runs without losing events, so their requests are unknown"
+            if not slower.watched
+            else f"the runs of {slower.name} did no I/O on the device"
+        )
+    busy_share = find_busy_share(connection, slower.watched)
+    if busy_share is None:
+        raise _UntestableError("no run recorded how long the device was busy")
+    if row["knob"] is None:
+        return Setting(slower.name, pattern, "", None, 1.0, busy_share)
+    if cause.factor == "write_size" and not pattern.write_sizes:
+        raise _UntestableError("its runs wrote nothing to the device")
+    if not faster.watched:
+        raise _UntestableError(f"BPF watched no run of {faster.name} without losing events")
+    if row["effect"] is None:
+        raise _UntestableError("the finding has no effect that fio could show")
+    other = read_pattern(connection, faster)
+    if not pattern.operations or (other is not None and not other.operations):
+        raise _UntestableError("the number of operations behind the requests is unknown")
+    measured = math.exp(abs(math.log1p(row["effect"])))
+    return Setting(slower.name, pattern, faster.name, other, measured, busy_share)

@@ -1,0 +1,224 @@
+"""The trial of each factor that rules blame: which replicas fio runs, and what has to come out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+
+from knobscope.stages.characterise.fio import FioFile
+from knobscope.stages.detect import most_gain
+from knobscope.stages.imitate.experiment import Figure, Ratio, compare, run_replicas
+from knobscope.stages.imitate.pattern import (
+    Pattern,
+    can_take_sizes,
+    change_alignment,
+    change_parallelism,
+    change_sequentiality,
+    count_partly_filled,
+    take_flushes,
+    take_sizes,
+    write_whole_units,
+)
+from knobscope.stages.imitate.replica import Part
+from knobscope.stages.imitate.verdict import (
+    Answer,
+    Comparison,
+    PartlyFilled,
+    all_hold,
+    deny,
+    gain_of_dbms,
+    is_worthwhile,
+    loses_nothing,
+    may_be_io,
+)
+from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
+
+__all__ = ["Outcome", "Setting", "Stand", "try_cause"]
+
+Replica = tuple[Pattern, Figure]
+Figures = list[list[float]]  # of each replica, in each round
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a finding compares: the I/O of the slower setting, that of the faster one, and how much faster it was.
+
+    `other` is None where the finding is about one configuration (`other_name` is empty then), or the faster one did no
+    I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the device
+    was busy with the slower one.
+    """
+
+    name: str
+    pattern: Pattern
+    other_name: str
+    other: Pattern | None
+    measured: float
+    busy_share: float
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where replicas run, and for how long until one looks at what they show."""
+
+    file: FioFile
+    part: Part
+    preferred_bytes: int
+    seconds: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the cause is confirmed (None: cannot be determined), and what was seen, as whole sentences."""
+
+    is_borne_out: Answer
+    words: str
+
+
+def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
+    """Return whether a factor is the cause, as soon as the replicas of its trial tell; at the last look if they do not.
+
+    `factor` is that of `cause: {factor: ...}` in `rule.yaml`. Raises FioRefusedError when fio fails.
+    """
+    trial = _TRIALS[factor](setting, stand.preferred_bytes)
+    looks = run_replicas(trial.replicas, stand.file, stand.part, stand.seconds, stand.label)
+    outcomes = (trial.judge(figures) for figures in looks)
+    for outcome in outcomes:
+        if outcome.is_borne_out is not None:
+            break
+    return outcome
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The replicas that a factor's trial compares, and what their figures say."""
+
+    replicas: list[Replica]
+    judge: Callable[[Figures], Outcome]
+
+
+def _try_sizes(setting: Setting, unit: int) -> Trial:
+    across, aligned = change_alignment(setting.pattern, unit)
+    exchanged, change = _exchange_sizes(setting, unit)
+
+    def judge(found: Figures) -> Outcome:
+        limits = compare(found[1], found[0])
+        size = loosen_units(format_size(unit))
+        words = f"Writes of {size} that begin at multiples of {size}, compared with equal ones that begin in between: "
+        f"{limits}."
+        comparison, told = _compare(setting, found[2:], change)
+        cost = _cost_of_units(setting, unit, limits, found)
+        if not cost.may_be_most:
+            words += f" {_tell_cost(cost)}"
+        claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
+        return _within_busy_time(setting, claims, f"{told} {words}")
+
+    sides: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes")]
+    return Trial([*sides, *_both(setting), (exchanged, "operations")], judge)
+
+
+def _tell_cost(cost: PartlyFilled) -> str:
+    most, difference = (loosen_units(format_micros(seconds * 1e6)) for seconds in (cost.most_s, cost.difference_s))
+    return f"So units that are filled only in part cost at most {most} of the difference of {difference} per operation."
+
+
+def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: Figures) -> PartlyFilled:
+    """Return what partly filled units can cost, from bytes per second of whole writes and operations per second."""
+    seconds = [fmean(1 / figure for figure in figures) for figures in found]
+    faster = seconds[3] if setting.other is not None else seconds[2] / setting.measured
+    units = count_partly_filled(setting.pattern, unit)
+    return PartlyFilled(limits, unit * seconds[1], units, seconds[2] - faster)
+
+
+def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
+    """Return the slower setting's I/O in other sizes, and what changes, in words.
+
+    They are those of the faster one, so that as many bytes are another number of writes. Where these fill no more units
+    whole, or so few writes could not be followed by as many flushes, it is as many writes that fill whole units: no
+    flush may go away with the size.
+    """
+    pattern, other = setting.pattern, setting.other
+    if other is None or not can_take_sizes(pattern, other, unit):
+        return write_whole_units(
+            pattern, unit
+        ), f"as many writes and flushes, in whole {loosen_units(format_size(unit))},"
+    exchanged = take_sizes(pattern, other)
+    more = (exchanged.writes / exchanged.operations) / (pattern.writes / pattern.operations)
+    sizes = f"as many bytes in writes of the sizes of {setting.other_name}"
+    return exchanged, f"{sizes} ({format_number(more)} times as many writes)"
+
+
+def _try_flushes(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
+        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+
+    return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
+
+
+def _try_order(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        random = compare(found[-1], found[0])
+        words = f"The I/O of {setting.name} at random offsets: {random}."
+        if setting.other is None:
+            return Outcome(
+                False, f"{words} {setting.other_name} does no I/O at all, so the order of I/O is not the reason."
+            )
+        comparison = Comparison(setting.measured, compare(found[1], found[0]))
+        told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
+        return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
+
+    return Trial([*_both(setting), (change_sequentiality(setting.pattern), "operations")], judge)
+
+
+def _try_parallelism(setting: Setting, _: int) -> Trial:
+    def judge(found: Figures) -> Outcome:
+        ratio = compare(found[1], found[0])
+        gain = gain_of_dbms(ratio, setting.busy_share)
+        words = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
+        return Outcome(is_worthwhile(gain), f"{words} {_tell_busy(setting)}, so that is worth at most {gain}.")
+
+    return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
+
+
+def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Outcome:
+    """Return what claims about the difference of two settings come to, if the device is busy for long enough."""
+    if may_be_io(setting.measured, setting.busy_share):
+        return Outcome(all_hold(claims), words)
+    most = format_number(most_gain(setting.busy_share))
+    return Outcome(
+        False,
+        f"{words} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most}x as fast, and "
+        f"{setting.other_name} is {format_number(setting.measured)}x as fast.",
+    )
+
+
+def _tell_busy(setting: Setting) -> str:
+    return loosen_units(
+        f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time"
+    )
+
+
+def _both(setting: Setting) -> list[Replica]:
+    both = [setting.pattern, *([setting.other] if setting.other else [])]
+    return [(pattern, "operations") for pattern in both]
+
+
+def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison, str]:
+    """Return what replicas of the slower setting, of the faster one (if it does I/O) and of the exchange showed."""
+    replayed: Ratio | None = compare(found[1], found[0]) if setting.other else None
+    comparison = Comparison(setting.measured, replayed, compare(found[-1], found[0]))
+    if replayed is None:
+        told = f"{setting.other_name} does no I/O."
+    else:
+        told = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
+        told += "." if comparison.is_reproduced else f", where the DBMS did {setting.measured:.2g} times as many."
+    return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
+
+
+#: Names are those of `cause: {factor: ...}` in `rule.yaml`; a trial is made of a setting and the device's write unit.
+_TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
+    "write_size": _try_sizes,
+    "flush": _try_flushes,
+    "parallelism": _try_parallelism,
+    "sequentiality": _try_order,
+}

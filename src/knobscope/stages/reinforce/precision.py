@@ -1,0 +1,152 @@
+"""How precisely a sweep has measured each value's effect on throughput, and how many blocks more it takes.
+
+The fit is that of `detect`: natural-log throughput on a level per session of a block and a level per configuration,
+stalled runs set aside, each configuration with a variance of its own that is moderated by the others'. What `detect`
+does in addition, about drift within a block, is left to it: a block that it drops is missing there.
+
+Only standard errors come out of here, and no estimate. That is what makes it safe to look again and again: in a linear
+model with normal noise the residuals are independent of the estimates, so that a number of blocks which depends on the
+residuals alone leaves the estimates as they would have been with that number from the start (C. Stein, Annals of
+Mathematical Statistics 16, 1945; for more than two stages, sequential intervals of fixed width, Y. S. Chow and
+H. Robbins, the same 36, 1965). Who stops as soon as an effect is significant finds one in pure noise, sooner or later.
+What is left is that a variance which came out small by chance ends the repeats early, so that intervals get a little
+too narrow: coverage falls by less than 1 % where it matters most (docs/evidence/statistics.md,
+`benchmarks/effects.py`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from knobscope.stages.plan import sentinel_positions
+from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.power import Aim
+from knobscope.statistics.regression import BlockFit, exchange_codes, fit_blocks, unequal_errors
+from knobscope.statistics.stalls import find_stalls
+from knobscope.statistics.variances import moderate_variances
+
+__all__ = ["Precision", "SweepRuns", "count_more", "measure_precision"]
+
+#: As in `detect`: an effect with fewer blocks, or with fewer residual degrees of freedom, has no interval.
+_LEAST_BLOCKS = 2
+_LEAST_DEGREES = 2
+
+
+@dataclass(frozen=True)
+class SweepRuns:
+    """The runs of a case's sweep: arrays of shape (runs,), and the number of configurations, the default included."""
+
+    setting: Ints  # code of the configuration, 0 for the default
+    block: Ints
+    session: Ints  # code of the session of a block
+    response: Floats  # natural-log throughput, NaN where the run failed
+    settings: int
+    reference: Ints | None = None  # code of what each value is compared with, shape (settings - 1,); None: all with 0
+
+    def comparable(self) -> Bools:
+        """Return which runs count: they succeeded and did not stall, as did a default run of their session."""
+        stalled = find_stalls(self.response, self.setting, self.session)
+        usable = np.isfinite(self.response) & ~stalled
+        sentinels = np.bincount(self.session[usable & (self.setting == 0)], minlength=self._sessions)
+        comparable: Bools = usable & (sentinels[self.session] > 0)
+        return comparable
+
+    def count_blocks(self, rows: Bools) -> Ints:
+        """Return in how many blocks these runs measured each value, shape (settings - 1,)."""
+        seen = np.unique(np.column_stack([self.setting[rows], self.block[rows]]), axis=0)[:, 0]
+        return np.bincount(seen, minlength=self.settings)[1:].astype(np.int64)
+
+    @property
+    def _sessions(self) -> int:
+        return int(self.session.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What is known of each value's effect, whatever the effect is: shapes are (settings - 1,)."""
+
+    errors: Floats  # standard errors of the natural-log ratios; NaN where there is no interval
+    degrees: Floats
+    fit: BlockFit
+    design: tuple[Ints, Ints]  # configuration and session of the runs that count
+    reference: Ints
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one run."""
+        return self.fit.noise
+
+
+def measure_precision(runs: SweepRuns) -> Precision:
+    """Return how precisely the effects of all values are known."""
+    rows = runs.comparable()
+    setting, session = runs.setting[rows], runs.session[rows]
+    reference = np.zeros(runs.settings - 1, np.int64) if runs.reference is None else runs.reference
+    levels = _levels(session)
+
+    def fit_against(code: int) -> BlockFit:
+        return fit_blocks(runs.response[rows], exchange_codes(setting, code), levels, runs.settings)
+
+    fit = fit_against(0)
+    errors, degrees = _collect_errors(reference, fit_against)
+    judged = (runs.count_blocks(rows) >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
+    return Precision(np.where(judged, errors, np.nan), degrees, fit, (setting, session), reference)
+
+
+def _collect_errors(reference: Ints, fit_against: Callable[[int], BlockFit]) -> tuple[Floats, Floats]:
+    """Return standard errors and degrees of freedom of each value against its reference, shape (settings - 1,)."""
+    errors, degrees = np.full(len(reference), np.nan), np.full(len(reference), np.nan)
+    for code in np.unique(reference):
+        own = reference == code
+        found = unequal_errors(fit_against(int(code)))
+        errors[own], degrees[own] = found[0][own], found[1][own]
+    return errors, degrees
+
+
+def count_more(precision: Precision, aim: Aim, lacking: Bools, room: Ints) -> Ints:
+    """Return how many blocks more each value needs, by the noise of now: 1 to `room`, or 0 where it is not `lacking`.
+
+    All arrays are of shape (settings - 1,). The blocks to come are taken to hold the lacking values that have room, and
+    sentinels as `plan` adds them; whether a value suffices then follows from the design of all blocks together. Where
+    noise is not known yet, one block more has to show it.
+    """
+    asked: Bools = lacking & (room > 0)
+    more = np.where(asked, room if np.isfinite(precision.noise) else 1, 0)
+    for blocks in range(1, int(more.max(initial=0))):
+        errors, degrees = _project(precision, [np.flatnonzero(asked & (room > index)) + 1 for index in range(blocks)])
+        enough = aim.suffices(aim.smallest(errors, degrees))
+        more = np.where(asked & enough, np.minimum(more, blocks), more)
+        if not (asked & (more > blocks)).any():
+            break
+    return more.astype(np.int64)
+
+
+def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
+    """Return standard errors and degrees of freedom after further blocks of these configurations, with noise as now.
+
+    What a configuration is compared with comes along, as in `knobscope.stages.plan.plan_reinforcement`.
+    """
+    now, reference = precision.fit, precision.reference
+    blocks = [np.unique(np.concatenate([one, reference[one - 1]])) for one in blocks]
+    blocks = [one[one > 0] for one in blocks]
+    setting, session = precision.design
+    first = int(session.max(initial=-1)) + 1
+    settings = [setting, *(np.concatenate([np.zeros(len(sentinel_positions(len(one))), int), one]) for one in blocks)]
+    sessions = [session, *(np.full(len(one), first + index) for index, one in enumerate(settings[1:]))]
+    design, of_session = np.concatenate(settings).astype(np.int64), np.concatenate(sessions).astype(np.int64)
+    variances, _ = moderate_variances(now.own_squares, now.own_degrees)
+    levels, codes = _levels(of_session), np.arange(len(now.own_degrees))
+
+    def fit_against(code: int) -> BlockFit:
+        fit = fit_blocks(np.zeros(len(design)), exchange_codes(design, code), levels, len(codes))
+        own_squares = variances[exchange_codes(codes, code)] * fit.own_degrees
+        return replace(fit, noise=now.noise, own_squares=own_squares)
+
+    return _collect_errors(reference, fit_against)
+
+
+def _levels(session: Ints) -> Floats:
+    """Return a column per session but the first, 1 for its runs."""
+    columns = [session == one for one in np.unique(session)[1:]]
+    return np.column_stack(columns).astype(float) if columns else np.zeros((len(session), 0))

@@ -1,0 +1,377 @@
+"""What the runs on what-if devices say: the cause of an effect, and whether it is the one that a rule names."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from knobscope.specs import RuleCause
+from knobscope.stages.detect import withdraw
+from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.properties import EVERYTHING, PROPERTY_WORDS
+from knobscope.stages.remeasure.questions import Question
+from knobscope.stages.remeasure.shares import Amount, Share, amount_of, remaining_share
+from knobscope.statistics.looks import SIGNIFICANCE
+from knobscope.tables import WhatIfRow, WhatIfRunRow
+from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import (
+    describe_change,
+    describe_effect,
+    format_micros,
+    format_share,
+    join_words,
+    loosen_units,
+    plural,
+)
+
+__all__ = ["Answer", "judge_finding", "list_differences", "list_usable", "share_words", "time_of"]
+
+_FEWEST_PAIRS = 3
+_HALF = 0.5
+#: Why a finding is refuted whose effect is absent.
+_NOT_AGAIN = "its effect did not reproduce in new runs"
+#: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
+_FREE_FLUSHES = ("flush", EVERYTHING)
+#: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
+_PROPERTIES = {
+    "write_size": ("write_unit",),
+    "flush": ("flush", "flush_delay"),
+    "parallelism": ("channels", "one_channel"),
+    "sequentiality": (),
+}
+
+_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names} | {
+    "read_delay": "reads",
+    "write_delay": "writes",
+}
+
+Conclusion = Literal["cause", "several", "not_the_device", "undecided", "gone"]
+
+
+@dataclass
+class Answer:
+    """What is known of a question so far: property -> amount of the effect, and its share."""
+
+    question: Question
+    untold: ClassVar[str | None] = "not_tested"  # `confirmed` of a finding of which the runs do not tell the cause
+    amounts: dict[str, Amount] = field(default_factory=dict)
+    pairs: dict[str, int] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
+    #: What `everything` would come to if all that still takes time at that device were the way to it.
+    most_of_everything: Share | None = None
+    failures: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str] = field(default_factory=dict)  # parameters of the device that differ, as JSON
+    #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
+    again: Amount | None = None
+
+    def add(self, name: str, runs: Sequence[WhatIfRunRow], change: Mapping[str, Any] | None = None) -> None:
+        """Take in all pairs of runs on a device, of which some parameters differ: the one itself first."""
+        self.changes[name] = json.dumps(change or {}, sort_keys=True, default=str)
+        values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else time_of))
+        self.pairs[name] = len(values)
+        if len(values) < _FEWEST_PAIRS:
+            reasons = [row["reason"] for row in runs if row["status"] != "ok"]
+            self.failures[name] = str(reasons[0]) if reasons else "too few runs"
+            return
+        self.failures.pop(name, None)
+        self.amounts[name] = amount_of(values)
+        if name == ITSELF and not self.question.is_level:
+            ratio = amount_of(list(list_differences(list_usable(runs), _log_throughput)))
+            self.again = ratio.minus(self.question.rest)
+        if name != ITSELF and ITSELF in self.amounts:
+            self._find_share(name)
+        if name == EVERYTHING and ITSELF in self.amounts:
+            self.most_of_everything = self._share(amount_of(list(self._amounts(runs, _micros_off_device))))
+
+    def _find_share(self, name: str) -> None:
+        """Note which share of the effect is gone on a what-if device."""
+        self.shares[name] = self._share(self.amounts[name])
+
+    def _share(self, changed: Amount) -> Share:
+        return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
+
+    def _amounts(self, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
+        ok = list_usable(runs)
+        if self.question.is_level:
+            return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
+        return list_differences(ok, time_of_run if self.question.other is None else _log_throughput)
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether the effect (or gap) shows again on the device itself, beyond noise.
+
+        A configuration that takes less time than on the lower tier has no gap of time, whatever its latencies are.
+        """
+        if self.again is not None:
+            return self.again.is_clear(SIGNIFICANCE)
+        known, rest = self.amounts.get(ITSELF), self.question.rest
+        return known is not None and known.mean > rest.mean and known.minus(rest).is_clear()
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether the effect (or gap) is surely less than half as large in new pairs of runs as in the sweep."""
+        return self.question.seen is not None and self._most_again < abs(self.question.seen.mean) / 2
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is smaller, and in new pairs of runs there is none in that direction, or none that matters."""
+        if not self.is_smaller or self.again is None:
+            return False
+        is_there = self.again.is_clear(SIGNIFICANCE) and self._most_again > 0
+        return not is_there or self._most_again < self.question.least
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is refuted, or does not show again, and is no clear effect with the runs of the sweep, either.
+
+        The sweep found it among many comparisons, so that its runs speak for it: what is not clear even with them is
+        not established.
+        """
+        if self.again is None or self.question.seen is None or self.is_reproduced:
+            return self.is_refuted
+        return self.is_refuted or not self.again.together_with(self.question.seen).is_clear(SIGNIFICANCE)
+
+    @property
+    def _most_again(self) -> float:
+        """The end of its interval in new pairs that lies in the direction of what the sweep saw; positive there."""
+        if self.again is None or self.question.seen is None:
+            return math.inf
+        return max(math.copysign(1.0, self.question.seen.mean) * end for end in self.again.interval(SIGNIFICANCE))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
+        return self.is_reproduced or self.is_refuted or self.question.seen is None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether single properties are worth a test: the effect is there, and the device has a part in it."""
+        return self.question.followed and self.is_reproduced and not self.is_gone and not self._is_not_the_device
+
+    @property
+    def whole(self) -> Share | None:
+        """The share of all costs of the device together; None where it is not known."""
+        return self.shares.get(EVERYTHING)
+
+    @property
+    def _is_not_the_device(self) -> bool:
+        """Whether less than half goes with all costs of the device, also if the way to it counts as one of them."""
+        both = (self.whole, self.most_of_everything)
+        return all(share is not None and share.is_less_than_half for share in both)
+
+    def can_judge(self, cause: RuleCause) -> bool:
+        """Whether the experiment can confirm what a rule names; that the device is no cause it always can."""
+        del cause
+        return True
+
+    @property
+    def causes(self) -> list[tuple[str, Share]]:
+        """Properties that surely have a part in the effect, the largest first."""
+        found = [(name, share) for name, share in self.shares.items() if name != EVERYTHING and share.low > 0]
+        return sorted(found, key=lambda one: -one[1].estimate)
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What it comes to."""
+        if self.is_gone:
+            return "gone"
+        if not self.is_reproduced or not self.shares:
+            return "undecided"
+        if self.causes and self.causes[0][1].is_most:
+            return "cause"
+        if self._is_not_the_device:
+            return "not_the_device"
+        return "several" if self.whole is not None and self.whole.is_most else "undecided"
+
+    def rows(self) -> list[WhatIfRow]:
+        """Return its rows of table `what_ifs`."""
+        case, rows = self.question.case, []
+        for name, amount in self.amounts.items():
+            share = self.shares.get(name)
+            row: WhatIfRow = {
+                "dbms": case.dbms, "device": case.device, "workload": case.workload,
+                "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other,
+                "is_level": self.question.is_level, "property": name, "change": self.changes[name],
+                "pairs": self.pairs[name], "amount": amount.mean, "amount_error": amount.error,
+            }  # fmt: skip
+            if name == ITSELF and self.again is not None:
+                low, high = self.again.interval(SIGNIFICANCE)
+                row |= {"again": self.again.mean, "again_low": low, "again_high": high, "is_gone": self.is_gone}
+            if share is not None:
+                row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
+            rows.append(row)
+        return rows
+
+    def describe(self) -> str:
+        """Say what the experiment showed, with the shares of all that has a part."""
+        case, question = self.question.case, self.question
+        count = plural(self.pairs.get(ITSELF, 0), "run" if question.is_level else "pair")
+        begin = f"{case.dbms} ran again on {case.device}, {count}{'' if question.is_level else ' of runs'}"
+        if ITSELF in self.failures:
+            return f"{begin}, without a result: {self.failures[ITSELF]}."
+        if self.again is not None and (self.is_gone or not self.is_reproduced):
+            return f"{begin}: {self._describe_again(self.again)}"
+        if not self.is_reproduced:
+            return f"{begin}: the gap did not reproduce, so its cause cannot be tested."
+        if not question.followed:
+            return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
+        return f"{begin}{self._describe_followed()}"
+
+    def _describe_followed(self) -> str:
+        """Say what the what-if devices showed."""
+        said = f" each there and on what-if devices, and {self._effect()}. "
+        told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in self.causes]
+        said += f"The share of it that disappears is {join_words(told)}. " if told else ""
+        return said + self._conclude()
+
+    def _describe_again(self, again: Amount) -> str:
+        what, seen = "gap" if self.question.other else "effect", self.question.seen
+        shown = _words_of(again)
+        if self.is_refuted and seen is not None:
+            return (
+                f"{shown}. This is certainly less than half of the {what} in the sweep, {_words_of_ratio(seen.mean)}."
+            )
+        said = f"{shown}. The {what} did not reproduce beyond noise"
+        if self.is_gone and seen is not None:
+            return f"{said}; together with the runs of the sweep it is {_words_of(again.together_with(seen))}."
+        return f"{said}, and its cause cannot be tested."
+
+    def _describe_shown(self) -> str:
+        """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
+        if self.question.other is not None or self.again is None:
+            return f"{self._effect()}. The gap reproduced"
+        return f"{self._setting} is {_words_of(self.again)}. The effect reproduced"
+
+    def _describe_smaller(self) -> str:
+        """Say that an effect which is there is much smaller than it was."""
+        if not self.is_smaller or self.again is None or self.question.seen is None:
+            return ""
+        return f", but is certainly less than half of that in the sweep, {_words_of_ratio(self.question.seen.mean)}"
+
+    @property
+    def _setting(self) -> str:
+        question = self.question
+        return "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
+
+    def _effect(self) -> str:
+        known, question, setting = self.amounts[ITSELF], self.question, self._setting
+        if question.is_level:
+            time = loosen_units(format_micros(known.mean - question.rest.mean))
+            return f"{setting} took {time} {f'more than on {question.other} ' if question.other else ''}per operation"
+        if question.other is not None:
+            fold = math.exp(abs(known.mean - question.rest.mean))
+            return f"{setting} did {fold:.2g} times as much or as little as on {question.other}"
+        more = "more" if known.mean > 0 else "less"
+        return f"{setting} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
+
+    def _conclude(self) -> str:
+        everything = self.shares.get(EVERYTHING)
+        if self.conclusion == "cause":
+            name, _ = self.causes[0]
+            return f"Most of it disappears with {PROPERTY_WORDS[name]}, so this property is the cause."
+        if self.conclusion == "not_the_device":
+            words = share_words(everything) if everything else ""
+            return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
+        if self.conclusion == "several":
+            return "No single property explains it, but all of them together do."
+        if everything and everything.is_less_than_half and self.most_of_everything:
+            return (
+                f"Without any cost of the device, {share_words(everything)} of it is gone, and "
+                f"{share_words(self.most_of_everything)} if the path to the modelled device is included: "
+                "these runs cannot tell whether the device is the cause."
+            )
+        return "These runs cannot tell what the cause is."
+
+
+def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
+    """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
+
+    Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
+    named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `imitate`.
+    """
+    said = answer.describe()
+    if answer.is_gone:
+        return {"confirmed": "no", "confirmation": said, "sentence": withdraw(sentence, _NOT_AGAIN)}
+    if not answer.question.followed:
+        return {"confirmed": None, "confirmation": said}
+    if cause is None:
+        if answer.conclusion != "cause":
+            return {"confirmed": "not_tested", "confirmation": said}
+        cause_found = answer.causes[0][0]
+        return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": said}
+    confirmed = _is_borne_out(answer, cause)
+    if confirmed is None:
+        return {"confirmed": answer.untold, "confirmation": said}
+    judged: FindingRow = {
+        "confirmed": "yes" if confirmed else "no",
+        "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
+    }
+    return judged if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
+
+
+def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
+    """Whether the named cause is the one that was found; None where that cannot be determined."""
+    if answer.conclusion == "undecided" or not (answer.can_judge(cause) or answer.conclusion == "not_the_device"):
+        return None
+    if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
+        return answer.conclusion == "not_the_device"
+    named = [answer.shares[name] for name in _PROPERTIES[cause.factor] if name in answer.shares]
+    if any(share.is_most for share in named):
+        return True
+    if answer.conclusion == "not_the_device":
+        return False
+    others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *_PROPERTIES[cause.factor])]
+    if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
+        return False  # more than half is due to something else, whatever the interval of the named one leaves open
+    # One of several causes is neither refuted nor called the cause.
+    return False if all(share.is_less_than_half and not share.is_part for share in named) else None
+
+
+def list_usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
+    """Return the runs that have a throughput."""
+    return [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
+
+
+def list_differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
+    """Yield by how much the run with the value exceeds the one with the reference value, in each whole pair."""
+    pairs: dict[int, dict[bool, float]] = {}
+    for row in runs:
+        pairs.setdefault(row["pair"], {})[row["is_reference"]] = amount_of_run(row)
+    yield from (pair[False] - pair[True] for pair in pairs.values() if len(pair) == 2)
+
+
+def _log_throughput(row: WhatIfRunRow) -> float:
+    return math.log(row["throughput_ops"] or math.nan)
+
+
+def time_of(row: WhatIfRunRow) -> float:
+    """Return the time per operation, microseconds."""
+    return 1e6 / (row["throughput_ops"] or math.nan)
+
+
+def _micros_without_way(row: WhatIfRunRow) -> float:
+    return time_of(row) - (row.get("flush_way_us") or 0)
+
+
+def _micros_off_device(row: WhatIfRunRow) -> float:
+    """Return the time per operation in which the device had no request."""
+    return time_of(row) - max(row.get("flush_way_us") or 0, row.get("busy_us") or 0)
+
+
+def _end(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _words_of(log_ratio: Amount) -> str:
+    return loosen_units(describe_effect(log_ratio.mean, *log_ratio.interval(SIGNIFICANCE)))
+
+
+def _words_of_ratio(log_ratio: float) -> str:
+    return loosen_units(describe_change(log_ratio))
+
+
+def share_words(share: Share) -> str:
+    """Return a share with its interval."""
+    ends = f"{format_share(share.low)} to {format_share(share.high)}"
+    return loosen_units(f"{format_share(share.estimate)} (95 % interval {ends})")

@@ -1,0 +1,148 @@
+"""`knobscope remeasure`: measures mismatches again, and finds their causes by changing the device."""
+
+import argparse
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypedDict
+
+from knobscope.errors import UserError
+from knobscope.processes import follow_pipeline
+from knobscope.specs import Device, load_study
+from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.stages.detect import read_findings, write_findings, write_rows
+from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
+from knobscope.stages.remeasure.causes import Answer, judge_finding
+from knobscope.stages.remeasure.delays import DelayedAnswer
+from knobscope.stages.remeasure.experiment import Bench
+from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.questions import Question, ask_questions, is_modelled
+from knobscope.storage import write_sealed
+from knobscope.study_data.opening import open_study
+from knobscope.tables import SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
+from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import plural
+
+__all__ = ["add_parser"]
+
+
+#: What the stage changes of a finding.
+_JUDGED = {"confirmed", "confirmation", "sentence", "cause"}
+
+
+class _Remeasured(TypedDict):
+    """What came out on one device (JSON); findings by their position in the table."""
+
+    findings: dict[str, FindingRow]
+    what_if_runs: list[WhatIfRunRow]
+    what_ifs: list[WhatIfRow]
+    sensitivities: list[SensitivityRow]
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    specs = load_study(args.study, args.root, runnable=args.remeasured is None)
+    with open_study(args.database) as connection:
+        findings = read_findings(connection)
+        if args.remeasured is not None:
+            return _join(args, findings)
+        remeasure = specs.study.remeasure
+        if args.device not in specs.devices:
+            raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
+        questions = ask_questions(findings, specs, connection, remeasure.findings, remeasure.what_if)
+    of_device = [one for one in questions if one.case.device == args.device]
+    profiles = {path.stem: path for path in args.devices}
+    if args.device not in profiles or args.store is None:
+        raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
+    bench = Bench(specs, args.root, args.store, profiles, remeasure.repeats)
+    if of_device:
+        print(f"remeasure {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
+    answers, runs = _answer(bench, specs.devices[args.device], of_device)
+    judged: dict[int, FindingRow] = {}
+    for answer in answers:
+        for index in answer.question.findings:
+            finding = findings[index]
+            rule = specs.rules.get(finding["rule"])
+            judged[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+    shares = [row for answer in answers for row in answer.rows()]
+    delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
+    sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
+    tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities}
+    write_sealed(args.out, {"findings": judged, **tables})
+    _tell(answers)
+    return 0
+
+
+def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tuple[list[Answer], list[WhatIfRunRow]]:
+    """Return the answers to questions of a device, case by case, with all runs."""
+    answers: list[Answer] = []
+    runs: list[WhatIfRunRow] = []
+    for _, of_case in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
+        if is_modelled(device):
+            found, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            answers += found
+        else:
+            delayed, measured = answer_with_delays(bench, device, list(of_case))
+            answers += delayed
+        runs += measured
+    return answers, runs
+
+
+def _join(args: argparse.Namespace, findings: list[FindingRow]) -> int:
+    """Write the database with what came out on each device."""
+    remeasured = [read_document(file, _Remeasured) for file in args.remeasured]
+    for of_device in remeasured:
+        for index, judged in of_device["findings"].items():
+            findings[int(index)] |= select_columns(FindingRow, judged.keys() & _JUDGED, judged)
+    tables: dict[str, list[Mapping[str, Any]]] = {
+        "what_if_runs": [row for of_device in remeasured for row in of_device["what_if_runs"]],
+        "what_ifs": [row for of_device in remeasured for row in of_device["what_ifs"]],
+        "sensitivities": [row for of_device in remeasured for row in of_device["sensitivities"]],
+    }
+    part = args.out.with_name(args.out.name + ".part")
+    shutil.copyfile(args.database, part)
+    write_findings(part, findings)
+    write_rows(part, tables)
+    part.replace(args.out)
+    return 0
+
+
+def _tell(answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        print(f"remeasure: {answer.describe()}", file=sys.stderr)
+    counts = Counter(answer.conclusion for answer in answers)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to measure again"
+    print(f"remeasure: {told}", file=sys.stderr)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "remeasure",
+        help="measure mismatches again, and find their causes by changing the device",
+        description="Run the DBMS again with the values of mismatches: mismatches that do not reproduce are refuted. "
+        "On a "
+        "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
+        "property whose change removes it. On another device requests are made slower: that shows what a setting waits "
+        "for. Section `remeasure` of the study sets how many effects. Each device is measured on its own machine "
+        "(--device), and --remeasured joins the answers.",
+    )
+    add_study_arguments(parser)
+    parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
+    parser.add_argument("--devices", type=Path, nargs="+", default=[], help="profiles of all devices (JSON)")
+    parser.add_argument("--store", type=Path, help="directory of the run store")
+    parts = parser.add_mutually_exclusive_group(required=True)
+    parts.add_argument("--device", help="measure findings on this device, and write what came out, for --remeasured")
+    parts.add_argument(
+        "--remeasured", type=Path, nargs="+", metavar="FILE", help="measure nothing: join what --device wrote"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="with --device a JSON file; with --remeasured a DuckDB file: the same database, and what came out",
+    )
+    parser.set_defaults(run=_run)

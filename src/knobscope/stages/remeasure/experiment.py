@@ -1,0 +1,203 @@
+"""Pairs of runs on a device and on its what-if devices, through the same measured runs as all others.
+
+A round is a run of the reference configuration and one of each of up to four values, and every other round runs
+backwards: what drifts steadily adds to the pairs of one round what it takes from those of the next.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from knobscope.devices import close_device
+from knobscope.specs import Case, Device, StudySpecs, Value
+from knobscope.specs.models.transport import read_transport
+from knobscope.stages.measure import BlockProgress, Measurer, open_measurer
+from knobscope.stages.plan.blocks import config_id_of, load_id_of
+from knobscope.stages.remeasure.questions import TOGETHER, Question
+from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
+
+__all__ = ["ITSELF", "OPERATIONS", "Bench", "measure_pairs"]
+
+#: Name of the device itself in addition to those of properties.
+ITSELF = "none"
+#: Knob and value of a question; without a name it is the default configuration that is asked about.
+Asked = tuple[str | None, str | None]
+#: What a device is asked for.
+OPERATIONS = ("read", "write", "flush")
+#: Number of the device in addition to those of its hardware queues.
+_WHOLE_DEVICE = -1
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all runs of the stage share; `profiles` are those of the study's devices, by name.
+
+    Runs in the store that were made with the same `round` are taken as they are; another number asks for new ones.
+    """
+
+    specs: StudySpecs
+    root: Path
+    store: Path
+    profiles: Mapping[str, Path]
+    repeats: int
+    round: int = 1
+
+
+def measure_pairs(
+    bench: Bench,
+    device: Device,
+    property_name: str,
+    questions: Sequence[Question],
+    look: int = 0,
+    *,
+    keep: bool = False,
+) -> Iterator[tuple[Question, list[WhatIfRunRow]]]:
+    """Yield each question, all of one case, with its pairs of runs on a device; earlier `look`s had as many.
+
+    A what-if device is brought up before and, unless it is to be kept for the next look, taken down after; its runs
+    count as those of the device that it is like, in whose profile the preferred write size stands. Raises UserError
+    when the device cannot be brought up or the reference configuration does not run on it.
+    """
+    original = questions[0].case.device
+    specs = replace(bench.specs, devices={**bench.specs.devices, device.name: device})
+    case = replace(questions[0].case, device=device.name)
+    groups = _share_references(questions)
+    pairs = range(look * bench.repeats, (look + 1) * bench.repeats)
+    progress = BlockProgress(
+        f"remeasure {case}",
+        bench.repeats * sum(1 + sum(not one.is_default for one in group) for group in groups),
+        questions[0].reference,
+    )
+    measured: dict[Asked, list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
+    with _taken_down(device, bench.root, is_own=device.name != original and not keep):
+        arguments = (specs, case, bench.root, bench.profiles[original], bench.store, progress)
+        with open_measurer(*arguments) as measurer:
+            for group in groups:
+                measured |= _measure(measurer, bench, case, group, property_name, pairs)
+    for question in questions:
+        rows = measured[question.knob, question.value]
+        yield question, [{**row, "other_device": question.other, "is_level": question.is_level} for row in rows]
+    progress.finish()
+
+
+def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
+    """Return groups of different values with the same reference configuration, of some each.
+
+    A question about the reference configuration itself needs no runs but those that a group of others makes anyway.
+    """
+    by_reference: dict[str, dict[Asked, Question]] = {}
+    for one in questions:
+        by_reference.setdefault(json.dumps(one.reference, sort_keys=True), {}).setdefault((one.knob, one.value), one)
+    groups: list[list[Question]] = []
+    for asked in by_reference.values():
+        values = [one for one in asked.values() if not one.is_default]
+        shared = [values[begin : begin + TOGETHER] for begin in range(0, len(values), TOGETHER)] or [[]]
+        shared[0] += [one for one in asked.values() if one.is_default]
+        groups += shared
+    return groups
+
+
+@contextmanager
+def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if is_own:
+            close_device(device, root)
+
+
+def _measure(
+    measurer: Measurer, bench: Bench, case: Case, group: Sequence[Question], property_name: str, pairs: range
+) -> dict[Asked, list[WhatIfRunRow]]:
+    """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
+    rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
+    order: list[Question | None] = [None, *(one for one in group if not one.is_default)]  # None: the reference
+    position = pairs.start * len(order)
+    for pair in pairs:
+        for asked in order if pair % 2 == 0 else order[::-1]:
+            record = measurer.measure(_plan_row(bench, case, group, asked, pair, position))
+            run, position = record["run"], position + 1
+            flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
+            requests = {op: _request_times(record, op) for op in OPERATIONS}
+            for one in group if asked is None else [asked]:
+                rows[one.knob, one.value].append(
+                    {
+                        "dbms": one.case.dbms,
+                        "device": one.case.device,
+                        "workload": one.case.workload,
+                        "knob": one.knob,
+                        "value": one.value,
+                        "property": property_name,
+                        "run_id": run["run_id"],
+                        "pair": pair,
+                        "is_reference": asked is None,
+                        "status": run["status"],
+                        "reason": run.get("reason"),
+                        "throughput_ops": run.get("throughput_ops"),
+                        "flush_way_us": flush_way_us,
+                        "busy_us": busy_us,
+                        "reads_per_op": requests["read"][0],
+                        "writes_per_op": requests["write"][0],
+                        "flushes_per_op": requests["flush"][0],
+                        "read_us": requests["read"][1],
+                        "write_us": requests["write"][1],
+                        "flush_us": requests["flush"][1],
+                    }
+                )
+    return rows
+
+
+def _flush_way_us(record: RunRecord) -> float | None:
+    """Return what the way to a modelled device cost the flushes of a run, microseconds per operation of the DBMS.
+
+    A model answers early by as much, but not before it is asked: a flush that takes no time there still takes the way.
+    None where nothing is known of requests, operations or the way.
+    """
+    transport, operations, requests = read_transport(), record["run"].get("operations"), record["io_latency"]
+    if transport is None or not operations or not requests:
+        return None
+    flushes = sum(row["requests"] for row in requests if row["op"] == "flush")
+    return transport.flush_us * flushes / operations
+
+
+def _busy_us(record: RunRecord) -> float | None:
+    """Return how long the device had any request, microseconds per operation; None where depth was not watched."""
+    depths = [row for row in record.get("queue_depth", []) if row["queue"] == _WHOLE_DEVICE]
+    operations = record["run"].get("operations")
+    if not depths or not operations:
+        return None
+    return sum(row["time_ns"] for row in depths if row["depth"] > 0) / 1e3 / operations
+
+
+def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | None]:
+    """Return requests per operation of the DBMS, and the mean microseconds of one; None where nobody watched."""
+    operations = record["run"].get("operations")
+    if record["run"].get("monitor") != "bpf" or not operations:
+        return None, None
+    buckets = [row for row in record["io_latency"] if row["op"] == op]
+    requests = sum(row["requests"] for row in buckets)
+    total_us = sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in buckets)
+    return requests / operations, total_us / max(requests, 1)
+
+
+def _plan_row(
+    bench: Bench, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
+) -> PlanRow:
+    configuration: dict[str, Value] = group[0].reference if asked is None else asked.configuration
+    values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
+    block = hashlib.sha256(values.encode()).hexdigest()[:8]
+    return {
+        "block_id": f"{case}/explain-{bench.round}-{block}",
+        "phase": "explain",  # as the stage was called when the first stores were written
+        "round": bench.round,
+        "position": position,
+        "config_id": config_id_of(case.dbms, configuration),
+        "is_sentinel": asked is None,
+        "repeat": pair,
+        "load_id": load_id_of(bench.specs.dbms[case.dbms], configuration),
+        "configuration": json.dumps(configuration, sort_keys=True),
+        "is_chosen": False,
+    }

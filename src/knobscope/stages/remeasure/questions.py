@@ -1,0 +1,212 @@
+"""What is measured again: effects of a knob's value, and the time that a configuration takes.
+
+Each once, however many findings ask for it.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from knobscope.specs import Case, Device, StudySpecs, Value
+from knobscope.stages.plan import list_dependents
+from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
+from knobscope.statistics.looks import LOOKS
+from knobscope.tables.detection import FindingRow
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["TOGETHER", "Question", "ask_questions", "count_remeasuring_runs", "is_modelled"]
+
+#: Values that share the runs of their reference: between more of them some would lie too far from it.
+TOGETHER = 4
+
+#: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
+_SLOWER = 5
+
+_CONFIGURATIONS = """
+    SELECT any_value(v.configuration), any_value(s.configuration)
+    FROM sweep_runs r
+    JOIN plan v ON v.block_id = r.block_id AND v.config_id = r.config_id
+    JOIN plan s ON s.block_id = r.block_id AND s.config_id = r.reference_id
+    WHERE (r.dbms, r.device, r.workload, r.knob, r.value) = ($dbms, $device, $workload, $knob, $value)
+"""
+_EFFECT = """
+    SELECT estimate, standard_error, degrees FROM effects
+    WHERE metric = 'throughput_ops' AND standard_error IS NOT NULL
+        AND (dbms, device, workload, knob, value) = ($dbms, $device, $workload, $knob, $value)
+"""
+# The default configuration is its own reference.
+_DEFAULT = """
+    SELECT any_value(p.configuration), any_value(p.configuration)
+    FROM sweep_runs r JOIN plan p ON p.block_id = r.block_id AND p.config_id = r.config_id
+    WHERE r.is_sentinel AND (r.dbms, r.device, r.workload) = ($dbms, $device, $workload)
+        AND r.knob IS NOT DISTINCT FROM $knob AND r.value IS NOT DISTINCT FROM $value
+"""
+_TIMES = """
+    SELECT 1e6 / throughput_ops FROM sweep_runs
+    WHERE status = 'ok' AND throughput_ops > 0 AND (dbms, device, workload) = ($dbms, $device, $workload)
+        AND CASE WHEN $knob IS NULL THEN is_sentinel ELSE (knob, value) = ($knob, $value) END
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An effect: a value of a knob against its reference value, on the device of a case.
+
+    `other` is the device of the other tier where a gap between tiers is to be explained, `rest` the effect there
+    (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
+    device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
+    The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
+    gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
+    `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device.
+    """
+
+    case: Case
+    knob: str | None
+    value: str | None
+    configuration: dict[str, Value]
+    reference: dict[str, Value]
+    findings: tuple[int, ...]
+    other: str | None = None
+    rest: Amount = NOTHING
+    is_level: bool = False
+    seen: Amount | None = None
+    least: float = 0.0
+    followed: bool = True
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the reference configuration that is asked about."""
+        return self.configuration == self.reference
+
+
+def is_modelled(device: Device | None) -> bool:
+    """Whether what-if devices of a device can be made."""
+    return device is not None and device.model is not None
+
+
+def ask_questions(
+    findings: Sequence[FindingRow],
+    specs: StudySpecs,
+    connection: "duckdb.DuckDBPyConnection",
+    most: int,
+    what_if: int,
+) -> list[Question]:
+    """Return at most so many effects, the costliest first; findings that share one are put to one test.
+
+    The first `what_if` are followed to what-if devices, or slower ones; only there a level can be asked about. A gap
+    between tiers is not followed to slower devices: ratios do not add up over what is waited for.
+    """
+    least = math.log1p(specs.study.thresholds.min_effect)
+    order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
+    found: dict[tuple[Any, ...], Question] = {}
+    for index in order:
+        row = findings[index]
+        if row["verdict"] != "mismatch":
+            continue
+        rule = specs.rules.get(row.get("rule", ""))
+        is_level = rule is not None and rule.about.explained == "time"
+        if row["knob"] is None and not is_level:
+            continue
+        device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
+        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
+        can_follow = is_modelled(specs.devices.get(device)) or other is None or is_level
+        followed = can_follow and sum(one.followed for one in found.values()) < what_if
+        if key in found:
+            known = found[key]
+            found[key] = replace(known, findings=(*known.findings, index))
+        elif device in specs.devices and (followed or not is_level) and len(found) < most:
+            question = _pose(row, index, device, other, connection, is_level=is_level)
+            if question is not None:
+                found[key] = replace(question, followed=followed, least=least)
+    return list(found.values())
+
+
+def _compared_levels(row: FindingRow) -> tuple[str, str | None]:
+    """Return the device of a finding, and that of the lower tier on which the same configuration is faster, if any."""
+    return str(row["device"]), json.loads(row["evidence"] or "{}").get("lower_device")
+
+
+def _choose_device(row: FindingRow, connection: "duckdb.DuckDBPyConnection") -> tuple[str, str | None]:
+    """Return the device on which a finding is tested, and that of the other tier, if it compares two.
+
+    Of two, it is the one with the larger effect: taking costs away can make an effect smaller, not larger.
+    """
+    evidence = json.loads(row["evidence"] or "{}")
+    lower, higher = evidence.get("lower_device"), evidence.get("higher_device")
+    if not lower or not higher:
+        return str(row["device"]), None
+    sizes = {device: _read_effect(row, device, connection) for device in (lower, higher)}
+    larger = max(sizes, key=lambda device: abs(one.mean) if (one := sizes[device]) is not None else 0.0)
+    return larger, lower if larger == higher else higher
+
+
+def _read_effect(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+    found = connection.execute(_EFFECT, _asked(row, device)).fetchone()
+    return Amount(*map(float, found)) if found else None
+
+
+def _read_time(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
+    """Return the time per operation of a finding's configuration, microseconds; None with fewer than two runs."""
+    times = [time for (time,) in connection.execute(_TIMES, _asked(row, device)).fetchall()]
+    return amount_of(times) if len(times) > 1 else None
+
+
+def _asked(row: FindingRow, device: str) -> dict[str, str | None]:
+    names = {"dbms": row["dbms"], "workload": row["workload"], "knob": row["knob"], "value": row["value"]}
+    return {**names, "device": device}
+
+
+def _pose(
+    row: FindingRow,
+    index: int,
+    device: str,
+    other: str | None,
+    connection: "duckdb.DuckDBPyConnection",
+    *,
+    is_level: bool,
+) -> Question | None:
+    query = _DEFAULT if row["knob"] is None else _CONFIGURATIONS
+    changed, reference = connection.execute(query, _asked(row, device)).fetchone() or (None, None)
+    read_rest = _read_time if is_level else _read_effect
+    rest = NOTHING if other is None else read_rest(row, other, connection)
+    if changed is None or rest is None:
+        return None
+    swept = None if is_level else _read_effect(row, device, connection)
+    return Question(
+        case=Case(row["dbms"], device, row["workload"]),
+        knob=row["knob"],
+        value=row["value"],
+        configuration=json.loads(changed),
+        reference=json.loads(reference),
+        findings=(index,),
+        other=other,
+        rest=rest,
+        is_level=is_level,
+        seen=swept.minus(rest) if swept is not None and swept.is_clear() else None,
+    )
+
+
+def count_remeasuring_runs(specs: StudySpecs) -> int:
+    """Return how many runs the stage takes at most."""
+    remeasure = specs.study.remeasure
+    references = sum(_count_references(specs, case) for case in specs.cases)
+    devices = [len(what_if_devices(device)) if is_modelled(device) else _SLOWER for device in specs.devices.values()]
+    again = _count_round(remeasure.findings, references) * LOOKS
+    followed = _count_round(min(remeasure.what_if, remeasure.findings), references) * max(devices, default=0)
+    return remeasure.repeats * (again + followed)
+
+
+def _count_round(effects: int, references: int) -> int:
+    """Return how many runs a round of effects takes at most, each next to one of so many reference configurations."""
+    return effects + min(effects, references + effects // TOGETHER)
+
+
+def _count_references(specs: StudySpecs, case: Case) -> int:
+    """Return how many configurations values of a case are compared with: the default, and changes of it."""
+    changes = {json.dumps(one.change, sort_keys=True) for one in list_dependents(specs, case) if one.change}
+    return 1 + len(changes)

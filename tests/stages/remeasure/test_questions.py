@@ -1,0 +1,163 @@
+"""Which questions findings ask: of effects, of gaps between tiers, of configurations as they are."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from knobscope.specs import StudySpecs, load_study
+from knobscope.specs.models.study import Remeasure
+from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.questions import ask_questions, count_remeasuring_runs
+from knobscope.stages.remeasure.shares import Amount
+from knobscope.statistics.looks import LOOKS
+
+ROOT = Path(__file__).parents[3]
+OFF, FULL = {"synchronous": "off"}, {"synchronous": "full"}
+
+
+@pytest.fixture(scope="module")
+def specs() -> StudySpecs:
+    return load_study(ROOT / "specs/studies/paper-sqlite.yaml", ROOT)
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a study in which the default takes 1,000 us on the disk and 3,000 us on the SSD; a value, a tenth."""
+    with duckdb.connect() as made:
+        made.execute("CREATE TABLE plan (block_id TEXT, config_id TEXT, configuration TEXT)")
+        made.execute(
+            "CREATE TABLE sweep_runs (dbms TEXT, device TEXT, workload TEXT, block_id TEXT, config_id TEXT, "
+            "reference_id TEXT, is_sentinel BOOLEAN, knob TEXT, value TEXT, status TEXT, throughput_ops DOUBLE)"
+        )
+        made.execute(
+            "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
+            "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE)"
+        )
+        for device, micros in (("hdd-7200", 1000.0), ("nvme-consumer", 3000.0)):
+            case = ["sqlite", device, "ycsb-a"]
+            made.execute("INSERT INTO plan VALUES (?, 'f', ?), (?, 'o', ?)", [device, dump(FULL), device, dump(OFF)])
+            for noise in (0.98, 1.0, 1.02):
+                default = [*case, device, "f", "f", True, None, None, "ok", noise * 1e6 / micros]
+                value = [*case, device, "o", "f", False, "synchronous", "off", "ok", noise * 1e7 / micros]
+                made.executemany("INSERT INTO sweep_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [default, value])
+            effect = [*case, "synchronous", "off", "throughput_ops", math.log(10), 0.02, 4]
+            made.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", effect)
+        yield made
+
+
+def dump(configuration: dict[str, str]) -> str:
+    return json.dumps(configuration)
+
+
+def finding(rule: str, knob: str | None = None, value: str | None = None, **evidence: Any) -> dict[str, Any]:
+    case = {"dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a"}
+    return {"rule": rule, **case, "knob": knob, "value": value, "verdict": "mismatch", "penalty": None,
+            "evidence": json.dumps(evidence)}  # fmt: skip
+
+
+def test_a_busy_device_asks_what_the_default_configuration_waits_for(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    (asked,) = ask_questions([finding("default_profile")], specs, connection, most=4, what_if=4)
+    assert asked.is_level
+    assert asked.is_default
+    assert (asked.configuration, asked.other, asked.rest.mean) == (FULL, None, 0)
+
+
+def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    default, value = finding("slower_tier", **tiers), finding("slower_tier", "synchronous", "off", **tiers)
+    first, second = ask_questions([default, value], specs, connection, most=4, what_if=4)
+    assert (first.is_level, first.is_default, first.other) == (True, True, "hdd-7200")
+    assert first.rest.mean == pytest.approx(1000, rel=0.01)
+    assert (second.is_level, second.is_default, second.configuration) == (True, False, OFF)
+    assert second.rest.mean == pytest.approx(100, rel=0.01)
+
+
+def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    slower = finding("slower_tier", "synchronous", "off", lower_device="hdd-7200", higher_device="nvme-consumer")
+    effect = finding("flush", "synchronous", "off")
+    questions = ask_questions([effect, slower, effect], specs, connection, most=4, what_if=4)
+    assert [(one.is_level, one.findings) for one in questions] == [(False, (0, 2)), (True, (1,))]
+
+
+def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    assert ask_questions([finding("io_parallelism")], specs, connection, most=4, what_if=4) == []
+
+
+def test_an_effect_is_asked_for_with_what_the_sweep_saw(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
+    assert asked.followed
+    assert asked.seen == Amount(pytest.approx(math.log(10)), pytest.approx(0.02), 4)
+    connection.execute("UPDATE effects SET standard_error = 1 WHERE device = 'nvme-consumer'")
+    (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
+    assert unclear.seen is None
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    connection.execute("UPDATE effects SET standard_error = .02, estimate = 3 WHERE device = 'nvme-consumer'")
+    (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4, what_if=4)
+    assert (gap.case.device, gap.other) == ("nvme-consumer", "hdd-7200")
+    assert gap.seen is not None
+    assert gap.seen.mean == pytest.approx(3 - math.log(10))
+
+
+def test_on_a_device_without_a_model_all_but_gaps_between_tiers_are_followed(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    without = {"emulate": None, "path": "/srv"}
+    real = {name: specs.devices[name].model_copy(update=without) for name in ("hdd-7200", "nvme-consumer")}
+    with_real = replace(specs, devices={**specs.devices, **real})
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    gap = finding("tier", "synchronous", "off", **tiers)
+    rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off"), gap]
+    asked = ask_questions(rows, with_real, connection, most=4, what_if=4)
+    told = [(one.findings, one.is_level, one.other, one.followed) for one in asked]
+    assert told == [
+        ((0,), True, None, True),
+        ((1,), True, "hdd-7200", True),
+        ((2,), False, None, True),
+        ((3,), False, "nvme-consumer", False),
+    ]
+
+
+def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_measured_again(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    slower = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
+    cheap, dear = finding("flush", "synchronous", "off"), finding("slower_tier", "synchronous", "off", **slower)
+    rows = [{**cheap, "penalty": 0.1}, {**dear, "penalty": 0.9}, {**finding("default_profile"), "penalty": 0.05}]
+    questions = ask_questions(rows, specs, connection, most=4, what_if=1)
+    told = [(one.findings, one.is_level, one.followed) for one in questions]
+    assert told == [((1,), True, True), ((0,), False, False)]
+    (only,) = ask_questions(rows, specs, connection, most=1, what_if=4)
+    assert only.findings == (1,)
+    (again,) = ask_questions(rows, specs, connection, most=4, what_if=0)
+    assert (again.findings, again.followed) == ((0,), False)
+
+
+def test_no_more_runs_are_made_than_are_told_before(specs: StudySpecs) -> None:
+    """Three cases, so three references, and values of one share up to four runs of it."""
+    count = count_remeasuring_runs(changed(specs, findings=8, repeats=4))
+    assert count == 4 * LOOKS * (8 + 3 + 2)
+    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3)) == 3 * LOOKS * 2
+    assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
+    followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
+    most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
+    assert followed == 3 * (LOOKS * (4 + 4) + most * (2 + 2))
+
+
+def changed(specs: StudySpecs, **remeasure: int) -> StudySpecs:
+    return replace(specs, study=specs.study.model_copy(update={"remeasure": Remeasure(**remeasure)}))

@@ -1,0 +1,90 @@
+"""`knobscope remeasure`: each device where it is, then one database with all answers."""
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from knobscope.cli import main
+from knobscope.stages.detect import create_schema
+from knobscope.storage import read_sealed, write_sealed
+
+ROOT = Path(__file__).parents[3]
+STUDY = ROOT / "specs/studies/sqlite-causes.yaml"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A study's database without runs, with three findings."""
+    path = tmp_path / "detected.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        create_schema(connection)
+        connection.executemany(
+            "INSERT INTO findings BY NAME SELECT 'flush' AS rule, 'sqlite' AS dbms, 'nvme-consumer' AS device, "
+            "'ycsb-a' AS workload, 'synchronous' AS knob, ? AS value, ? AS verdict, 'It flushes.' AS sentence, "
+            "'not_tested' AS confirmed, 'flush' AS cause, '{}' AS evidence",
+            [["off", "mismatch"], ["normal", "mismatch"], ["extra", "none"]],
+        )
+    return path
+
+
+def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> None:
+    withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Refuted: it is gone."}
+    again = {"confirmed": None, "confirmation": "It shows again."}
+    run = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "property": "none", "run_id": "r", "pair": 0}
+    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": []}
+    write_sealed(tmp_path / "a.json", {"findings": {0: withdrawn}, **nothing, "what_if_runs": [run]})
+    sensitivity = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "op": "flush", "sensitivity": -0.6}
+    shares = {"what_ifs": [{**run, "pairs": 4}], "sensitivities": [sensitivity]}
+    write_sealed(tmp_path / "b.json", {"findings": {1: again}, **nothing, **shares})
+    out = tmp_path / "remeasured.duckdb"
+    answers = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    before = database.read_bytes()
+    main(["remeasure", "--study", str(STUDY), "--database", str(database), "--remeasured", *answers, "--out", str(out)])
+    assert database.read_bytes() == before
+    with duckdb.connect(str(out), read_only=True) as connection:
+        rows = connection.execute("SELECT value, confirmed, confirmation, sentence, cause FROM findings").fetchall()
+        assert connection.execute("SELECT run_id, pair FROM what_if_runs").fetchall() == [("r", 0)]
+        assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
+        assert connection.execute("SELECT op, sensitivity FROM sensitivities").fetchall() == [("flush", -0.6)]
+    assert rows == [
+        ("off", "no", "It ran again.", "Refuted: it is gone.", "flush"),
+        ("normal", None, "It shows again.", "It flushes.", "flush"),
+        ("extra", "not_tested", None, "It flushes.", "flush"),
+    ]
+
+
+def test_a_damaged_answer_leaves_nothing_behind(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text('{"findings": {}}')
+    out = tmp_path / "remeasured.duckdb"
+    join = ["--remeasured", str(tmp_path / "a.json"), "--out", str(out)]
+    assert main(["remeasure", "--study", str(STUDY), "--database", str(database), *join]) == 2
+    assert "a.json is damaged" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: Path) -> None:
+    """No sweep is in this database, so nobody knows which configurations the findings compare."""
+    shutil.copy(database, tmp_path / "copy.duckdb")
+    out = tmp_path / "nvme-consumer.json"
+    arguments = ["--database", str(tmp_path / "copy.duckdb"), "--device", "nvme-consumer", "--out", str(out)]
+    profile = ["--devices", str(tmp_path / "profiles/nvme-consumer.json")]
+    assert main(["remeasure", "--study", str(STUDY), "--store", str(tmp_path / "store"), *profile, *arguments]) == 0
+    assert read_sealed(out) == {"findings": {}, "what_if_runs": [], "what_ifs": [], "sensitivities": []}
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("nvme-consumer", "needs --store, and the profile"), ("floppy", "--device floppy: expected one of nvme-consumer")],
+)
+def test_what_is_missing_to_measure_is_told(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str, words: str
+) -> None:
+    arguments = ["--database", str(database), "--device", device, "--out", str(tmp_path / "out.json")]
+    assert main(["remeasure", "--study", str(STUDY), *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()

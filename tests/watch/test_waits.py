@@ -1,0 +1,162 @@
+"""Where the time of threads goes, against a program whose threads each wait for one thing only."""
+
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_devices import Gated, Loop
+
+from knobscope.watch import Profile, Watch, open_watch
+
+pytestmark = pytest.mark.real
+
+_SOURCE = Path(__file__).parents[2] / "benchmarks" / "waits.c"
+_FILE_MIB = 64
+_OWN = ("cpu", "runnable", "preempted")
+_PAUSE_US = 100_000  # at its end, each thread sleeps so long that the window still sees it
+
+
+@dataclass
+class Thread:
+    """What the program says of a thread, and the time that the probe found, by (reason, links)."""
+
+    step: str
+    computed_us: float
+    queued_us: float
+    wall_us: float
+    times: dict[tuple[str, int], float]
+
+    @property
+    def blocked_us(self) -> float:
+        return self.wall_us - sum(self.times.get((name, 0), 0.0) for name in _OWN) - _PAUSE_US
+
+    def sum(self, *reasons: str, links: tuple[int, ...] = (0, 1, 2, 3, 4)) -> float:
+        return sum(time for (reason, link), time in self.times.items() if reason in reasons and link in links)
+
+
+Run = Callable[[str], list[Thread]]
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("waits") / "waits"
+    subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", str(path), str(_SOURCE), "-lpthread"], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def watch(mounted: Loop) -> Iterator[Watch]:
+    with open_watch(mounted.block, 4096, "device", probes=["waits"]) as opened:
+        assert opened.monitor == "bpf", opened.reason
+        assert not opened.missing_probes
+        yield opened
+
+
+@pytest.fixture
+def run(mounted: Loop, watch: Watch, binary: Path, tmp_path: Path) -> Run:
+    """Run the program with these steps for a second; return its threads."""
+    assert mounted.mount is not None
+    file = mounted.mount / "waits"
+    if not file.exists():
+        file.write_bytes(bytes(_FILE_MIB << 20))
+
+    def follow(steps: str) -> list[Thread]:
+        output = tmp_path / "output"
+        command = f"exec {shlex.quote(str(binary))} 1 {shlex.quote(str(file))} {steps} > {shlex.quote(str(output))}"
+        program = Gated(["sh", "-c", command])
+        watch.follow([program.pid])
+        watch.begin()
+        program.run()
+        return list_threads(watch.end(), output.read_text())
+
+    return follow
+
+
+def list_threads(profile: Profile, output: str) -> list[Thread]:
+    lost: Any = dict(profile["lost_waits"])  # type: ignore[typeddict-item]
+    lost.pop("missed_events")
+    assert not any(lost.values()), lost
+    said = {int(words[0]): words[1:] for words in map(str.split, output.splitlines())}
+    threads = []
+    for row in profile["wait_threads"]:  # type: ignore[typeddict-item]
+        if row["tid"] not in said:
+            continue
+        times: dict[tuple[str, int], float] = {}
+        for part in (part for part in profile["waits"] if part["tid"] == row["tid"]):  # type: ignore[typeddict-item]
+            key = part["reason"], part["links"]
+            times[key] = times.get(key, 0.0) + part["time_us"]
+        step, _, _, computed, queued = said[row["tid"]]
+        threads.append(Thread(step, int(computed) / 1e3, int(queued) / 1e3, row["wall_us"], times))
+    assert len(threads) == len(said) > 0
+    return threads
+
+
+def assert_waits(threads: list[Thread], *reasons: str, share: float = 0.9) -> None:
+    """Nearly all of the time that each was blocked has one of these reasons, and it was blocked."""
+    for thread in threads:
+        assert thread.blocked_us > 0
+        waited = thread.sum(*reasons, links=(0, 1, 2, 3, 4))
+        assert waited >= share * thread.blocked_us, (thread.step, thread.blocked_us, thread.times)
+
+
+def test_all_time_is_accounted_for(run: Run) -> None:
+    threads = run("cpu:1 fsync:1 read:1 lock:2 sleep:1 group:2")
+    for thread in threads:
+        assert sum(thread.times.values()) == pytest.approx(thread.wall_us, rel=0.01)
+        assert thread.times["cpu", 0] == pytest.approx(thread.computed_us, rel=0.05, abs=10_000), thread.step
+        queued = sum(thread.times.get((name, 0), 0.0) for name in ("runnable", "preempted"))
+        assert queued == pytest.approx(thread.queued_us, rel=0.05, abs=30_000), thread.step
+
+
+@pytest.mark.parametrize(
+    ("step", "reasons"),
+    [
+        ("sleep", ["timer"]),
+        ("read", ["read"]),
+        ("write", ["write"]),
+        ("writeback", ["write"]),
+        ("fsync", ["flush", "write", "journal"]),
+        ("fault", ["fault"]),
+        ("aio", ["read"]),
+        ("uring", ["read"]),
+    ],
+)
+def test_a_wait_has_the_reason_of_its_step(run: Run, step: str, reasons: list[str]) -> None:
+    (thread,) = (thread for thread in run(f"{step}:1") if thread.step == step)
+    through = thread.sum(*_OWN, links=(1, 2, 3, 4))  # of the journal's thread
+    assert thread.sum(*reasons) - (_PAUSE_US if "timer" in reasons else 0) + through >= 0.9 * thread.blocked_us, (
+        thread.times
+    )
+    assert thread.sum(*reasons) >= 0.5 * thread.blocked_us
+
+
+def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:
+    for thread in run("lock:2"):
+        assert thread.sum("timer", links=(1, 2, 3, 4)) > 0
+        assert thread.sum("lock") <= 0.1 * thread.blocked_us, thread.times
+
+
+def test_who_waits_for_an_echo_waits_for_what_the_echo_did(run: Run) -> None:
+    (thread,) = run("pipe:1")
+    assert thread.sum("timer", links=(1,)) >= 0.5 * thread.blocked_us, thread.times
+    assert thread.sum("network") <= 0.1 * thread.blocked_us
+
+
+def test_a_commit_waits_for_the_flush_of_its_leader(run: Run) -> None:
+    threads = run("group:4")
+    through = sum(thread.sum("flush", "write", "journal", links=(1, 2, 3, 4)) for thread in threads)
+    alone = sum(thread.sum("flush", "write", "journal", links=(0,)) for thread in threads)
+    blocked = sum(thread.blocked_us for thread in threads)
+    assert through > alone > 0
+    assert sum(thread.sum("lock") for thread in threads) <= 0.25 * blocked
+
+
+def test_followers_of_a_lock_that_is_held_over_a_flush(run: Run) -> None:
+    followers = [thread for thread in run("leader:1 follower:2") if thread.step == "follower"]
+    for thread in followers:
+        waited = thread.sum("flush", "write", "journal", links=(1, 2, 3, 4))
+        assert waited > thread.sum("lock"), thread.times
