@@ -26,9 +26,9 @@ from knobscope.statistics.stopping import Runs
 
 KINDS = ("curves", "interactions", "idle")
 RANKERS = ("anova", "extra_trees", "lightgbm")
-NOMINAL = 90
-OLD = {"trustworthy": 73, "not": 58, "drift": 27}
-GOAL = {"trustworthy": "88 to 92", "not": "88 to 92", "drift": "<= 1"}
+#: Before intervals followed from which knobs can be told apart, on the systems of seed 77, percent.
+OLD = "old: 87.5 % (trustworthy) and 78.8 % (not), drift in 11 of 98 comparisons"
+GOAL = "goal: 88 to 92 %, drift in 1 % of the comparisons at most"
 
 
 class System:
@@ -133,8 +133,7 @@ def main() -> None:
         print(sums[["rankings", "coverage [%]", "width [% of ranks]"]].to_string(), "\n")
     compared = table[table.compared]
     print(f"A/A: {int(compared.drifts.sum())} of {len(compared)} comparisons drift")
-    print(f"old: coverage {OLD['trustworthy']} % and {OLD['not']} %, drift in {OLD['drift']} %; nominal {NOMINAL} %")
-    print(f"goal: coverage {GOAL['trustworthy']} %, drift in {GOAL['drift']} %")
+    print(OLD, GOAL, sep="\n")
 
 
 if __name__ == "__main__":
