@@ -1,7 +1,7 @@
 """Processor time of one subsample of `rank`, and of one trial of `replay`: what both commands repeat.
 
-Run `python benchmarks/truth/speed.py [--rows 5290] [--knobs 121]`. `rank` takes 10 subsamples of all rows, and 25 of each
-draw; `replay` takes 20 trials. Compare two versions on the same machine: `PYTHONPATH=OTHER/src` runs another one.
+Run `python benchmarks/truth/speed.py [--rows 5290] [--knobs 121]`. `rank` takes 10 subsamples of all rows, and 25 of
+each draw; `replay` takes 20 trials. Compare two versions on the same machine: `PYTHONPATH=OTHER/src` runs another one.
 """
 
 import argparse

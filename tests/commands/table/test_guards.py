@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from known_tables import measured
 
 from knobscope.commands.table.guards import Guards, find_guards, missed_separators
 from knobscope.commands.table.rank import rank_table
@@ -43,6 +44,21 @@ def test_one_knob_at_a_time_is_a_design() -> None:
         [{f"k{i}": level if i == knob else 0 for i in range(40)} for knob in range(40) for level in (1, 2)]
     )
     assert guard(frame, np.random.default_rng(1).random(len(frame))).sample is None
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "others"),
+    [
+        ("mysql_5.6.26_grid.csv", "runtime", ["rel_sd_of_5"]),
+        ("berkeleydb_c_grid.csv", "y", []),
+        ("storm_wordcount.csv", "throughput", ["latency"]),
+        ("pku_mysql57_sysbench_20knob.csv", "tps", ["Unnamed: 0"]),
+    ],
+)
+def test_measured_tables_keep_their_trust(name: str, response: str, others: list[str]) -> None:
+    frame = pd.read_csv(measured(name)).drop(columns=others)
+    guards = guard(frame.drop(columns=response), frame[response].to_numpy(float))
+    assert guards.doubt() is None and guards.aliased == ()
 
 
 def test_knobs_that_the_rows_cannot_distinguish_are_one_group() -> None:
