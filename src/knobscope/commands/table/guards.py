@@ -266,9 +266,9 @@ def _find_jump(splits: Sequence[Split], aliased: Sequence[Sequence[str]], respon
     for split in splits:
         if split.in_order < _SEPARATES:
             continue
-        sides = np.median(response[split.upper]), np.median(response[~split.upper])
-        if min(sides) > 0 and (times := max(sides) / min(sides)) >= _IMPLAUSIBLE:
-            found.append((split.in_order, float(times), split.knob))
+        sides = [float(np.median(response[side])) for side in (split.upper, ~split.upper)]
+        if min(sides) > 0 and (ratio := max(sides) / min(sides)) >= _IMPLAUSIBLE:
+            found.append((split.in_order, ratio, split.knob))
     if not found:
         return None
     _, times, knob = max(found)
