@@ -37,8 +37,6 @@ _ONE_KNOB = 0.999
 #: An extreme of the response is a limit when so many rows share it, this share of all, and many times as many as share
 #: another value.
 _LEAST_LIMITED, _LIMITED, _MORE_OFTEN = 3, 0.01, 10
-#: With more of the rows at a limit, a ranking is of what gets there.
-_MOST_LIMITED = 0.1
 #: A knob with one split that changes the response so many times is the answer, or a broken benchmark.
 _IMPLAUSIBLE = 10.0
 
@@ -147,11 +145,7 @@ class Guards:
 
     def doubt(self) -> str | None:
         """Say why a ranking of these rows is none of causes."""
-        if self.sample is not None:
-            return self.sample.text()
-        if self.censored is not None and self.censored.share >= _MOST_LIMITED:
-            return f"{self.censored.text()}, so the ranking is of what gets there"
-        return None
+        return None if self.sample is None else self.sample.text()
 
 
 def find_guards(settings: Settings, response: Floats, raw: Floats | None = None) -> Guards:
