@@ -14,7 +14,7 @@ from typing import Any
 
 from calls import CALLS, describe_registers, list_registers
 from file_of import FILE_HEAD, FILE_MEMBERS, describe_file
-from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
+from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, list_processes, list_threads
 from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
 from probe import Selection
 from program import Program, count_missed
@@ -142,7 +142,7 @@ class WaitProbe:
         from bcc import lib  # noqa: PLC0415 - here it is known to be there
 
         table = self._program["threads"]
-        for tid in self._list_ids("cgroup.threads"):
+        for tid in list_threads(self._groups):
             state = _read_state(tid)
             if state is None:
                 continue
@@ -152,12 +152,8 @@ class WaitProbe:
             leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
             lib.bpf_update_elem(table.map_fd, ctypes.byref(ctypes.c_uint32(tid)), ctypes.byref(leaf), _ONLY_NEW)
 
-    def _list_ids(self, name: str) -> list[int]:
-        groups = (path for group in self._groups for path in (group, *(p for p in group.rglob("*") if p.is_dir())))
-        return [int(number) for group in groups for number in _read(group / name).split()]
-
     def _read_titles(self, *, is_first: bool) -> None:
-        for pid in self._list_ids("cgroup.procs"):
+        for pid in list_processes(self._groups):
             if is_first or pid not in self._titles:
                 words = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
                 if words:

@@ -21,7 +21,7 @@ from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 
 Tables = dict[str, list[dict[str, Any]]]
-_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access", "io_modes")
+_OF_RUNS = ("io_profile", "io_latency", "queue_depth", "io_series", "files", "file_access", "io_modes", "waits")
 
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
@@ -43,6 +43,11 @@ class Truth:
     read_run: float = 0.0
     depth_one: float = 0.0
     flushes: float = 0.0  # per operation
+    tail: float = 0.0  # of the 99th percentile of latency, and half as much of the 95th
+    reads: float = 0.0
+    read_bytes: float = 0.0  # of one read
+    read_us: float = 0.0  # of one read
+    waits: tuple[tuple[str, float], ...] = ()  # reason and microseconds per operation
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,13 @@ class StudyMaker:
     batch: float | None = None  # requests per asynchronous call; None: all calls are synchronous
     interference: float = 0.0  # natural-log ratio of read latency, while writing against not
     read_us: float = 200.0
+    reads_per_op: float | None = None  # None: 4,000 a run, whatever the operations do
+    tail_noise: float = 0.0  # of the 99th percentile of latency, beyond that of throughput
+    stalls: float = 0.0  # share of runs in which something else makes it several times as long
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
+    waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
+    cpu_us: float = 800.0  # per operation, at the sentinel
 
     def knobs_of(self, dbms: str) -> list[str]:
         """Return the knobs that the study varies in a DBMS."""
@@ -241,6 +251,8 @@ class StudyMaker:
         names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
         throughput = 1000 * np.exp(level + truth.throughput + rng.normal(0, self.noise))
         operations = int(throughput * 10)
+        own = np.random.default_rng(crc32(f"{self.seed} {case} {row['block_id']} {row['position']}".encode()))
+        tail = truth.tail + own.normal(0, self.tail_noise) + own.exponential(1.5) * (own.random() < self.stalls)
         return {
             **{name: row[name] for name in names},
             "run_id": f"{row['block_id']}/{row['position']}",
@@ -254,9 +266,9 @@ class StudyMaker:
             "window_s": 10.0,
             "operations": operations,
             "throughput_ops": throughput,
-            "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "cpu_s": operations * 8e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
+            "latency_p95_us": 1e6 / throughput * np.exp(tail / 2 + rng.normal(0, self.noise)),
+            "latency_p99_us": 2e6 / throughput * np.exp(tail + rng.normal(0, self.noise)),
+            "cpu_s": operations * self.cpu_us / 1e6 * np.exp(truth.cpu + rng.normal(0, self.noise)),
             "monitor": "bpf",
             "lost_events": 0,
             "unattributed_share": 0.0,
@@ -276,13 +288,15 @@ class StudyMaker:
             return int(of * min(1, max(0, at + rng.normal(0, self.share_noise)))) if is_bpf else None
 
         writes = int(run["operations"] * 2 * np.exp(truth.writes + rng.normal(0, self.noise)))
-        for op, requests, run_share in (("write", writes, truth.write_run), ("read", 4000, truth.read_run)):
+        reads = 4000 if self.reads_per_op is None else run["operations"] * self.reads_per_op * np.exp(truth.reads)
+        for op, requests, run_share in (("write", writes, truth.write_run), ("read", int(reads), truth.read_run)):
+            size = 4096 * np.exp(truth.read_bytes) if op == "read" else 4096
             tables["io_profile"].append(
                 {
                     "run_id": run_id,
                     "op": op,
                     "requests": requests,
-                    "bytes": requests * 4096,
+                    "bytes": int(requests * size),
                     "aligned_requests": share(requests, 0.8 - (truth.unaligned if op == "write" else 0)),
                     "sequential_requests": share(requests, 0.3 + run_share),
                 }
@@ -290,6 +304,9 @@ class StudyMaker:
         if not is_bpf:
             return
         noise = np.random.default_rng(crc32(run_id.encode())).normal(0, self.noise)
+        read_us = self.read_us * np.exp(truth.read_us + noise)
+        row = {"run_id": run_id, "op": "read", "low_us": 0.9 * read_us, "high_us": 1.1 * read_us}
+        tables["io_latency"].append({**row, "requests": int(reads)})
         flushes = int(run["operations"] * max(0.0, self.flushes + truth.flushes) * np.exp(noise))
         tables["io_profile"].append({"run_id": run_id, "op": "flush", "requests": flushes, "bytes": 0})
         one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))
@@ -305,12 +322,23 @@ class StudyMaker:
             for mode, calls, submits in (("libaio", 4000, round(4000 / self.batch)), ("sync", 1000, 1000)):
                 row = {"run_id": run_id, "op": "read", "mode": mode, "calls": calls, "submits": submits, "polled": 0}
                 tables["io_modes"].append(row)
+        tables["waits"] += self._waits(run, truth, rng)
         if run["is_sentinel"]:  # nobody asks for those of others
             tables["io_series"] += self._series(run, rng)
         for use in self.uses:
             for op, requests in (("read", use.reads), ("write", use.writes)):
                 if requests:
                     self._use(run, use, op, requests, tables, rng)
+
+    def _waits(self, run: dict[str, Any], truth: Truth, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return where the time of sessions went, and that of a thread in the background, which counts for nothing."""
+        changes, rows = dict(truth.waits), []
+        for reason, micros in self.waits:
+            time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
+            for thread_class, time_us in (("session", time), ("checkpointer", 1e6)):
+                row = {"run_id": run["run_id"], "thread_class": thread_class, "reason": reason, "time_us": time_us}
+                rows.append(row | {"threads": 1, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
+        return rows
 
     def _series(self, run: dict[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return the intervals of a run: reads in all, writes in every other one."""

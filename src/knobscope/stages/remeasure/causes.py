@@ -37,13 +37,15 @@ _FREE_FLUSHES = ("flush", EVERYTHING)
 _PROPERTIES = {
     "write_size": ("write_unit",),
     "flush": ("flush", "flush_delay"),
+    "reads": ("latency", "bandwidth", "order", "rotation", "read_delay"),
     "parallelism": ("channels", "one_channel"),
     "sequentiality": (),
 }
 
-_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names} | {
-    "read_delay": "reads",
-    "write_delay": "writes",
+#: Where no rule names a cause, these properties keep their names: they are what writes cost, too.
+_SHARED = ("latency", "bandwidth", "order", "rotation")
+_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names if name not in _SHARED} | {
+    "write_delay": "writes"
 }
 
 Conclusion = Literal["cause", "several", "not_the_device", "undecided", "gone"]
@@ -142,7 +144,7 @@ class Answer:
     @property
     def is_settled(self) -> bool:
         """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
-        return self.is_reproduced or self.is_refuted or self.question.seen is None
+        return self.is_reproduced or self.is_refuted or (self.question.seen is None and self.question.risk is None)
 
     @property
     def is_open(self) -> bool:

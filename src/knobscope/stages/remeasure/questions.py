@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from knobscope.specs import Case, Device, StudySpecs, Value
-from knobscope.stages.plan import list_dependents
+from knobscope.stages.plan import case_space, list_dependents
 from knobscope.stages.remeasure.properties import what_if_devices
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
@@ -19,13 +19,16 @@ from knobscope.tables.detection import FindingRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TOGETHER", "Question", "ask_questions", "count_remeasuring_runs", "is_modelled"]
+__all__ = ["TOGETHER", "Question", "ask_fastest", "ask_questions", "count_remeasuring_runs", "is_modelled"]
 
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
 
 #: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
 _SLOWER = 5
+
+#: Configurations of a case in table `fastest` at most.
+_FASTEST = 2
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -63,6 +66,7 @@ class Question:
     The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
     gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
     `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device.
+    A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
     """
 
     case: Case
@@ -77,6 +81,7 @@ class Question:
     seen: Amount | None = None
     least: float = 0.0
     followed: bool = True
+    risk: str | None = None
 
     @property
     def is_default(self) -> bool:
@@ -109,8 +114,9 @@ def ask_questions(
         if row["verdict"] != "mismatch":
             continue
         rule = specs.rules.get(row.get("rule", ""))
-        is_level = rule is not None and rule.about.explained == "time"
-        if row["knob"] is None and not is_level:
+        explained = rule.about.explained if rule is not None else "effect"
+        is_level = explained == "time"
+        if explained == "nothing" or (row["knob"] is None and not is_level):
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
@@ -124,6 +130,24 @@ def ask_questions(
             if question is not None:
                 found[key] = replace(question, followed=followed, least=least)
     return list(found.values())
+
+
+def ask_fastest(specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[Question]:
+    """Return the configurations of table `fastest`, to be compared with the default of their case."""
+    query = "SELECT dbms, device, workload, risk, changes, configuration FROM fastest ORDER BY ALL"
+    return [
+        Question(
+            case=(case := Case(dbms, device, workload)),
+            knob=None,
+            value=changes,
+            configuration=json.loads(configuration),
+            reference=dict(case_space(specs, case).default),
+            findings=(),
+            followed=False,
+            risk=risk,
+        )
+        for dbms, device, workload, risk, changes, configuration in connection.execute(query).fetchall()
+    ]
 
 
 def _compared_levels(row: FindingRow) -> tuple[str, str | None]:
@@ -196,7 +220,8 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
     remeasure = specs.study.remeasure
     references = sum(_count_references(specs, case) for case in specs.cases)
     devices = [len(what_if_devices(device)) if is_modelled(device) else _SLOWER for device in specs.devices.values()]
-    again = _count_round(remeasure.findings, references) * LOOKS
+    fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
+    again = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
     followed = _count_round(min(remeasure.what_if, remeasure.findings), references) * max(devices, default=0)
     return remeasure.repeats * (again + followed)
 
