@@ -100,6 +100,7 @@ class WaitProbe:
         reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
         sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
         for key, own in self._program["times"].items():
+            reason = reasons.find(key.what, own.waits, own.time)
             sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
         threads = [
             self._describe_thread(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
