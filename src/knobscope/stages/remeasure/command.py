@@ -19,7 +19,7 @@ from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import Bench
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import Question, ask_questions, is_modelled
+from knobscope.stages.remeasure.questions import Question, ask_questions, is_modelled, what_if_number
 from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
 from knobscope.tables import SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
         remeasure = specs.study.remeasure
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
-        questions = ask_questions(findings, specs, connection, remeasure.findings, remeasure.what_if)
+        questions = ask_questions(findings, specs, connection, remeasure.findings, what_if_number(specs))
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
     if args.device not in profiles or args.store is None:
