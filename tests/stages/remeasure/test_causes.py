@@ -104,6 +104,29 @@ def test_time_that_requests_still_take_without_cost_may_be_the_way_to_the_model(
     assert refuted == ("not_tested" if found.is_open else "no")
 
 
+def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
+    """Asked by default: one device each. What they leave open stays with fio."""
+    asked = replace(ask(), blamed=frozenset({"flush"}))
+    shown = answer({ITSELF: 2200, "flush": 500}, asked)
+    assert judge_finding(shown, cause("flush"), "It flushes.")["confirmed"] == "yes"
+    assert judge_finding(shown, None, "It flushes.")["cause"] == "flush"
+    cpu = answer({ITSELF: 2200, "flush": 2190}, asked)
+    refuted = judge_finding(cpu, cause("flush"), "It flushes.")
+    assert (cpu.conclusion, refuted["confirmed"]) == ("not_as_blamed", "no")
+    assert (
+        "with a flush that takes no time. Most of it remains, so something else is the cause."
+        in (refuted["confirmation"])
+    )
+    assert refuted["sentence"].startswith("Refuted")
+    for open_ in (answer({ITSELF: 2200, "flush": 1500}, asked), answer({ITSELF: 2200}, asked)):
+        assert judge_finding(open_, cause("flush"), "It flushes.")["confirmed"] is None
+    spent = replace(ask(), blamed=frozenset({"everything"}))
+    wasted = judge_finding(answer(CPU, spent), cause("io_sequentiality"), "It sorts.")
+    needed = judge_finding(answer({ITSELF: 2200, "everything": 260}, spent), cause("io_sequentiality"), "It sorts.")
+    assert (wasted["confirmed"], needed["confirmed"]) == ("yes", "no")
+    assert "Most of it is due to the device." in needed["confirmation"]
+
+
 DEFAULT = {"sync": "full"}
 
 

@@ -69,9 +69,10 @@ def what_if_devices(device: Device) -> dict[str, Device]:
 def blamed_properties(cause: RuleCause | None, device: Device | None) -> frozenset[str]:
     """Return the properties of a modelled device that can confirm or refute a cause; none of another device.
 
-    That CPU time is spent for nothing, which a device without costs shows, is the cause that is no property.
+    A device without any costs shows that CPU time is spent for nothing. How much a device can do at a time costs
+    nothing: that is left to fio.
     """
-    if cause is None or device is None or device.model is None:
+    if cause is None or device is None or device.model is None or cause.factor == "parallelism":
         return frozenset()
     names = (EVERYTHING,) if cause.expected == "no_loss" else FACTOR_PROPERTIES[cause.factor]
     return frozenset(names) & what_if_devices(device).keys()
