@@ -32,7 +32,7 @@ from knobscope.stages.imitate.verdict import (
 )
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Outcome", "Setting", "Stand", "try_cause"]
+__all__ = ["Figures", "Outcome", "Setting", "Stand", "Trial", "plan_trial", "try_cause"]
 
 Replica = tuple[Pattern, Figure]
 Figures = list[list[float]]  # of each replica, in each round
@@ -99,7 +99,7 @@ def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
 
     `factor` is that of `cause: {factor: ...}` in `rule.yaml`. Raises FioRefusedError when fio fails.
     """
-    trial = _TRIALS[factor](setting, stand.preferred_bytes)
+    trial = plan_trial(factor, setting, stand.preferred_bytes)
     looks = run_replicas(trial.replicas, stand.file, stand.part, stand.seconds, stand.label)
     outcomes = (trial.judge(figures) for figures in looks)
     for outcome in outcomes:
@@ -257,10 +257,15 @@ def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison,
     return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
 
 
-#: Names are those of `cause: {factor: ...}` in `rule.yaml`; a trial is made of a setting and the device's write unit.
+#: Names are those of `cause: {factor: ...}` in `rule.yaml`.
 _TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
     "write_size": _try_sizes,
     "flush": _try_flushes,
     "parallelism": _try_parallelism,
     "sequentiality": _try_order,
 }
+
+
+def plan_trial(factor: str, setting: Setting, unit: int) -> Trial:
+    """Return the trial of a factor, on a device that has this write unit."""
+    return _TRIALS[factor](setting, unit)
