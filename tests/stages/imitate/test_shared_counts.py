@@ -31,7 +31,10 @@ def count_flushes(pattern: Pattern) -> float:
 @pytest.mark.parametrize("cpu_s", [0.0002, 0.001])
 @pytest.mark.parametrize("more", [1.5, 3, 10])
 def test_cpu_time_raises_flushes_per_operation_and_not_per_second(clients: int, cpu_s: float, more: float) -> None:
-    assert compare_cpu(clients, cpu_s, more, clients).may_share(count_flushes)
+    setting = compare_cpu(clients, cpu_s, more, clients)
+    assert setting.may_share(count_flushes)
+    assert setting.other is not None
+    assert setting.pattern.flushes / setting.measured <= 1.05 * setting.other.flushes
 
 
 def test_more_flushes_per_second_and_those_of_one_client_are_no_consequence() -> None:

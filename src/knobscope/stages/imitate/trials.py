@@ -62,8 +62,7 @@ class Setting:
         """Whether slower operations alone may be why the slower setting has a higher count per operation.
 
         Clients that wait for a flush share it, and the slower the operations are, the fewer of them share one: flushes
-        per operation rise, flushes per second do not. In 754 simulated group commits of 2 to 32 clients, slowed down by
-        CPU time alone, they rose by 2 % at most.
+        per operation rise, flushes per second do not.
         """
         if self.clients == 1 or self.other is None:
             return False
