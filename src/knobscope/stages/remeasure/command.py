@@ -127,7 +127,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
         "property whose change removes it. On another device, where the study asks for it, requests are made slower: "
-        "that shows what a setting waits for. Section `remeasure` of the study sets how many effects. Each device is measured on its own machine "
+        "that shows what a setting waits for. Section `remeasure` of the study sets how many effects. "
+        "Each device is measured on its own machine "
         "(--device), and --remeasured joins the answers.",
     )
     add_study_arguments(parser)
