@@ -1,5 +1,6 @@
 """How often rules are right, against a known truth: counts of cases, and the table of them."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,8 +29,7 @@ class Score:
         """Return a row of the table without cases and rule; '-' where nothing was found, or was to be found."""
         true = sum(truth for *_, truth in self.known)
         right, wrong = self._count_findings(0)
-        precision = f"{right / (right + wrong):.2f}" if right + wrong else "-"
-        recall = f"{right / true:.2f}" if true else "-"
+        precision, recall = _share(right, right + wrong), _share(right, true)
         naive = "{} found, {} wrong".format(*self._count_findings(1))
         cells = (len(self.known), true, right, wrong, true - right, precision, recall, self.unclear, naive)
         return " | ".join(map(str, cells))
@@ -38,6 +38,15 @@ class Score:
         """Return how many findings are right and wrong: of the rule (0), or of the naive one (1)."""
         found = Counter(case[2] for case in self.known if case[column])
         return found[True], found[False]
+
+
+def _share(part: int, whole: int) -> str:
+    """Return a share with the lower end of its 95 % interval (Wilson 1927)."""
+    if not whole:
+        return "-"
+    z, share = 1.96, part / whole
+    middle, width = share + z * z / (2 * whole), z * math.sqrt(share * (1 - share) / whole + (z / (2 * whole)) ** 2)
+    return f"{share:.2f} (from {max((middle - width) / (1 + z * z / whole), 0):.2f})"
 
 
 def print_table(scores: Mapping[str, Mapping[str, Score]]) -> None:

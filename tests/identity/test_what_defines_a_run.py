@@ -108,6 +108,13 @@ def test_recovery_belongs_to_a_run_and_is_not_mentioned_without(specs: StudySpec
     assert identify(change(specs, "study", measure=["recovery"])) == {**identify(specs), "measure": ["recovery"]}
 
 
+def test_classes_of_threads_belong_to_a_run_whose_waits_are_watched_only(specs: StudySpecs) -> None:
+    watched = change(specs, "study", watch=["waits"])
+    for study, is_other_run in ((watched, True), (specs, False)):
+        changed = change(study, "dbms", threads={"session": "^main"})
+        assert (identify(changed) != identify(study)) == is_other_run
+
+
 def test_how_a_knob_is_written_belongs_to_runs_that_set_it(specs: StudySpecs) -> None:
     case = case_of(specs)
     knobs = specs.dbms[case.dbms].knobs

@@ -1,7 +1,7 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
 -- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes, run_metrics and io_modes of the default configuration,
---        device_profile and device_curve, visibility. Table io_modes is empty unless system calls were watched; it
+--        device_profile and device_curve, visibility, effects and cases (of waits). Table io_modes is empty unless system calls were watched; it
 --        decides nothing, and says how many requests an asynchronous call passes (MySQL 105982: one, where the
 --        interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
@@ -15,8 +15,9 @@
 --        origin, or the device has no profile, or the runs use more than most_used of the ability in it, so that it was measured
 --        while something else slowed the device down; no run of the default configuration has queue depths; depth holds the
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
---        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; neither flushes nor units do, and all processors of the machine are
---        busy for busy_processors of the time, so that requests may wait for these.
+--        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; all processors of the machine are busy for busy_processors of the time, so that no
+--        device would make it much faster; clients wait for the device for less
+--        than least_waiting of their time or, where waits were not watched, CPU time leaves them no more, or is unknown.
 -- Penalty: none: what the DBMS would gain is not known from one profile.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
 WITH ability AS (
@@ -39,6 +40,7 @@ counted AS (
         any_value(f.mean_us) AS flush_us,
         any_value(reads_per_op) AS reads_per_op,
         any_value(machine_cpu_share) AS processors,
+        any_value(cpu_s_per_op * run_metrics.throughput_ops) AS cpus,
         any_value(unaligned_write_share) AS partly
     FROM runs_behind b
     JOIN ok_runs USING (run_id)
@@ -56,7 +58,8 @@ defaults AS (
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
         median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
-        median(reads_per_op) AS reads_per_op, median(processors) AS processors
+        median(reads_per_op) AS reads_per_op, median(processors) AS processors,
+        median(cpus) AS cpus
     FROM counted
     GROUP BY ALL
 ),
@@ -86,6 +89,8 @@ judged AS (
         reading + writing AS used,
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
+        -- The share of the clients' time in which they may wait for the device: as watched, or what CPU time leaves.
+        waiting, coalesce(waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
         CASE
             WHEN flushing >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
@@ -97,7 +102,9 @@ judged AS (
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
-            WHEN is_mismatch AND held_by IN ('depth', 'requests') AND processors >= getvariable('busy_processors')
+            WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
+            WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
+            WHEN is_mismatch AND processors >= getvariable('busy_processors')
                 THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
@@ -109,6 +116,7 @@ judged AS (
     LEFT JOIN called USING (dbms, device, workload)
     LEFT JOIN device_profile d USING (device)
     LEFT JOIN ability a USING (device)
+    LEFT JOIN waiting_by_default(['flush', 'read', 'write', 'fault', 'async']) USING (dbms, device, workload)
 )
 
 SELECT
@@ -120,7 +128,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
-        reads_per_op: reads_per_op, threads: threads, processors_share: processors,
+        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, waits_watched: waiting IS NOT NULL,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched
     } AS evidence

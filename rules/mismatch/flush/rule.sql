@@ -3,19 +3,24 @@
 --        that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
 -- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), flushes_behind,
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
--- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and the flushes that it
---        has more make up flush_share or more of the time per operation that it takes more. Each counts as long as a
---        flush took on average in the runs of the slower one; where no run tells that, as long as one after 4 KiB takes
---        on this device. What the device takes to fill units that writes filled in part is no cost of the flush, and is
---        left to rule io_size: write_unit_us for the share of the slower one's writes that do so.
+-- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and these flushes are
+--        flush_share or more of the lost time, which is what an operation of it takes longer. Where waits were watched,
+--        by the time that clients waited for flushes. Else by counts: the additional flushes per operation can be as
+--        much of it, within the busy time of the device and what CPU time leaves; and half of that or more is flushed in
+--        addition in each second, the lower end of its 95 % interval being a quarter or more. A slowdown by itself does
+--        not flush more often per second: where commits share a flush, fewer of them do. A flush takes as long as on
+--        average in the runs of each setting; where no run tells that, as long as one after 4 KiB takes on this device.
+--        What the device takes to fill units that writes filled in part is no cost of the flush, and is left to rule
+--        io_size: write_unit_us for the share of the writes that do so.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes make up flush_share of it.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin, or the time of a flush is unknown (each said once per case); no interval, or too wide a one.
--- Penalty: throughput of the better value / that of the worse.
--- Cannot see: writes that force their own data to storage (FUA), which are no flushes; waiting for a flush of somebody
---        else.
+--        origin, or the time of a flush is unknown (each said once per case); no interval, or too wide a one; flushes
+--        that rise per operation and not per second, or that take longer, or leave room for CPU time: only waits tell.
+-- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
+-- Cannot see: writes that force their own data to storage (FUA), which are no flushes; without waits, flushes that one
+--        setting adds on a device that flushes all the time in any case.
 WITH seen AS (
-    SELECT dbms, device, workload, watched,
+    SELECT dbms, device, workload, watched, threads,
         coalesce(flush_p50_us, fsync_p50_us) AS usual_us, write_unit_us,
         coalesce(obstacle, CASE WHEN usual_us IS NULL THEN 'no_profile' END) AS blind
     FROM visibility LEFT JOIN device_profile USING (device)
@@ -27,50 +32,75 @@ throughput AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, threads, t.* EXCLUDE (dbms, device, workload),
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
-        of_slower(t.estimate, value_partly, reference_partly) AS partly,
-        coalesce(filling_us(flush_us, write_unit_us, partly), 0) AS fill_us,
+        coalesce(filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0)
+            AS fill_us,
+        flush_us - fill_us AS net_us,
+        coalesce(of_slower(t.estimate, reference_us, value_us), flush_us) AS faster_us,
+        faster_us - coalesce(
+            filling_us(faster_us, write_unit_us, of_slower(t.estimate, reference_partly, value_partly)), 0
+        ) AS faster_net_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
+        abs(us_after - us_before) AS slow_us,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
-        b.estimate AS written, b.low AS written_low, b.high AS written_high
+        b.estimate AS written, b.low AS written_low, b.high AS written_high,
+        slower_rate, faster_rate, margin, waited, waited_low, waited_high,
+        allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
+        coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, threads), 1) AS not_cpu
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
+    LEFT JOIN rates_of('flushes_per_op') USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush') USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('write_bytes_per_op') b USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
+    LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
--- Everything from the side of the slower setting: `slow_us` is the time per operation that it takes more.
-sided AS (
-    SELECT *,
-        abs(us_after - us_before) AS slow_us,
-        -sign(estimate) * more AS slow_more,
-        of_slower(estimate, more_high, -more_low) AS slow_more_high
+shared AS (
+    SELECT *, share_of_cause(
+        share_by_time(waited, waited_low, waited_high),
+        share_by_counts(slower_rate, faster_rate, margin, net_us, net_us, estimate, least(allowed, 1))
+    ) AS share
     FROM compared
 ),
 
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
-        slow_more * (flush_us - fill_us) / nullif(slow_us, 0) AS share,
-        coalesce(more_q <= getvariable('fdr') AND slow_more > 0 AND share >= getvariable('flush_share'), false)
-            AS by_flushes,
-        slow_more_high * (flush_us - fill_us) / nullif(slow_us, 0) < getvariable('flush_share') AS flushes_ruled_out
-    FROM sided
+        -sign(estimate) * more AS slow_more,
+        -- Per operation: the additional flushes, and what each takes longer than one of the faster setting.
+        slow_more * net_us AS more_us,
+        of_slower(estimate, more_high, -more_low) * net_us
+            + of_slower(estimate, flushes_before, flushes_before + more) * greatest(net_us - faster_net_us, 0) AS most_us,
+        coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false) AS is_part,
+        coalesce(is_part AND more_us >= getvariable('flush_share') * slow_us, false) AS can_be,
+        coalesce(is_part AND is_cause(share, getvariable('flush_share')), false) AS is_it,
+        CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
+             ELSE most_us < getvariable('flush_share') * slow_us END AS flushes_ruled_out
+    FROM shared
 ),
 
 verdicts AS (
     SELECT *,
-        coalesce(matters AND by_flushes, false) AS is_mismatch,
+        within(share, not_cpu) AS told,
+        is_it AND (share.by_time OR not_cpu >= getvariable('flush_share')) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN more_q IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
+            WHEN is_it THEN 'cpu'
+            WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
+            WHEN can_be THEN 'same_rate'
+            WHEN matters AND slow_more * net_us + greatest(net_us - faster_net_us, 0)
+                * of_slower(estimate, flushes_before, flushes_before + more) >= getvariable('flush_share') * slow_us
+                THEN 'longer_flushes'
             WHEN matters THEN 'noise_of_flushes'
             ELSE 'noise'
         END AS obstacle
@@ -83,16 +113,17 @@ SELECT
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    penalty_of(verdict, estimate) AS penalty,
+    penalty_of_share(verdict, estimate, told.high) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, durability: durability, throughput_ratio: exp(estimate),
-        q_value: q_value, flush_us: flush_us, fill_us: fill_us,
+        q_value: q_value, flush_us: flush_us, fill_us: fill_us, flush_us_faster: faster_us,
         flushes_per_op: {
             before: greatest(flushes_before, 0), after: number_after(flushes_before, more), q_value: more_q
         },
+        flushes_per_s: {slower: slower_rate, faster: faster_rate},
         us_per_op: {before: us_before, after: us_after},
-        flush_us_per_op: slow_more * (flush_us - fill_us), flush_share: share,
-        is_part: coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false),
+        flush_us_per_op: more_us, flush_share: more_us / nullif(slow_us, 0),
+        share: told, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

@@ -12,7 +12,8 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
 --        more on average, so that nobody could ask for more at a time; the device is busy for less than least_busy of
---        the time; no value of a knob was measured together with the default.
+--        the time, or for less than least_waited of it and nobody watched waits, so that it is unknown whether anybody
+--        waits for it; no value of a knob was measured together with the default.
 -- Penalty: what throughput gains at most if the time in which the device is busy becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. Where writes
 --        at depth were not measured, reads stand for them.
@@ -87,11 +88,15 @@ cases_judged AS (
             AS device_gain,
         CASE WHEN mostly_writes THEN best_write_depth ELSE device_profile.best_queue_depth END AS best_depth,
         device_gain < 1 + getvariable('min_effect') AS does_no_more,
+        -- The share of the clients' time that they wait for requests: as watched, or at most as much as it is busy.
+        waiting, coalesce(waiting, busy) AS waited_share,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads') THEN 'one_client'
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
+            WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
+                AND waited_share < getvariable('least_waited') THEN 'seldom_waited'
             WHEN confined AND coalesce(configurations, 0) = 0 THEN 'untried'
         END AS obstacle
     FROM visibility v
@@ -99,6 +104,7 @@ cases_judged AS (
     LEFT JOIN tried USING (dbms, device, workload)
     LEFT JOIN device_profile USING (device)
     LEFT JOIN written USING (device)
+    LEFT JOIN waiting_by_default(['read', 'write', 'fault', 'async']) USING (dbms, device, workload)
 )
 
 SELECT
@@ -106,7 +112,7 @@ SELECT
     verdict_of(obstacle, confined AND freed = 0 AND NOT coalesce(does_no_more, false)) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN most_gain(busy, device_gain) END AS penalty,
     {
-        busy_share: busy, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
+        busy_share: busy, waiting_share: waiting, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
         busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
         confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,

@@ -2,16 +2,19 @@
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
 --        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
---        writes_per_op), flushes_behind, device_profile, visibility.
+--        writes_per_op), flushes_behind, device_behind, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
---        each change is significant. The CPU time makes up cpu_share or more of the time per operation that it takes more.
+--        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the requests
+--        in order per second: else fewer others come between those of the background, as any slowdown brings about. The
+--        CPU time makes up cpu_share or more of the time per operation that it takes more.
 --        Not where flushes or writes that it does more make up the rest of that time or more: a flush with what one takes
 --        on average in the slower one's runs (where no run tells that, after 4 KiB on this device), and each of both with
 --        request_cpu_us, since they take CPU of their own.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin (each said once per case); no interval, or too wide a one, for throughput, CPU or both shares.
+--        origin (each said once per case); no interval, or too wide a one, for throughput, CPU or both shares; no more
+--        requests in order per second.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
@@ -34,6 +37,11 @@ compared AS (
         r.estimate AS read_share, r.low AS read_low, r.high AS read_high, r.q_value AS read_q,
         r.reference AS read_before,
         f.q_value AS flushes_q, n.estimate AS writes, n.q_value AS writes_q,
+        -- Logarithms of how many times as many requests in order the value makes per second.
+        ln(nullif(as_share(w.reference + w.estimate), 0) / nullif(as_share(w.reference), 0)) AS write_rise,
+        write_rise + n.estimate + t.estimate AS write_rate_rise,
+        ln(nullif(as_share(r.reference + r.estimate), 0) / nullif(as_share(r.reference), 0)) AS read_rise,
+        ln(nullif(value_reads_in_order, 0) / nullif(reference_reads_in_order, 0)) AS read_rate_rise,
         -- Microseconds per operation, of the slower side beyond the faster one.
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
@@ -49,14 +57,17 @@ compared AS (
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
+    LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AND is_significant(cpu, cpu_q) AS both_matter,
         both_matter AND sign(cpu) = -sign(estimate) AS costs,
-        coalesce(is_significant_share(write_share, write_q) AND sign(write_share) = sign(cpu), false) AS by_writes,
-        coalesce(is_significant_share(read_share, read_q) AND sign(read_share) = sign(cpu), false) AS by_reads,
+        coalesce(is_significant_share(write_share, write_q) AND sign(write_share) = sign(cpu), false) AS writes_ordered,
+        coalesce(is_significant_share(read_share, read_q) AND sign(read_share) = sign(cpu), false) AS reads_ordered,
+        writes_ordered AND coalesce(write_rate_rise / write_rise > 0.5, true) AS by_writes,
+        reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, true) AS by_reads,
         CASE
             WHEN flushes_q <= getvariable('fdr') AND flushing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'flushes'
@@ -86,6 +97,7 @@ verdicts AS (
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN costs AND (writes_ordered OR reads_ordered) THEN 'same_rate'
             WHEN costs THEN 'noise_of_order'
             WHEN is_significant(estimate, q_value) THEN 'noise_of_cpu'
             ELSE 'noise'
@@ -105,7 +117,7 @@ SELECT
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
         random_sequential_ratio: random_sequential_ratio,
         cpu_us_per_op: cpu_us, us_per_op: slow_us,
-        explained_by: CASE WHEN costs AND (by_writes OR by_reads) THEN explained_by END,
+        explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
         write_share: {
             before: as_share(write_before), after: as_share(write_before + write_share), q_value: write_q, counts: by_writes
         },

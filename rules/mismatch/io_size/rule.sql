@@ -1,24 +1,28 @@
 -- io_size: writes that fill the device's units in part become more, and throughput goes down.
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O size.
--- Needs: effects (throughput_ops, unaligned_write_share, unaligned_writes_per_op, flushes_per_op), flushes_behind,
---        device_profile (write_unit_bytes, write_unit_us), visibility.
+-- Needs: effects (throughput_ops, unaligned_write_share, unaligned_writes_per_op, flushes_per_op, cpu_s_per_op),
+--        flushes_behind, device_behind, cases, device_profile (write_unit_bytes, write_unit_us), visibility.
 -- Mismatch: throughput falls where the SHARE of such writes rises, whichever end of the change is the default; or where
 --        their NUMBER per operation rises with the knob (downwards it does not count: any knob that saves writes saves
---        unaligned ones too; of special values, such as 0 = off, nobody knows the direction), and also per second: writes in the
---        background become more per operation by any slowdown; or where more flushes per operation wait for units to be
---        filled, and this waiting (write_unit_us for each flush, times the share of such writes) makes up fill_share or more of
---        the time per operation that the slower one takes more. Each change is significant. Not where the other part of the
---        flushes' time makes up more than half of it: that is for rule flush. And not where such writes are too few: where
---        two units for each of the slower one's (write_unit_us) take less than fill_share of that time.
+--        unaligned ones too; of special values, such as 0 = off, nobody knows the direction); or where more flushes per
+--        operation wait for units to be filled (write_unit_us for the share of such writes). Each change is significant,
+--        and its time is fill_share or more of the lost time, which is what an operation takes longer. Where waits were
+--        watched, by the time that clients waited for writes and flushes. Else by counts: what is filled in addition in
+--        each second makes up half of that or more, and two units for each such write can make up all of it, within the
+--        busy time of the device, the writes that somebody waits for (where that is known, and unless the device is busy
+--        for most_busy of the time), and what CPU time leaves. Where the time of a unit is unknown, the busy time has to
+--        rise by as much. Not where the other part of the flushes' time makes up more than half of it: that is for rule
+--        flush.
 -- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin, or the device has no profile, or no write unit was found (each said once per case); no interval, or too
---        wide a one, for an effect; a number of such writes that is the same per second, so that it may be the slowdown
---        that changes it; a special value whose number of such writes would decide.
--- Penalty: throughput of the better value / that of the worse.
+--        wide a one, for an effect; such writes do not become more per second, so that it may be the slowdown that changes
+--        them; nobody waits for them; CPU time is unknown, or may account for the difference; a special value whose
+--        number of such writes would decide.
+-- Penalty: throughput of the better value / that of the worse, within what the share of such writes allows.
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. That is for confirm.
 WITH seen AS (
-    SELECT dbms, v.device, workload, watched, write_unit_bytes, write_unit_us,
+    SELECT dbms, v.device, workload, watched, threads, write_unit_bytes, write_unit_us,
         coalesce(
             obstacle, CASE WHEN d.device IS NULL THEN 'no_profile' WHEN write_unit_bytes IS NULL THEN 'no_unit' END
         ) AS blind
@@ -31,7 +35,7 @@ throughput AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, threads, t.* EXCLUDE (dbms, device, workload),
         write_unit_bytes, write_unit_us,
         s.estimate AS share, s.low AS share_low, s.high AS share_high, s.q_value AS share_q,
         s.reference AS share_before,
@@ -40,6 +44,16 @@ compared AS (
         f.estimate AS flushes, f.low AS flushes_low, f.high AS flushes_high, f.q_value AS flushes_q,
         f.reference AS flushes_before,
         value_us, reference_us, value_partly, reference_partly,
+        r.slower_rate, r.faster_rate, r.margin,
+        g.slower_rate AS slower_flushes, g.faster_rate AS faster_flushes, g.margin AS flushes_margin,
+        waits.waited + coalesce(flushing.waited, 0) AS waited,
+        waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
+        waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
+        of_slower(t.estimate, value_busy, reference_busy) AS busy,
+        of_slower(t.estimate, reference_busy, value_busy) AS faster_busy,
+        of_slower(t.estimate, value_waited_writes, reference_waited_writes) AS waited_writes,
+        1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
+        not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, threads) AS not_cpu,
         sign(t.step) AS direction,
         getvariable('min_effect') AS share_matters,
         getvariable('min_effect') * n.reference AS number_matters
@@ -48,13 +62,18 @@ compared AS (
     LEFT JOIN effects_on('unaligned_write_share') s USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('unaligned_writes_per_op') n USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
+    LEFT JOIN rates_of('unaligned_writes_per_op') r USING (dbms, device, workload, knob, value)
+    LEFT JOIN rates_of('flushes_per_op') g USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('write') waits USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush') flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
+    LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
--- What flushes make up of the time per operation that the slower setting takes more: to fill units, and for the rest.
-waited AS (
+-- What such writes, and flushes that wait for units, make up of the lost time.
+shared AS (
     SELECT *,
-        1e6 / reference * abs(exp(-estimate) - 1) AS slow_us,
         of_slower(estimate, value_partly, reference_partly) AS partly,
         of_slower(estimate, value_us, reference_us) AS flush_us,
         filling_us(flush_us, write_unit_us, partly) AS fill_us,
@@ -65,45 +84,81 @@ waited AS (
         -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
         2 * write_unit_us * of_slower(estimate, number_before + number, number_before) AS most_us,
         coalesce(most_us < getvariable('fill_share') * slow_us, false) AS too_few,
-        coalesce(
-            flushes_q <= getvariable('fdr')
-                AND more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) > 1 - getvariable('fill_share'), false
-        ) AS by_flushes
+        -- Of what nobody waits for, no time is lost, unless the device is so busy that writers are held back.
+        allowed_share(busy, estimate) AS allowed,
+        CASE WHEN coalesce(busy, 0) < getvariable('most_busy')
+             THEN coalesce(least(waited_writes, slower_rate) * 2 * write_unit_us / 1e6 / nullif(lost_share(estimate), 0),
+                CASE WHEN waited_writes = 0 THEN 0 END) END AS waited_share,
+        least(allowed, coalesce(waited_share, 1), 1) AS most,
+        share_by_time(waited, waited_low, waited_high) AS by_time,
+        share_of_cause(
+            by_time,
+            CASE WHEN write_unit_us IS NOT NULL
+                THEN share_by_counts(
+                    slower_rate, faster_rate, margin, write_unit_us, write_unit_us, estimate, 'infinity'::DOUBLE
+                )
+                ELSE share_by_counts(busy, faster_busy, 0, 1e6, 1e6, estimate, 'infinity'::DOUBLE)
+            END
+        ) AS of_writes,
+        share_of_cause(
+            by_time, share_by_counts(slower_flushes, faster_flushes, flushes_margin, fill_us, fill_us, estimate, most)
+        ) AS of_filling
     FROM compared
 ),
 
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
+        coalesce(
+            flushes_q <= getvariable('fdr')
+                AND more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) > 1 - getvariable('fill_share'), false
+        ) AS by_flushes,
         coalesce(is_significant_share(share, share_q) AND sign(share) = -sign(estimate), false) AND NOT too_few
-            AS by_share,
-        number_q <= getvariable('fdr') AND abs(number) >= number_matters AND sign(number) = -sign(estimate)
-            AS number_against,
-        -- Unaligned writes per second, of the slower side to the faster one.
-        exp(-abs(estimate)) * CASE WHEN estimate < 0 THEN (number_before + number) / nullif(number_before, 0)
-            ELSE number_before / nullif(number_before + number, 0) END AS rate_ratio,
-        coalesce(rate_ratio, 'infinity'::DOUBLE) >= 1 + getvariable('min_effect') AS more_per_second,
-        coalesce(number_against AND sign(number) = direction AND more_per_second, false) AND NOT too_few AS by_number,
-        coalesce(flushes_q <= getvariable('fdr') AND more_flushes > 0 AND filling >= getvariable('fill_share'), false)
-            AS by_filling,
+            AS against_share,
+        coalesce(
+            number_q <= getvariable('fdr') AND abs(number) >= number_matters AND sign(number) = -sign(estimate), false
+        ) AS number_against,
+        coalesce(sign(number) = direction, false) AND number_against AND NOT too_few AS with_number,
+        coalesce(slower_rate > (1 + getvariable('min_effect')) * faster_rate, false) AS more_per_second,
+        -- Each such write fills one unit surely, and two at most.
+        CASE WHEN of_writes['by_time'] THEN of_writes
+            ELSE {low: of_writes['low'], sure: of_writes['sure'],
+                high: least(2 * greatest(of_writes['high'], 0), most), by_time: false} END AS writes_share,
+        coalesce(is_cause(writes_share, getvariable('fill_share')), false)
+            AND (writes_share['by_time'] OR more_per_second) AS takes_time,
+        against_share AND takes_time AS by_share,
+        with_number AND takes_time AS by_number,
+        coalesce(
+            flushes_q <= getvariable('fdr') AND more_flushes > 0 AND filling >= getvariable('fill_share'), false
+        ) AS can_fill,
+        can_fill AND coalesce(is_cause(of_filling, getvariable('fill_share')), false) AS by_filling,
         -- Whether the intervals rule out a change of such writes that would make it a mismatch: for a value without a
         -- direction, in both.
         (share_high < share_matters OR (matters AND estimate > 0))
             AND (share_low > -share_matters OR (matters AND estimate < 0)) AS share_ruled_out,
         (direction > 0 OR number_low > -number_matters OR (matters AND estimate < 0))
             AND (direction < 0 OR number_high < number_matters OR (matters AND estimate > 0)) AS number_ruled_out
-    FROM waited
+    FROM shared
 ),
 
 verdicts AS (
     SELECT *,
-        matters AND (by_share OR by_number OR by_filling) AND NOT by_flushes AS is_mismatch,
+        within(CASE WHEN by_share OR by_number THEN writes_share ELSE of_filling END, coalesce(not_cpu, 1)) AS cause_share,
+        matters AND (by_share OR by_number OR by_filling) AND NOT by_flushes AS holds,
+        holds AND (by_time IS NOT NULL OR coalesce(not_cpu >= getvariable('fill_share'), false)) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN number_q IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) THEN NULL
+            WHEN holds AND not_cpu IS NULL THEN 'no_cpu'
+            WHEN holds THEN 'cpu'
+            WHEN matters AND (against_share OR with_number) AND NOT more_per_second THEN 'same_rate'
+            WHEN matters AND (against_share OR with_number) AND waited_share < getvariable('fill_share')
+                THEN 'nobody_waits'
+            WHEN matters AND (against_share OR with_number) THEN 'little_time'
+            WHEN matters AND can_fill THEN 'same_flushes'
             WHEN share_q IS NULL THEN 'few_writes'
             WHEN share_ruled_out AND number_ruled_out AND filling_ruled_out THEN NULL
             WHEN matters AND number_against AND direction IS NULL THEN 'no_direction'
@@ -120,7 +175,7 @@ SELECT
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    penalty_of(verdict, estimate) AS penalty,
+    penalty_of_share(verdict, estimate, cause_share['high']) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, write_unit_bytes: write_unit_bytes,
         throughput_ratio: exp(estimate), q_value: q_value,
@@ -137,8 +192,10 @@ SELECT
             before: greatest(flushes_before, 0), after: number_after(flushes_before, flushes), q_value: flushes_q,
             counts: by_filling
         },
+        partly_per_s: {slower: slower_rate, faster: faster_rate},
+        share: cause_share, busy_share: busy, not_cpu: not_cpu,
         fill_us: fill_us, fill_share: filling, slow_us: slow_us, most_us: most_us, too_few: matters AND too_few,
-        by_flushes: matters AND by_flushes AND (by_share OR by_number OR by_filling),
+        by_flushes: matters AND by_flushes AND (against_share OR with_number OR can_fill),
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence

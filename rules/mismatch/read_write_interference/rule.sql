@@ -2,7 +2,8 @@
 --        are slower while the device writes. Suggests to separate them.
 -- Source: "Characterizing Database Workloads via a Comprehensive I/O Analysis" (master's thesis, Seoul National
 --        University, 2018); on flash, writes and the erasing behind them block reads.
--- Needs: files (view run_files), runs_behind, interference (from io_series), visibility.
+-- Needs: files (view run_files), runs_behind, run_metrics, interference (from io_series), visibility, effects and cases
+--        (of waits).
 --        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
 --        reads; written to: least_part of all writes.
 -- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
@@ -13,8 +14,9 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
 --        origin; no requests of the default configuration are known by file; such files exist, there are not three
 --        runs of the default configuration with moments in which nothing was written, to compare with, and the profile of
---        the device does not prove it.
--- Penalty: that gain, a factor. An upper bound: it takes away all that reads wait longer for, and moments with writes may
+--        the device does not prove it; the gain is more than clients can wait for reads, and without it nothing that
+--        matters is left.
+-- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time leaves. An upper bound: it takes away all that reads wait longer for, and moments with writes may
 --        differ in more than the writes. One row per case, without a knob.
 -- Cannot see: reads and writes of one file, which no second device would keep apart.
 WITH usage AS (
@@ -57,36 +59,52 @@ used AS (
     GROUP BY ALL
 ),
 
+-- The share of the clients' time in which they may wait: as watched, or what CPU time leaves.
+waiting AS (
+    SELECT dbms, device, workload,
+        coalesce(
+            any_value(waiting), 1 - median(cpu_s_per_op * throughput_ops) / greatest(coalesce(any_value(threads), 1), 1)
+        ) AS waiting_share
+    FROM visibility
+    LEFT JOIN waiting_by_default(['read', 'fault', 'async']) USING (dbms, device, workload)
+    LEFT JOIN (FROM runs_behind WHERE knob IS NULL) USING (dbms, device, workload)
+    LEFT JOIN run_metrics USING (run_id)
+    GROUP BY ALL
+),
+
 cases_judged AS (
     SELECT v.dbms, v.device, v.workload, v.watched, u.* EXCLUDE (dbms, device, workload),
         i.* EXCLUDE (dbms, device, workload),
         quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
+        waiting_share, least(gain, -ln(greatest(1 - waiting_share, 1e-9))) AS possible_gain,
         coalesce(compared_with = 'alone' AND low >= ln(getvariable('longer_than_alone')), false) AS much_longer,
+        shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value))) AS are_slower,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
+            WHEN are_slower AND exp(gain) - 1 >= getvariable('min_effect')
+                AND exp(possible_gain) - 1 < getvariable('min_effect') THEN 'computing'
         END AS obstacle
     FROM visibility v
     LEFT JOIN used u USING (dbms, device, workload)
     LEFT JOIN interference i USING (dbms, device, workload)
+    LEFT JOIN waiting USING (dbms, device, workload)
 )
 
 SELECT
     dbms, device, workload,
-    verdict_of(
-        obstacle,
-        shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value)))
-            AND exp(gain) - 1 >= getvariable('min_effect')
-    ) AS verdict,
-    CASE WHEN verdict = 'mismatch' THEN exp(gain) END AS penalty,
+    verdict_of(obstacle, are_slower AND exp(gain) - 1 >= getvariable('min_effect')) AS verdict,
+    CASE WHEN verdict = 'mismatch' THEN exp(possible_gain) END AS penalty,
     {
         read_mostly: coalesce(quiet_files, []), share_of_reads: quiet_read_part, share_written: quiet_write_share,
         written: coalesce(written_files, []), share_of_writes: written_part, unknown_share: unknown_part,
         reads: reads, writes: writes, read_us_without_writes: quiet_us, read_us_with_writes: busy_us,
         slowdown: exp(estimate) - 1, slowdown_low: exp(low) - 1, slowdown_high: exp(high) - 1, q_value: q_value,
-        gain: exp(gain) - 1, gain_low: exp(gain_low) - 1, gain_high: exp(gain_high) - 1, runs: runs,
+        gain: exp(possible_gain) - 1, gain_low: exp(least(gain_low, possible_gain)) - 1,
+        gain_high: exp(least(gain_high, greatest(possible_gain, -ln(greatest(1 - waiting_share, 1e-9))))) - 1,
+        waiting_share: waiting_share, runs: runs,
         compared_with: compared_with, obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged

@@ -13,7 +13,7 @@ from knobscope.figures.sequentiality import OrderPoint, draw_order
 from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
-from knobscope.figures.times import TimeBar, draw_times
+from knobscope.figures.times import TimeBar, TimePart, draw_times
 from knobscope.figures.traffic import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.figures.tuning import TuningCurve, draw_tuning
 
@@ -41,6 +41,7 @@ __all__ = [
     "Tile",
     "TileRow",
     "TimeBar",
+    "TimePart",
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",

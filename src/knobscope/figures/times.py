@@ -8,39 +8,80 @@ from knobscope.figures.canvas import Canvas, fit_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_micros
 
-__all__ = ["TimeBar", "draw_times"]
+__all__ = ["TimeBar", "TimePart", "draw_times"]
 
-#: What the time goes to, and the look of it.
-_LOOKS = {"flush": "line-b", "read, write": "line-a", "no request": "soft"}
-_BAR, _ROW = 15, 36
+_BAR, _ROW, _KEY = 15, 36, 18
+
+
+@dataclass(frozen=True)
+class TimePart:
+    """What a part of the time goes to, in the words of the legend, and its look.
+
+    `more` says what sets it apart from another part of the same name, in a tip; `is_written`: on the part, too, where
+    there is room.
+    """
+
+    name: str
+    look: str
+    micros: float
+    more: str = ""
+    is_written: bool = False
 
 
 @dataclass(frozen=True)
 class TimeBar:
-    """A setting, a note below its name, and the microseconds of each part, in the order of the legend."""
+    """A setting, a note below its name, and the parts of its time from left to right."""
 
     name: str
     note: str
-    parts: Sequence[float]
+    parts: Sequence[TimePart]
 
 
-def draw_times(width: float, bars: Sequence[TimeBar]) -> Canvas:
-    """Draw a bar per setting, its parts end to end, on one linear axis: times add up."""
-    canvas = Canvas(width, 26 + _ROW * len(bars) + 40)
+def draw_times(width: float, bars: Sequence[TimeBar], key: str = "") -> Canvas:
+    """Draw a bar per setting, its parts end to end, on one linear axis: times add up. `key` follows the legend."""
+    looks: dict[str, str] = {}
+    for part in (part for bar in bars for part in bar.parts):
+        looks.setdefault(part.name, f"bar {part.look}")
+    lines = _wrap([(look, name) for name, look in looks.items()], width)
+    top = 8.0 + _KEY * (len(lines) + bool(key))
     labels = min(0.42 * width, max(text_width(text) for bar in bars for text in (bar.name, bar.note)) + 12)
-    frame = Frame(labels, 26, width - 52, 26 + _ROW * len(bars))
-    draw_legend(canvas, 0, 12, [(f"bar {look}", part) for part, look in _LOOKS.items()])
-    scale = Scale(0, max(sum(bar.parts) for bar in bars), frame.left, frame.right)
+    frame = Frame(labels, top, width - 52, top + _ROW * len(bars))
+    canvas = Canvas(width, frame.bottom + 40)
+    for number, line in enumerate(lines):
+        draw_legend(canvas, 0, 12 + _KEY * number, line)
+    canvas.text(0, 12 + _KEY * len(lines), key, "tick")
+    scale = Scale(0, max(sum(part.micros for part in bar.parts) for bar in bars), frame.left, frame.right)
     ticks = [(scale(tick), format_micros(tick)) for tick in linear_ticks(0, scale.high, max(int(frame.width / 70), 2))]
     draw_x_axis(canvas, frame, ticks, "per operation", grid=True)
     for index, bar in enumerate(bars):
         y = frame.top + _ROW * index
         canvas.text(0, y + 15, fit_text(bar.name, labels), "name")
-        canvas.text(0, y + 29, bar.note, "tick")
-        reached = 0.0
-        for micros, (part, look) in zip(bar.parts, _LOOKS.items(), strict=True):
-            begin, end = scale(reached), scale(reached + micros)
-            canvas.rect(begin, y + 8, end - begin, _BAR, f"bar {look}", f"{bar.name}, {part}: {format_micros(micros)}")
-            reached += micros
-        canvas.text(scale(reached) + 5, y + 8 + _BAR - 3, format_micros(reached), "value")
+        canvas.text(0, y + 29, fit_text(bar.note, labels), "tick")
+        _draw_bar(canvas, bar, scale, y + 8)
     return canvas
+
+
+def _draw_bar(canvas: Canvas, bar: TimeBar, scale: Scale, y: float) -> None:
+    reached = 0.0
+    for part in bar.parts:
+        begin, end = scale(reached), scale(reached + part.micros)
+        tip = ", ".join(filter(None, [bar.name, part.name, part.more]))
+        canvas.rect(begin, y, end - begin, _BAR, f"bar {part.look}", f"{tip}: {format_micros(part.micros)}")
+        if part.is_written and end - begin > text_width(part.name, 11) + 4:
+            canvas.text((begin + end) / 2, y + _BAR - 4, part.name, "on-tile", "middle")
+        reached += part.micros
+    canvas.text(scale(reached) + 5, y + _BAR - 3, format_micros(reached), "value")
+
+
+def _wrap(entries: Sequence[tuple[str, str]], width: float) -> list[list[tuple[str, str]]]:
+    """Return the entries of a legend in lines of a width."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    left = width
+    for entry in entries:
+        taken = 29 + len(entry[1]) * 6.6
+        if taken > left and lines[-1]:
+            lines.append([])
+            left = width
+        lines[-1].append(entry)
+        left -= taken
+    return lines

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from knobscope.errors import UserError
 from knobscope.tables import LOCKED, TABLES, describe_refusal
-from knobscope.tables.views import MACROS, TABLE_MACROS, VIEWS
+from knobscope.tables.macros import MACROS, TABLE_MACROS
+from knobscope.tables.views import VIEWS
 
 if TYPE_CHECKING:
     import duckdb

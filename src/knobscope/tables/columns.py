@@ -11,6 +11,7 @@ from knobscope.tables.runs import RUNS_TABLES
 from knobscope.tables.selection import SELECTION_TABLES
 from knobscope.tables.trace import TRACE_ROWS
 from knobscope.tables.tuning import TUNING_TABLES
+from knobscope.tables.waits import WAITS_TABLES
 
 __all__ = ["COLUMNS", "ROWS", "TABLES", "TRACE_TABLES"]
 
@@ -20,6 +21,7 @@ ROWS: dict[str, type] = {
     **RUNS_TABLES,
     **BLOCK_LAYER_TABLES,
     **CALLS_TABLES,
+    **WAITS_TABLES,
     **DEVICES_TABLES,
     **SELECTION_TABLES,
     **TUNING_TABLES,

@@ -16,6 +16,7 @@ from knobscope.tables.block_layer import (
 )
 from knobscope.tables.calls import FaultRow, FileAccessRow, IoModeRow, SyscallRow
 from knobscope.tables.runs import CheckRow, EffectiveValueRow, IntervalRow, OperationRow, PhaseRow, RunRow
+from knobscope.tables.waits import WaitChainRow, WaitFileRow, WaitRow, WaitStackRow
 
 __all__ = ["BLOCK_TABLES", "RunRecord", "rows_of"]
 
@@ -41,6 +42,10 @@ class _RunRows(TypedDict, total=False):
     syscalls: list[SyscallRow]
     io_modes: list[IoModeRow]
     faults: list[FaultRow]
+    waits: list[WaitRow]
+    wait_chains: list[WaitChainRow]
+    wait_files: list[WaitFileRow]
+    wait_stacks: list[WaitStackRow]
 
 
 class RunRecord(_RunRows):

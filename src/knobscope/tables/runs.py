@@ -141,6 +141,15 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     ]
     monitor: Annotated[Text, "`bpf`: every request was counted in the kernel; `procfs`: totals only."]
     monitor_reason: Annotated[Text | None, "Why only procfs was available."]
+    waits_s: Annotated[
+        Real | None,
+        "Time over which table `waits` counted: about that of the window; NULL: waits were not watched.",
+    ]
+    lost_waits: Annotated[
+        Count | None,
+        "Threads, times, files, stacks and events that table `waits` and those like it lack; NULL: waits were not "
+        "watched.",
+    ]
 
 
 class PhaseRow(RunColumns, total=False):

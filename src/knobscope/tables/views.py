@@ -1,12 +1,19 @@
-"""Views and macros of a study's database, for mismatch rules and for people who query it.
+"""Views of a study's database, for mismatch rules and for people who query it.
 
 A study's file holds the rows of most views as tables, calculated once: each rule, section of the report and query would
 else go through all views below the one that it names. `OPEN_VIEWS` stay views: they show rows of `runs` as they are.
 """
 
-from knobscope.text.formats import LEAST_REQUESTS
+from knobscope.specs.models.thread_classes import SESSION
+from knobscope.text.budgets import WAIT_METRICS, reasons_of_probe
 
-__all__ = ["BLOCK_VIEWS", "MACROS", "OPEN_VIEWS", "RUN_VIEWS", "TABLE_MACROS", "VIEWS"]
+__all__ = ["BLOCK_VIEWS", "OPEN_VIEWS", "RUN_VIEWS", "VIEWS"]
+
+#: Time of client-serving threads per operation of a run, by reason.
+_WAITS_PER_OPERATION = ", ".join(
+    f"sum(time_us) FILTER (list_contains({list(reasons_of_probe(reason))}, reason)) AS {metric}"
+    for reason, metric in WAIT_METRICS.items()
+)
 
 #: Of what was measured; created in this order. Facts of the block layer come only from runs that BPF watched without
 #: losing events.
@@ -136,6 +143,16 @@ RUN_VIEWS: dict[str, str] = {
         FROM loads
         GROUP BY run_id
     """,
+    # Where the time of client-serving threads went; no row for a run whose waits were not watched, or that has none.
+    "run_waits": f"""
+        WITH sums AS (
+            SELECT run_id, {_WAITS_PER_OPERATION} FROM waits WHERE thread_class = '{SESSION}' GROUP BY run_id
+        )
+        SELECT run_id, coalesce(COLUMNS(* EXCLUDE (run_id, counted)), 0) / nullif(counted, 0)
+        FROM sums JOIN (
+            SELECT run_id, waited_operations(throughput_ops, waits_s, operations) AS counted FROM ok_runs
+        ) USING (run_id)
+    """,  # noqa: S608 - own names
     # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
     # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
     "run_metrics": """
@@ -163,8 +180,10 @@ RUN_VIEWS: dict[str, str] = {
             unaligned_writes / nullif(operations, 0) AS unaligned_writes_per_op,
             write_run AS write_sequential_share,
             read_run AS read_sequential_share,
-            busy_depth
+            busy_depth,
+            w.* EXCLUDE (run_id)
         FROM ok_runs r LEFT JOIN judged USING (run_id) LEFT JOIN run_depths USING (run_id)
+            LEFT JOIN run_waits w USING (run_id)
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,
@@ -276,74 +295,31 @@ BLOCK_VIEWS: dict[str, str] = {
         FROM sides
         GROUP BY ALL
     """,
+    # What the device did in each second of the same runs: for which share of the time it was busy, and how many writes
+    # somebody waited for (NULL: not known), and reads that belong to a stream.
+    "device_behind": """
+        WITH counted AS (
+            SELECT run_id, sum(sync) FILTER (op = 'write') / any_value(window_s) AS waited,
+                sum(sequential_requests) FILTER (op = 'read') / any_value(window_s) AS in_order
+            FROM io_profile JOIN watched_runs USING (run_id) GROUP BY run_id
+        ), sides AS (
+            SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,
+                median(busy_share) AS busy, avg(waited) AS waited, avg(in_order) AS in_order
+            FROM runs_behind b LEFT JOIN counted USING (run_id) LEFT JOIN run_depths USING (run_id)
+            WHERE b.knob IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT dbms, device, workload, knob, value,
+            any_value(busy) FILTER (side = 'value') AS value_busy,
+            any_value(busy) FILTER (side = 'default') AS reference_busy,
+            any_value(waited) FILTER (side = 'value') AS value_waited_writes,
+            any_value(waited) FILTER (side = 'default') AS reference_waited_writes,
+            any_value(in_order) FILTER (side = 'value') AS value_reads_in_order,
+            any_value(in_order) FILTER (side = 'default') AS reference_reads_in_order
+        FROM sides
+        GROUP BY ALL
+    """,
 }
 
 VIEWS = {**RUN_VIEWS, **BLOCK_VIEWS}
 OPEN_VIEWS = frozenset({"ok_runs", "watched_runs", "sweep_runs"})
-
-#: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
-MACROS: dict[str, str] = {
-    "is_significant(estimate, q)": """
-        q <= getvariable('fdr') AND abs(exp(estimate) - 1) >= getvariable('min_effect')
-    """,
-    "is_significant_share(estimate, q)": """
-        q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
-    """,
-    # Whether an interval rules out a loss, a gain, or any effect that matters.
-    "rules_out_loss(low)": "low > ln(1 - least(getvariable('min_effect'), 0.999))",
-    "rules_out_gain(high)": "high < ln(1 + getvariable('min_effect'))",
-    "rules_out_effect(low, high)": "rules_out_loss(low) AND rules_out_gain(high)",
-    # The smallest change (0.1: 10 %) that runs with such an interval could have told from none, and that matters.
-    "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
-    # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
-    # 1/faster of it (`knobscope.stages.detect.penalties`).
-    "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
-    # A share of requests; none where they are next to nothing.
-    "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
-    # A fitted share, which noise may carry out of its range.
-    "as_share(x)": "greatest(0, least(1, x))",
-    # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
-    "filling_us(flush_us, unit_us, partly)": """
-        CASE WHEN unit_us * partly IS NOT NULL THEN least(flush_us, unit_us * partly) END
-    """,
-    # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
-    "number_after(before, change)": """
-        CASE WHEN before + change > 1e-9 * abs(before) THEN before + change WHEN before + change IS NOT NULL THEN 0 END
-    """,
-    # A table by its name, logs and temporary files (whose names change from run to run) together, other files apart.
-    "group_of_files(file, role, table_name)": """
-        CASE WHEN table_name IS NOT NULL THEN table_name
-             WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END
-    """,
-    # The definition of the probes: a share of 0.8 or more gives the pattern its name; fewer than ten requests are too
-    # few to have one.
-    "pattern_of(requests, sequential, append, strided, random)": """
-        CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
-             WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
-    """,
-    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from
-    # the block layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
-    # read_write_interference for files.
-    "most_unattributed()": "0.5",
-    # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.
-    "told_unattributed()": "0.05",
-    # What a rule answers: an obstacle comes before everything else; a condition that is NULL makes no mismatch.
-    "verdict_of(obstacle, is_mismatch)": """
-        CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END
-    """,
-    # How many times the throughput of the worse of two values the better one has, where that is a mismatch.
-    "penalty_of(verdict, estimate)": "CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END",
-    # Which of two belongs to the slower setting: to the value, or to what it is compared with.
-    "of_slower(estimate, of_value, of_reference)": "CASE WHEN estimate < 0 THEN of_value ELSE of_reference END",
-    # A code for why an effect has no interval.
-    "lack_of_runs(runs, blocks, estimate)": """
-        CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'
-             WHEN estimate IS NULL THEN 'outside' ELSE 'few_runs' END
-    """,
-}
-
-#: Tables with an argument, which rules share.
-TABLE_MACROS: dict[str, str] = {
-    # Effects of all values on one metric, to be joined by case, knob and value.
-    "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
-}

@@ -5,6 +5,7 @@ from knobscope.watch.interface import Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
+from knobscope.watch.waits import describe_waits, sum_waits
 
 __all__ = [
     "FileTree",
@@ -12,9 +13,11 @@ __all__ = [
     "SeveralWatch",
     "Watch",
     "WatchFailedError",
+    "describe_waits",
     "name_file",
     "name_files",
     "open_watch",
     "read_program_files",
     "read_tree",
+    "sum_waits",
 ]

@@ -6,8 +6,20 @@ from typing import Literal, NotRequired, TypedDict
 from knobscope.tables import FaultRow, FileAccessRow, FileRow, IoProfileRow, MonitorFacts
 from knobscope.tables.block_layer import IoLatencyRow, IoSeriesRow, IoSizeRow, QueueDepthRow, SubmitterRow
 from knobscope.tables.calls import IoModeRow, SyscallRow
+from knobscope.tables.waits import WaitFileRow, WaitStackRow
 
-__all__ = ["AddressCount", "CountedAccess", "CountedFaults", "CountedFile", "Finding", "KernelFile", "Profile"]
+__all__ = [
+    "AddressCount",
+    "CountedAccess",
+    "CountedFaults",
+    "CountedFile",
+    "CountedThread",
+    "CountedWait",
+    "CountedWaitFile",
+    "Finding",
+    "KernelFile",
+    "Profile",
+]
 
 #: How a file was found: by its path; by the last part of its name only; or it is none: `journal`,
 #: `metadata`, `device` (no file system holds it), `unknown`.
@@ -41,6 +53,34 @@ class CountedAccess(FileAccessRow, _KernelName, total=False):
 
 class CountedFaults(FaultRow, _KernelName, total=False):
     """Page faults on a file, as the kernel side counted them."""
+
+
+class CountedWaitFile(WaitFileRow, _KernelName, total=False):
+    """Waits for a file, as the kernel side counted them."""
+
+
+class CountedThread(TypedDict):
+    """A thread that lived in the window."""
+
+    tid: int
+    pid: int
+    name: str
+    title: str  # command line of its process
+    wall_us: float  # what the window saw of it
+    is_followed: bool  # False: a thread of the kernel whose work is followed, as jbd2's
+    served: int  # times that a process that is not followed woke it while it waited for a client
+
+
+class CountedWait(TypedDict):
+    """What a thread waited for: a row per thread that it waited for, and reason."""
+
+    tid: int
+    via: int  # thread that it waited for; 0: it waited itself
+    links: int  # 0: itself, 1: through `via`, 2 to 4: through whom `via` waited for
+    reason: str
+    waits: int
+    time_us: float
+    longest_us: float
 
 
 class AddressCount(TypedDict):
@@ -102,6 +142,11 @@ class Profile(MonitorFacts):
     io_modes: NotRequired[list[IoModeRow]]
     file_access: NotRequired[list[CountedAccess]]
     faults: NotRequired[list[CountedFaults]]
+    wait_threads: NotRequired[list[CountedThread]]
+    waits: NotRequired[list[CountedWait]]
+    wait_files: NotRequired[list[CountedWaitFile]]
+    wait_stacks: NotRequired[list[WaitStackRow]]
+    lost_waits: NotRequired[Mapping[str, int]]
     lost_syscalls: NotRequired[Mapping[str, int]]
     lost_faults: NotRequired[Mapping[str, int]]
 

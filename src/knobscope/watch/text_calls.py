@@ -1,4 +1,4 @@
-"""System calls and page faults of a profile as text for a terminal."""
+"""System calls, page faults and waits of a profile as text for a terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from knobscope.text.formats import UNKNOWN, format_count, format_decimals, format_share
 from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
+from knobscope.watch.text_waits import format_waits
 
 __all__ = ["format_calls"]
 
@@ -15,7 +16,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def format_calls(profile: Profile) -> list[str]:
-    """Return blocks on calls, ways of I/O, files, faults and what is lost: all but the block layer."""
+    """Return blocks on calls, ways of I/O, files, faults, waits and what is lost: all but the block layer."""
     blocks = [
         _format_syscalls(profile.get("syscalls", [])),
         _format_modes(profile.get("io_modes", [])),
@@ -23,6 +24,8 @@ def format_calls(profile: Profile) -> list[str]:
         _format_faults(profile.get("faults", [])),
         _format_losses(profile.get("lost_syscalls", {})),
         _format_losses(profile.get("lost_faults", {})),
+        *format_waits(profile),
+        _format_losses(profile.get("lost_waits", {})),
     ]
     return [block for block in blocks if block]
 

@@ -123,3 +123,19 @@ def test_a_sparkline_starts_at_zero() -> None:
     assert draw_sparkline([0, 1, 2, 4]) == "▁▃▅█"
     assert draw_sparkline([0, 0]) == "▁▁"
     assert draw_sparkline([]) == ""
+
+
+def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"thread_class": "session", "threads": 2, "waits": 1, "longest_us": 1.0}
+    waits = [
+        {**row, "reason": "flush", "time_us": 30_000.0, "through_us": 0.0},
+        {**row, "reason": "network", "time_us": 90_000.0, "through_us": 0.0},
+    ]
+    record = {**record_of("feed00", 9, throughput_ops=100.0, waits_s=0.5), "waits": waits, "wait_chains": []}
+    RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
+    assert main(["show", "feed00"]) == 0
+    shown = capsys.readouterr().out
+    assert "an operation in the server: of 600 µs: 600 µs flush" in shown
+    assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown

@@ -21,7 +21,7 @@ from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 
 Tables = dict[str, list[dict[str, Any]]]
-_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access", "io_modes")
+_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access", "io_modes", "waits")
 
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
@@ -43,6 +43,7 @@ class Truth:
     read_run: float = 0.0
     depth_one: float = 0.0
     flushes: float = 0.0  # per operation
+    waits: tuple[tuple[str, float], ...] = ()  # reason and microseconds per operation
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ class StudyMaker:
     read_us: float = 200.0
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
+    waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
+    cpu_us: float = 800.0  # per operation, at the sentinel
 
     def knobs_of(self, dbms: str) -> list[str]:
         """Return the knobs that the study varies in a DBMS."""
@@ -256,7 +259,7 @@ class StudyMaker:
             "throughput_ops": throughput,
             "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
             "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "cpu_s": operations * 8e-4 * np.exp(truth.cpu + rng.normal(0, self.noise)),
+            "cpu_s": operations * self.cpu_us / 1e6 * np.exp(truth.cpu + rng.normal(0, self.noise)),
             "monitor": "bpf",
             "lost_events": 0,
             "unattributed_share": 0.0,
@@ -305,12 +308,23 @@ class StudyMaker:
             for mode, calls, submits in (("libaio", 4000, round(4000 / self.batch)), ("sync", 1000, 1000)):
                 row = {"run_id": run_id, "op": "read", "mode": mode, "calls": calls, "submits": submits, "polled": 0}
                 tables["io_modes"].append(row)
+        tables["waits"] += self._waits(run, truth, rng)
         if run["is_sentinel"]:  # nobody asks for those of others
             tables["io_series"] += self._series(run, rng)
         for use in self.uses:
             for op, requests in (("read", use.reads), ("write", use.writes)):
                 if requests:
                     self._use(run, use, op, requests, tables, rng)
+
+    def _waits(self, run: dict[str, Any], truth: Truth, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return where the time of sessions went, and that of a thread in the background, which counts for nothing."""
+        changes, rows = dict(truth.waits), []
+        for reason, micros in self.waits:
+            time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
+            for thread_class, time_us in (("session", time), ("checkpointer", 1e6)):
+                row = {"run_id": run["run_id"], "thread_class": thread_class, "reason": reason, "time_us": time_us}
+                rows.append(row | {"threads": 1, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
+        return rows
 
     def _series(self, run: dict[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return the intervals of a run: reads in all, writes in every other one."""

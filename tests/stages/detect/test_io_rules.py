@@ -22,7 +22,8 @@ def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study
             ("ahead", "true"): Truth(throughput=-0.3, writes=0.7),  # raising it adds to their number
             ("sync", "none"): Truth(throughput=-0.3),
             ("pause", "100"): Truth(throughput=0.3, unaligned=-0.15),  # it is the default that misfits
-        }
+        },
+        unit_us=500.0,
     )
     findings = study.judge("io_size")
     mismatches = {key for key, verdict in verdicts(findings).items() if verdict == "mismatch"}
@@ -43,12 +44,12 @@ def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study
 @pytest.mark.slow
 def test_a_value_that_is_neither_above_nor_below_the_default_raises_nothing(make_study: Make) -> None:
     """pause: 0 is special (off). Fewer operations with more writes each count only where the knob is known to go up."""
-    by_number = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=0.7)}).judge("io_size")
+    by_number = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=0.7)}, unit_us=500.0).judge("io_size")
     row = by_number.set_index(["knob", "value"]).loc[("pause", "0")]
     assert row["verdict"] == "insufficient"
     assert "this value is neither above nor below the default" in row["sentence"]
     assert "mismatch" not in set(by_number["verdict"])
-    by_share = make_study(truth={("pause", "0"): Truth(throughput=-0.3, unaligned=0.4)}).judge("io_size")
+    by_share = make_study(truth={("pause", "0"): Truth(throughput=-0.3, unaligned=0.4)}, unit_us=500.0).judge("io_size")
     assert verdicts(by_share)["pause", "0"] == "mismatch"  # for a share it does not matter which end is the default
     harmless = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=-0.7)}).judge("io_size")
     assert verdicts(harmless)["pause", "0"] == "none"
@@ -124,7 +125,7 @@ SIZED: list[tuple[Any, ...]] = [
     (Truth(unaligned=0.4), "none", "no loss"),  # costs nothing
     (Truth(throughput=-0.4, flushes=1.0), "none", "no loss"),  # commits wait, whatever they write
     (Truth(throughput=-0.4, cpu=0.5), "none", "no loss"),
-    (Truth(throughput=-0.4, writes=-0.7), "none", "no loss"),  # fewer such writes
+    (Truth(throughput=-0.4, writes=-0.7), "none", "too few to be its cause"),  # fewer such writes
 ]
 
 
@@ -132,7 +133,9 @@ SIZED: list[tuple[Any, ...]] = [
 def test_io_size_needs_units_filled_in_part(judge_one: Judge, truth: Truth, verdict: str, said: str) -> None:
     cases = [{"truth": {("page", "16"): one}} for one, *_ in SIZED]
     case = {"truth": {("page", "16"): truth}}
-    findings = judge_one("io_size", cases, case, noise=0.006, share_noise=0.003, repeats=6, knobs=("page",))
+    findings = judge_one(
+        "io_size", cases, case, noise=0.006, share_noise=0.003, repeats=6, knobs=("page",), unit_us=500.0
+    )
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]

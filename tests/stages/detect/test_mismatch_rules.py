@@ -49,12 +49,21 @@ def test_queries_hold_codes_and_no_prose(rule: str) -> None:
     assert not re.search(r"\|\||\bformat\(|\bprintf\(|\bconcat", query)
 
 
+#: What macros ask, by their name.
+OF_MACROS = {
+    "effects_on": ("effects",),
+    "rates_of": ("effects",),
+    "waited_for": ("effects", "cases"),
+    "waiting_by_default": ("effects", "cases"),
+}
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_needs_what_its_query_reads(rule: str) -> None:
     read = read_rule(SHIPPED_RULES / rule)
     query = re.sub(r"--.*", "", read.query_file.read_text())
     tables = {*TABLES, *VIEWS, "earlier_findings"} - {"runs", "findings"}
-    from_macros = {"effects"} if "effects_on(" in query else set()
+    from_macros = {table for macro, tables in OF_MACROS.items() if f"{macro}(" in query for table in tables}
     found = {name for name in tables if re.search(rf"\b(FROM|JOIN) {name}\b", query)}
     assert found | from_macros == set(read.about.needs)
     thresholds = set(re.findall(r"getvariable\('(\w+)'\)", query)) - {"fdr", "min_effect"}
@@ -94,6 +103,7 @@ def test_what_a_dedicated_device_does_is_all_ours(make_study: Make) -> None:
     study = make_study(
         truth={("page", "16"): Truth(throughput=-0.4, unaligned=0.5)},
         columns={"unattributed_share": 0.7},
+        unit_us=500.0,
     )
     assert verdicts(study.judge("io_size"))["page", "16"] == "mismatch"
 
@@ -102,6 +112,7 @@ def test_a_few_lost_events_are_left_out_and_told(make_study: Make) -> None:
     study = make_study(
         truth={("page", "16"): Truth(throughput=-0.4, unaligned=0.5)},
         tweak=lambda run: run.update(lost_events=5 if run["position"] == 0 else 0),
+        unit_us=500.0,
     )
     row = study.judge("io_size").iloc[0]
     assert row["verdict"] == "mismatch"
@@ -115,7 +126,7 @@ FOREIGN = [(0.03, "mismatch", ""), (0.2, "mismatch", "20 %"), (0.6, "", "60 %")]
 def test_io_of_unknown_origin_is_told_where_it_could_matter(
     judge_one: Judge, share: float, verdict: str, said: str
 ) -> None:
-    common = {"truth": {("page", "16"): Truth(throughput=-0.4, unaligned=0.5)}, "dedicated": False}
+    common = {"truth": {("page", "16"): Truth(throughput=-0.4, unaligned=0.5)}, "dedicated": False, "unit_us": 500.0}
     cases = [{"columns": {"unattributed_share": one}} for one, *_ in FOREIGN]
     row = judge_one("io_size", cases, {"columns": {"unattributed_share": share}}, **common).iloc[0]
     assert row["verdict"] == (verdict or "insufficient")
@@ -181,7 +192,11 @@ def test_intuition_ignores_what_is_too_small_to_matter(make_study: Make) -> None
 def test_a_throttle_that_throttles_is_no_mismatch(make_study: Make) -> None:
     loss = Truth(throughput=-0.4, unaligned=0.4)
     study = make_study(
-        devices=("hdd", "nvme"), truth={("nvme", "limit", "100"): loss}, noise=0.008, knobs=("limit", "buffer")
+        devices=("hdd", "nvme"),
+        truth={("nvme", "limit", "100"): loss},
+        noise=0.008,
+        knobs=("limit", "buffer"),
+        unit_us=500.0,
     )
     for rule in ("tier", "intuition", "io_size"):
         found = study.judge(rule)

@@ -63,7 +63,7 @@ def test_one_client_thread_tells_nothing_of_parallelism(make_study: Make) -> Non
 def test_one_client_thread_is_no_fault_of_a_default_configuration(
     make_study: Make, flushes: float, verdict: str
 ) -> None:
-    made = {"write_iops": 40000.0, "flushes": flushes}
+    made = {"write_iops": 40000.0, "flushes": flushes, "cpu_us": 100.0}
     assert set(make_study(**made, threads=16).judge("default_profile")["verdict"]) == {"mismatch"}
     (row,) = make_study(**made, threads=1).judge("default_profile").itertuples()
     assert row.verdict == verdict, row.sentence

@@ -1,5 +1,6 @@
 """Mismatches with one cause are one, and one is told as a report for a DBMS's developers."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,26 @@ def test_findings_with_several_causes_or_none_stay_apart() -> None:
         finding(None, "default_profile", 1.3),
     ]
     assert [one.names("rule") for one in merge_findings(rows)] == [[row["rule"]] for row in rows]
+
+
+def test_opposite_effects_of_one_change_are_two_mismatches() -> None:
+    def moved(ratio: float, workload: str, value: str = "1", step: int = 1) -> dict[str, Any]:
+        evidence = json.dumps({"throughput_ratio": ratio, "step": step})
+        more = {"cause": "flush", "workload": workload, "value": value, "evidence": evidence}
+        return finding("sync", "flush", max(ratio, 1 / ratio), **more)
+
+    rows = [
+        moved(1.38, "reads"),
+        moved(0.71, "writes"),
+        moved(0.8, "writes", "2", 2),  # the same way as the smaller step
+        moved(0.9, "mixed", "0", -1),  # lowering it is slower: the same way as raising it is faster
+        moved(1.2, "reads", "0", -1),  # in one case values go as they like
+    ]
+    merged = [{(row["workload"], row["value"]) for row in one.findings} for one in merge_findings(rows)]
+    assert merged == [
+        {("writes", "1"), ("writes", "2")},
+        {("reads", "1"), ("reads", "0"), ("mixed", "0")},
+    ]
 
 
 def test_what_an_experiment_refuted_is_no_mismatch() -> None:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from knobscope.devices import find_block_device
 from knobscope.devices.privileged import find_sudo
@@ -29,6 +29,7 @@ from knobscope.specs import (
 )
 from knobscope.specs.models.transport import read_transport
 from knobscope.watch import open_watch
+from knobscope.watch.interface import ProbeName
 
 __all__ = ["Finding", "examine"]
 
@@ -140,7 +141,7 @@ def _check_system() -> Iterator[Finding]:
 
 
 def _describe_monitor() -> str:
-    with open_watch(find_block_device(Path.cwd()), unit=4096, scope="process", probes=("syscalls", "faults")) as watch:
+    with open_watch(find_block_device(Path.cwd()), unit=4096, scope="process", probes=get_args(ProbeName)) as watch:
         if watch.reason is not None:
             raise UserError(f"{watch.reason}; sums from procfs are used instead")
         missing = [f"no {probe} ({reason})" for probe, reason in watch.missing_probes.items()]

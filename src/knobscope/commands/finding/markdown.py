@@ -10,8 +10,10 @@ from urllib.parse import quote
 from knobscope.figures import Figure
 from knobscope.machine_code import MOST_CALLS, Reader
 from knobscope.stages.detect import Mismatch, find_runs_behind
+from knobscope.study_data.budgets import read_budget
 from knobscope.study_data.study import Row, StudyData
 from knobscope.text.answers import describe_answer, names_cause
+from knobscope.text.budgets import describe_budget, describe_budget_change
 from knobscope.text.formats import (
     UNKNOWN,
     describe_beside,
@@ -49,6 +51,7 @@ def describe_mismatch(
         map(_inert, _head(data, mismatch)),
         map(_inert, _symptoms(data, mismatch)),
         map(_inert, _cause(mismatch)),
+        map(_inert, _budget(data, mismatch)),
         map(_inert, _code(mismatch, readers)),
         map(_inert, _compared(data, mismatch)),
         map(_inert, _machine(data, mismatch)),
@@ -127,6 +130,22 @@ def _cause(mismatch: Mismatch) -> Iterator[str]:
         "",
         f"No experiment has told the cause{': ' if told[False] else ''}{'; '.join(told[False])}.",
     )
+
+
+def _budget(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
+    """Tell what an operation waits for with both settings of the costliest finding, where waits were watched."""
+    worst = mismatch.worst
+    behind = find_runs_behind(data.connection, worst)
+    default, value = (read_budget(data, runs) for runs in (behind.default, behind.value))
+    if not default:
+        return
+    yield from ("## What an operation waits for", "")
+    yield "Time of the threads that serve clients, divided by the operations, without waiting for the client."
+    yield ""
+    yield f"- default configuration: {describe_budget(default)}"
+    if value:
+        yield f"- {worst['knob']} = {_value(data, worst)}: {describe_budget(value)}"
+        yield f"- so an operation {describe_budget_change(default, value)}"
 
 
 def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from knobscope.commands.show.reading import ShownRun
 from knobscope.tables import RunRow
+from knobscope.text.budgets import describe_budget, sum_parts
 from knobscope.text.formats import (
     UNKNOWN,
     format_count,
@@ -16,6 +17,7 @@ from knobscope.text.formats import (
     plural,
 )
 from knobscope.text.text_table import align
+from knobscope.watch.text_waits import format_classes
 
 __all__ = ["draw_sparkline", "format_run"]
 
@@ -24,7 +26,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 def format_run(shown: ShownRun) -> str:
     """Return the page, in blocks."""
-    blocks = [_head(shown), _knobs(shown), _outcome(shown), _throughput(shown), _requests(shown), _neighbours(shown)]
+    blocks = [_head(shown), _knobs(shown), _outcome(shown), _throughput(shown), _requests(shown)]
+    blocks += [_waits(shown), _neighbours(shown)]
     return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
 
 
@@ -104,6 +107,16 @@ def _requests(shown: ShownRun) -> str:
             ]
         )
     return f"{align(table)}\n(monitor {shown.record['run']['monitor']})"
+
+
+def _waits(shown: ShownRun) -> str:
+    """Return what an operation waited for, and where the time of all threads went; empty where nobody watched."""
+    rows, chains = shown.record.get("waits", []), shown.record.get("wait_chains", [])
+    run = shown.record["run"]
+    operations = (run.get("throughput_ops") or 0) * (run.get("waits_s") or 0)
+    parts = sum_parts(rows, chains, operations=operations) if operations else []
+    budget = [f"an operation in the server: {describe_budget(parts)}"] if parts else []
+    return "\n".join([*budget, *([format_classes(rows, chains)] if rows else [])])
 
 
 def _neighbours(shown: ShownRun) -> str:

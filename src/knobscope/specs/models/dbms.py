@@ -14,6 +14,7 @@ from knobscope.specs.models.lifecycle import Command, Connection, Lifecycle, Loa
 from knobscope.specs.models.part import Part, PartName, part_knob
 from knobscope.specs.models.programs import Program
 from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
+from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
 from knobscope.specs.models.writing import Apply, ConfigFile, FileName, Writing, same_value
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
@@ -122,6 +123,13 @@ class Dbms(SpecModel):
         "they reach it, instead of {connection}.",
     )
     files: Files = Field(default=Files(), description="Which files hold what.")
+    threads: dict[ThreadClass, ThreadPattern] = Field(
+        default_factory=dict,
+        description="What its threads are for, for `watch: [waits]`: class -> regular expression, searched in the "
+        "thread's name and in the title of its process; the first that is found counts. `session` are the threads that "
+        "serve clients: what an operation waits for is what these wait for. A thread that serves clients and that no "
+        "pattern names is a `session` too, another one is of a class of its own name.",
+    )
     parts: dict[PartName, Part] = Field(
         default_factory=dict,
         description="What of its data may lie on another device than the rest, for `layout` of a study.",

@@ -277,11 +277,11 @@ class Study(SpecModel):
         default="quick", description="How thoroughly fio measures each device first."
     )
     monitor: Literal["bpf", "procfs"] = Field(default="bpf", description="bpf falls back to procfs, and says so.")
-    watch: list[Literal["syscalls", "faults"]] = Field(
+    watch: list[Literal["syscalls", "faults", "waits"]] = Field(
         default_factory=list,
         description="What to watch in addition to the block layer: system calls on the files of the device (about 1 "
         "us each), "
-        "page faults on mapped files (1 to 2 us each).",
+        "page faults on mapped files (1 to 2 us each), what threads wait for (docs/how-to/waits.md).",
     )
     measure: list[Literal["recovery"]] = Field(
         default_factory=list,

@@ -19,7 +19,8 @@ from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.penalties import most_gain
 from knobscope.stages.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.stages.detect.value_order import steps_from
-from knobscope.tables.views import MACROS, VIEWS
+from knobscope.tables.macros import MACROS
+from knobscope.tables.views import VIEWS
 
 __all__ = [
     "IO_RESPONSES",

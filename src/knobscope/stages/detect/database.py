@@ -40,8 +40,9 @@ from knobscope.tables import (
     require_readable,
 )
 from knobscope.tables.detection import CaseRow, FindingRow, KnobRow
+from knobscope.tables.macros import MACROS, TABLE_MACROS
 from knobscope.tables.reference import comment_tables, define_tables
-from knobscope.tables.views import BLOCK_VIEWS, MACROS, OPEN_VIEWS, RUN_VIEWS, TABLE_MACROS, VIEWS
+from knobscope.tables.views import BLOCK_VIEWS, OPEN_VIEWS, RUN_VIEWS, VIEWS
 
 if TYPE_CHECKING:
     import duckdb

@@ -101,6 +101,8 @@ def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFr
     about = {name: changes[name].to_numpy() for name in _CHANGE}
     rows = []
     for name, metric in METRICS.items():
+        if metric.is_optional and not np.isfinite(units.responses[name]).any():
+            continue
         columns = _fit_metric(units.responses[name], units, groups, contrasts)
         columns["reference"] = metric.on_own_scale(columns["reference"])
         rows.append({**about, "metric": np.full(len(changes), name, object), **columns})

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
+from knobscope.text.budgets import REASONS, WAIT_METRICS
 
 __all__ = ["METRICS", "Metric"]
 
@@ -16,6 +17,7 @@ class Metric:
     title: str
     is_ratio: bool  # effects are natural-log ratios; else differences, for shares and for counts that may be 0
     may_be_none: bool = False  # a run may have none of it, which is no missing value
+    is_optional: bool = False  # a case whose runs do not have it has no rows of it
 
     def response(self, values: Floats) -> Floats:
         """Return what is fitted; NaN where a run has no value, or none that a logarithm can take.
@@ -50,4 +52,8 @@ METRICS: dict[str, Metric] = {
     "write_sequential_share": Metric("sequential share of writes", is_ratio=False),
     "read_sequential_share": Metric("sequential share of reads", is_ratio=False),
     "busy_depth": Metric("mean queue depth while the device is busy", is_ratio=False),
+    **{
+        metric: Metric(f"microseconds of client-serving threads per operation: {REASONS[reason]}", False, False, True)
+        for reason, metric in WAIT_METRICS.items()
+    },
 }

@@ -3,6 +3,8 @@
 He et al. (PVLDB 16(7), 2023) count 123 symptoms of 17 causes in the same way.
 """
 
+import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -44,8 +46,9 @@ class Mismatch:
 def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
     """Return the mismatches of a study, the costliest first, without those whose cause an experiment refuted.
 
-    Findings belong together when they have DBMS, knob and cause in common. One whose rule names no cause joins those of
-    its knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
+    Findings belong together when they have DBMS, knob and cause in common, and none contradicts another: the same
+    change makes no case of a mismatch faster and another one slower. One whose rule names no cause joins those of its
+    knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
     """
     kept = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
     kept.sort(key=lambda row: (-(row["penalty"] or 0), *_case_of(row)))
@@ -53,12 +56,38 @@ def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
     for row in kept:
         if (cause := row["cause"]) is not None:
             causes.setdefault((row["dbms"], row["knob"]), set()).add(cause)
-    groups: dict[tuple[str | None, ...], list[FindingRow]] = {}
+    groups: list[tuple[tuple[str | None, ...], list[FindingRow]]] = []
     for row in kept:
         named = causes.get((row["dbms"], row["knob"]), set()) if row["knob"] else set()
         joined = row["cause"] or (next(iter(named)) if len(named) == 1 else None)
-        groups.setdefault((row["dbms"], row["knob"], joined or f"rule {row['rule']}"), []).append(row)
-    return [Mismatch(number, rows) for number, rows in enumerate(groups.values(), 1)]
+        key = (row["dbms"], row["knob"], joined or f"rule {row['rule']}")
+        own = [rows for known, rows in groups if known == key and not any(_contradict(row, one) for one in rows)]
+        if own:  # where its case is, if it is anywhere
+            max(own, key=lambda rows: any(_is_same_case(row, one) for one in rows)).append(row)
+        else:
+            groups.append((key, [row]))
+    return [Mismatch(number, rows) for number, rows in enumerate((rows for _, rows in groups), 1)]
+
+
+def _contradict(one: FindingRow, other: FindingRow) -> bool:
+    """Whether two cases go opposite ways: with the same value, or with values on one scale."""
+    if _is_same_case(one, other):
+        return False
+    (change, step), (other_change, other_step) = _direction(one), _direction(other)
+    if one["value"] == other["value"]:
+        return change * other_change < 0
+    return change * step * other_change * other_step < 0
+
+
+def _is_same_case(one: FindingRow, other: FindingRow) -> bool:
+    return (one["device"], one["workload"]) == (other["device"], other["workload"])
+
+
+def _direction(row: FindingRow) -> tuple[float, int]:
+    """Return which way the change moves throughput (0: not known), and the knob (0: no direction)."""
+    evidence = json.loads(row.get("evidence") or "{}")
+    ratio = evidence.get("throughput_ratio")
+    return (math.log(ratio) if ratio else 0.0), evidence.get("step") or 0
 
 
 def _case_of(row: FindingRow) -> tuple[str, ...]:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from knobscope.errors import UserError
 from knobscope.specs import VERDICTS, Rule, StudySpecs
 from knobscope.specs.reading.source import read_text, show_path
+from knobscope.stages.detect.interactions import read_interactions
 from knobscope.stages.detect.pauses import read_pauses
 from knobscope.stages.detect.penalties import limit_penalty
+from knobscope.stages.detect.shares import add_shares
 from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
 from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
@@ -72,6 +74,8 @@ def run_rules(
         rows = judge(rule)
         insert_rows(connection, "findings", rows, into="earlier_findings")
         findings += rows
+    if not tested:  # those of an earlier call say it already
+        add_shares(findings)
     order = list(dict.fromkeys([*(row["rule"] for row in tested), *specs.rules]))
     return sorted(findings, key=lambda row: order.index(row["rule"]))
 
@@ -84,7 +88,7 @@ class _Judge:
         rows = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
         self._tables = {row[0] for row in rows}
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
-        self._pauses = read_pauses(connection)
+        self._pauses, self._interactions = read_pauses(connection), read_interactions(connection)
 
     def __call__(self, rule: Rule) -> list[FindingRow]:
         rows = _run_rule(self._connection, rule, self._tables)
@@ -96,6 +100,8 @@ class _Judge:
             if (beside := self._besides.get(swept)) is not None:
                 row["evidence"]["beside"] = beside
             sentence = self._sentences.say(rule, row) + limit + self._pauses.get(swept, "")
+            if row["verdict"] == "mismatch":
+                sentence += self._interactions.get(swept, "")
             excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
             if excuse is not None and row["verdict"] == "mismatch":
                 row["verdict"], row["penalty"] = "none", None

@@ -5,10 +5,11 @@ from typing import TypedDict, TypeVar
 
 from knobscope.specs import Dbms
 from knobscope.tables import FileRow
+from knobscope.tables.waits import WaitFileRow
 from knobscope.watch import FileTree, Profile, name_file, name_files
-from knobscope.watch.profile import CountedAccess, CountedFaults, Finding
+from knobscope.watch.profile import CountedAccess, CountedFaults, CountedWaitFile, Finding
 
-__all__ = ["list_files", "name_rows"]
+__all__ = ["list_files", "name_rows", "sum_waits_by_file"]
 
 Counted = TypeVar("Counted", CountedAccess, CountedFaults)
 
@@ -42,6 +43,25 @@ def name_rows(
         named["file"] = file
         _add_purpose(named, found_by, dbms, tables)
         yield named
+
+
+def sum_waits_by_file(
+    rows: Iterable[CountedWaitFile], trees: Sequence[FileTree], dbms: Dbms, tables: Mapping[str, str]
+) -> list[WaitFileRow]:
+    """Return the rows of table `wait_files`, the longest time first; what is no file of the data is `unknown` there."""
+    sums: dict[tuple[str, int | None, str], WaitFileRow] = {}
+    for row in rows:
+        file, found_by = name_file(row, trees)
+        inode = None if found_by == "pseudo" else row["inode"]
+        empty: WaitFileRow = {"file": file, "inode": inode, "reason": row["reason"]}
+        total = sums.setdefault((file, inode, row["reason"]), empty)
+        if "role" not in total:
+            total |= {"device": None if inode is None else row["device"], "waits": 0, "time_us": 0.0, "longest_us": 0.0}
+            _add_purpose(total, found_by, dbms, tables)
+        total["waits"] += row["waits"]
+        total["time_us"] += row["time_us"]
+        total["longest_us"] = max(total["longest_us"], row["longest_us"])
+    return sorted(sums.values(), key=lambda row: -row["time_us"])
 
 
 class _Purpose(TypedDict, total=False):

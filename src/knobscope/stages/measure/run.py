@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ from knobscope.specs import (
 from knobscope.stages.measure.complaints import tell_complaints
 from knobscope.stages.measure.disturbance import notice_disturbance
 from knobscope.stages.measure.elsewhere import reach_client_machine
-from knobscope.stages.measure.file_roles import list_files, name_rows
+from knobscope.stages.measure.file_roles import list_files, name_rows, sum_waits_by_file
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock
@@ -60,10 +61,12 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
-from knobscope.watch import FileTree, Profile, Watch
+from knobscope.watch import FileTree, Profile, Watch, describe_waits, sum_waits
 
 __all__ = ["Bench", "measure_run", "now_text"]
 
+#: Class of the processes that keep a server or client in its namespaces, which are followed with it -> their titles.
+_OWN_THREADS = {"knobscope": re.escape(str(Path(__file__).parents[2]))}
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
 
@@ -242,6 +245,7 @@ def _carry_out(
             record["files"] += list_files(other, grouped[device], dbms, tables)
         record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
         record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
+        record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         _record_result(bench, client.result(), profile, record)
@@ -286,6 +290,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
+    record["run"] |= describe_waits(profile)
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
@@ -305,6 +310,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
     record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
+    record["waits"], record["wait_chains"] = sum_waits(profile, {**_OWN_THREADS, **bench.dbms.threads})
     record["checks"] = [
         {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
     ]
@@ -338,4 +344,5 @@ def _record_profile(profile: Profile, record: RunRecord) -> None:
     record["io_profile"], record["io_sizes"] = profile["io_profile"], profile["io_sizes"]
     record["queue_depth"], record["io_latency"] = profile["queue_depth"], profile["io_latency"]
     record["submitters"], record["io_series"] = profile["submitters"], profile["series"]
+    record["wait_stacks"] = profile.get("wait_stacks", [])
     record["syscalls"], record["io_modes"] = profile.get("syscalls", []), profile.get("io_modes", [])

@@ -12,12 +12,14 @@ from knobscope import __version__
 from knobscope.figures import Figure, figure_style, write_figures
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections import (
+    CaseBudget,
     DevicesSection,
     EffectsSection,
     FilesSection,
     FindingsSection,
     RankingSection,
     RunsSection,
+    build_budgets,
     build_devices,
     build_effects,
     build_files,
@@ -76,6 +78,7 @@ def render_report(
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
         files = build_files(data, traces or database.parent / "traces")
+        budgets = build_budgets(data)
         tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *time_figures(data), *order_figures(data)]
         html = (
             make_environment("knobscope.stages.report")
@@ -85,6 +88,7 @@ def render_report(
                 findings=found,
                 effects=effects,
                 side_by_side=side_by_side,
+                budgets=budgets,
                 recoveries=build_recoveries(data),
                 waiting=build_waiting(data),
                 ranking=ranking,
@@ -103,7 +107,7 @@ def render_report(
         )
     write_text(out, html)
     shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
-    shown += list(_all_figures(found, effects, ranking, files, devices, runs))
+    shown += list(_all_figures(found, effects, budgets, ranking, files, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
     return Rendered(len(html.encode()), len(shown))
@@ -183,6 +187,7 @@ def _example_query(data: StudyData) -> str:
 def _all_figures(
     findings: FindingsSection,
     effects: EffectsSection,
+    budgets: Sequence[CaseBudget],
     ranking: RankingSection,
     files: FilesSection,
     devices: DevicesSection,
@@ -192,6 +197,7 @@ def _all_figures(
     for case in effects.cases:
         yield case.span
         yield case.figure
+    yield from (budget.figure for budget in budgets if budget.figure is not None)
     for ranked in ranking.cases:
         yield from ranked.pictures
     yield from files.figures

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Sentences"]
 
 _VALUE = float | None
+#: Macros of `phrases.j2` that a template can use.
+_PHRASES = ("caveat", "obstacle", "part_of", "waits_would_tell")
 #: What code of a template can raise.
 _MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
@@ -151,7 +153,7 @@ def _environment() -> "jinja2.Environment":
     environment.filters.update(_FORMATS)
     environment.globals.update(_FORMATS)
     phrases = environment.get_template("phrases.j2").module
-    environment.globals.update({name: getattr(phrases, name) for name in ("caveat", "obstacle")})
+    environment.globals.update({name: getattr(phrases, name) for name in _PHRASES})
     return environment
 
 

@@ -66,6 +66,8 @@ final class ClientRun {
     Map<String, String> values = readback.ask(binding);
     synchronized (this) {
       effective.add(values);
+      // Only now: threads that the DBMS made for itself while it was opened have the name of the thread that made them.
+      Thread.currentThread().setName("session-" + effective.size());
       if (effective.size() == settings.threads()) {
         Events.emit("connected", this::writeConnected);
         if (settings.connectingOnly()) {

@@ -1,6 +1,7 @@
 """The sections of the report: each reads tables of the study and returns what the page shows, in words and figures."""
 
 from knobscope.stages.report.sections.across_cases import effects_by_case
+from knobscope.stages.report.sections.budgets import CaseBudget, build_budgets
 from knobscope.stages.report.sections.devices import DevicesSection, build_devices
 from knobscope.stages.report.sections.effects import EffectsSection, build_effects
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
@@ -16,6 +17,7 @@ from knobscope.stages.report.sections.tuning import TuningSection, build_tuning
 from knobscope.stages.report.sections.waiting import build_waiting
 
 __all__ = [
+    "CaseBudget",
     "DevicesSection",
     "EffectsSection",
     "FilesSection",
@@ -25,6 +27,7 @@ __all__ = [
     "RankingSection",
     "RunsSection",
     "TuningSection",
+    "build_budgets",
     "build_devices",
     "build_effects",
     "build_files",

@@ -13,6 +13,7 @@ from typing import Any
 from knobscope.figures import Figure, slug
 from knobscope.specs import Case, RuleEffect, RuleSpec
 from knobscope.stages.detect import Mismatch, merge_findings
+from knobscope.stages.report.sections.budgets import picture_budget
 from knobscope.stages.report.sections.effects import forest_figure
 from knobscope.stages.report.sections.evidence import (
     Comparison,
@@ -302,6 +303,8 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
     compared = compare_runs(data, row, anchor)
     if not all(setting.runs for setting in compared.settings):
         return
+    if (budget := picture_budget(data, compared)) is not None:
+        yield budget
     for kind in _about(data, row["rule"]).figures:
         figure = _picture(data, kind, row, compared)
         if figure is not None:

@@ -1,6 +1,6 @@
 """Where the time goes: what the device does while an operation takes its time, by setting."""
 
-from knobscope.figures import Figure, TimeBar, draw_times, slug
+from knobscope.figures import Figure, TimeBar, TimePart, draw_times, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.effects import name_setting, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
@@ -9,7 +9,8 @@ from knobscope.text.formats import format_micros, join_words
 __all__ = ["time_figures"]
 
 _MOST_BARS = 12
-_PARTS = ("flush_us", "transfer_us", "idle_us")
+#: Part -> its words and its look in the picture.
+_PARTS = {"flush_us": ("flush", "line-b"), "transfer_us": ("read, write", "line-a"), "idle_us": ("no request", "soft")}
 #: What the device does meanwhile; below this share of the change it is not told.
 _WORDS = {"flush_us": "flushes for", "transfer_us": "reads or writes for", "idle_us": "has no request for"}
 _WORTH_TELLING = 0.02
@@ -85,7 +86,7 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
 
 def _bar(name: str, row: Row) -> TimeBar:
     note = "" if row["cpu_us"] is None else f"CPU {format_micros(row['cpu_us'])}"
-    return TimeBar(name, note, [row[part] for part in _PARTS])
+    return TimeBar(name, note, [TimePart(words, look, row[part]) for part, (words, look) in _PARTS.items()])
 
 
 def _tell(data: StudyData, row: Row, default: Row) -> str:

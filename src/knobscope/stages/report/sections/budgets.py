@@ -1,0 +1,221 @@
+"""What an operation waits for: the time of client-serving threads by reason, a bar per swept value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from knobscope.figures import Figure, TimeBar, TimePart, draw_times, slug
+from knobscope.specs import Case
+from knobscope.stages.report.sections.effects import name_setting, read_effect
+from knobscope.stages.report.sections.evidence import Comparison
+from knobscope.study_data.budgets import read_budget
+from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.text.budgets import REASONS, WAIT_METRICS, Part, describe_budget, describe_budget_change, in_server
+from knobscope.text.formats import UNKNOWN, describe_change, format_count, format_micros, keep_units, plural
+
+__all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget"]
+
+_MOST_BARS, _MOST_TOLD = 12, 4
+_LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
+_UNCLEAR = "no clear effect"
+_WHAT = "Time of client-serving threads per operation, without waiting for the client."
+_KEY = "paler: through another thread, which did this meanwhile"
+
+_SETTINGS = """
+    WITH settings AS (
+        SELECT dbms, device, workload, knob, value, beside, list(DISTINCT run_id ORDER BY run_id) AS ids
+        FROM sweep_runs
+        WHERE (dbms, device, workload) = (?, ?, ?) AND status = 'ok' AND (is_sentinel OR knob IS NOT NULL)
+            AND run_id IN (SELECT run_id FROM waits)
+        GROUP BY ALL
+    )
+    SELECT s.*, e.metric, e.estimate, e.low, e.high, e.q_value
+    FROM settings s
+    LEFT JOIN effects e
+        ON (e.dbms, e.device, e.workload, e.knob, e.value) = (s.dbms, s.device, s.workload, s.knob, s.value)
+        AND e.beside IS NOT DISTINCT FROM s.beside AND e.metric = 'throughput_ops'
+    ORDER BY s.knob IS NOT NULL, abs(e.estimate) DESC NULLS LAST, s.knob, s.value
+"""
+_CHANGES = """
+    SELECT knob, value, beside, metric, estimate, low, high FROM effects
+    WHERE (dbms, device, workload) = (?, ?, ?) AND list_contains(?, metric) AND estimate IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """A setting as a line of a table: its effect, the time of an operation in the server, and the parts of it."""
+
+    setting: str
+    effect: str
+    total: str
+    parts: list[tuple[str, str]]  # with the interval of its change against the default; empty where there is none
+
+
+@dataclass(frozen=True)
+class CaseBudget:
+    """The budgets of a case; `note` says what the probe did not see, or why there is no figure."""
+
+    name: str
+    figure: Figure | None = None
+    sentences: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    lines: list[BudgetLine] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A setting with its budget; `changes` has rows of `effects` by metric.
+
+    `is_against_first`: it is compared with the first of the settings, and not with one that changes another knob, too.
+    """
+
+    name: str
+    effect: str
+    parts: list[Part]
+    changes: Mapping[str, Row]
+    is_against_first: bool = True
+
+    @property
+    def total(self) -> float:
+        return sum(part.micros for part in in_server(self.parts))
+
+    def change_of(self, reason: str) -> Row:
+        return self.changes.get(WAIT_METRICS[reason], {})
+
+
+def build_budgets(data: StudyData) -> list[CaseBudget]:
+    """Return the cases whose waits were watched."""
+    return [budget for case in data.shown_cases if (budget := _build_case(data, case)) is not None]
+
+
+def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
+    rows = data.rows(_SETTINGS, case.dbms, case.device, case.workload)
+    if not rows:
+        return None
+    changes: dict[tuple[str | None, ...], dict[str, Row]] = {}
+    for row in data.rows(_CHANGES, case.dbms, case.device, case.workload, list(WAIT_METRICS.values())):
+        changes.setdefault((row["knob"], row["value"], row["beside"]), {})[row["metric"]] = row
+    read = [_read_setting(data, row, changes) for row in rows[:_MOST_BARS]]
+    settings = [setting for setting in read if setting.parts]
+    if not settings:
+        remedy = f"if there are such threads, name them as `session` under `threads` in the spec of {case.dbms}"
+        note = f"No thread is known to serve a client through a whole operation: {remedy}."
+        return CaseBudget(name_case(case), note=note)
+    limit = f"The {_MOST_BARS - 1} largest of {len(rows) - 1} effects." if len(rows) > _MOST_BARS else ""
+    title = f"{name_case(case)}: what an operation waits for"
+    reasons = _find_reasons(settings)
+    return CaseBudget(
+        name_case(case),
+        _draw(slug("waits", *str(case).split("/")), title, settings, limit),
+        [keep_units(sentence) for sentence in _tell(settings)],
+        [REASONS[reason] for reason in reasons],
+        [_line(setting, reasons) for setting in settings],
+        _tell_losses(data, [run for row in rows for run in row["ids"]]),
+    )
+
+
+def _read_setting(data: StudyData, row: Row, changes: Mapping[tuple[str | None, ...], Mapping[str, Row]]) -> _Setting:
+    name = "default" if row["knob"] is None else name_setting(data, row)
+    key = row["knob"], row["value"], row["beside"]
+    parts = read_budget(data, row["ids"])
+    return _Setting(name, _tell_effect(data, row), parts, changes.get(key, {}), row["beside"] is None)
+
+
+def _tell_effect(data: StudyData, row: Row | None) -> str:
+    if row is None or row["estimate"] is None:
+        return ""
+    return describe_change(row["estimate"]) if read_effect(data, row).clear else _UNCLEAR
+
+
+def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
+    """Return the reasons that have time worth a column in any of the settings, in their order."""
+    seen = {
+        part.reason
+        for setting in settings
+        for part in in_server(setting.parts)
+        if part.micros >= _LEAST_SHARE * setting.total
+    }
+    return [reason for reason in REASONS if reason in seen]
+
+
+def _tell(settings: Sequence[_Setting]) -> list[str]:
+    """Say what an operation with the first setting waits for, and how that of others with a clear effect differs."""
+    first, *others = settings
+    told = [f"{first.name.capitalize()}, {describe_budget(first.parts)}."]
+    compared = [other for other in others if other.is_against_first and other.effect not in ("", _UNCLEAR)]
+    return told + [
+        f"With {other.name} an operation {describe_budget_change(first.parts, other.parts)} "
+        f"({describe_budget(other.parts)})."
+        for other in compared[:_MOST_TOLD]
+    ]
+
+
+def _line(setting: _Setting, reasons: Sequence[str]) -> BudgetLine:
+    micros = {part.reason: part.micros for part in setting.parts}
+    cells = [(format_micros(micros[reason]), _tell_interval(setting.change_of(reason))) for reason in reasons]
+    return BudgetLine(setting.name, setting.effect or UNKNOWN, format_micros(setting.total), cells)
+
+
+def _tell_interval(change: Row) -> str:
+    if change.get("low") is None:
+        return ""
+    return " to ".join(f"{'−' if end < 0 else '+'}{format_micros(abs(end))}" for end in (change["low"], change["high"]))
+
+
+def _tell_losses(data: StudyData, runs: Sequence[str]) -> str:
+    query = (
+        "SELECT count(*) AS runs, sum(lost_waits) AS lost FROM runs WHERE lost_waits > 0 AND list_contains(?, run_id)"
+    )
+    row = data.rows(query, list(runs))[0]
+    if not row["runs"]:
+        return ""
+    return f"In {plural(row['runs'], 'run')} the probe missed {format_count(row['lost'])} waits, or parts of them."
+
+
+def _draw(name: str, title: str, settings: Sequence[_Setting], more: str = "") -> Figure:
+    bars = [TimeBar(setting.name, setting.effect, _bar_parts(setting.parts)) for setting in settings]
+    is_through = any(part.through for setting in settings for part in in_server(setting.parts))
+    return Figure(
+        name=name,
+        title=title,
+        description=" ".join([_WHAT, *_tell(settings)]),
+        draw=lambda width: draw_times(width, bars, _KEY if is_through else ""),
+        data=[_data_row(setting, part) for setting in settings for part in setting.parts],
+        caption=" ".join(filter(None, [_WHAT, more])),
+        wide=True,
+    )
+
+
+def _data_row(setting: _Setting, part: Part) -> dict[str, object]:
+    change = setting.change_of(part.reason)
+    times = {"us_per_op": part.micros, "through_us_per_op": part.through, "via": part.via}
+    ends = {f"change_{name}": change.get(name) for name in ("estimate", "low", "high")}
+    return {"setting": setting.name, "reason": part.reason, **times, **ends}
+
+
+def _bar_parts(parts: Sequence[Part]) -> list[TimePart]:
+    """Return what is drawn: of each reason first what a thread waited for itself, then what it did through others."""
+    drawn = []
+    total = sum(part.micros for part in in_server(parts))
+    for part in in_server(parts):
+        look, name = f"wait wait-{part.reason}", REASONS[part.reason]
+        pieces = (part.micros - part.through, "", ""), (part.through, " through", "through another thread")
+        drawn += [
+            TimePart(name, look + shade, micros, more, True)
+            for micros, shade, more in pieces
+            if micros > _LEAST_SHARE * total
+        ]
+    return drawn
+
+
+def picture_budget(data: StudyData, compared: Comparison) -> Figure | None:
+    """Show the budgets of the runs behind a finding; None where the waits of a setting were not watched."""
+    settings = []
+    for number, setting in enumerate(compared.settings):
+        effect = _tell_effect(data, compared.effect) if number else ""
+        parts = read_budget(data, [run["run_id"] for run in setting.runs])
+        if not parts:
+            return None
+        settings.append(_Setting(setting.name, effect, parts, {}))
+    return _draw(slug(compared.name, "waits"), "What an operation waits for", settings)

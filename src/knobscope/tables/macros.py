@@ -1,0 +1,176 @@
+"""Macros of a study's database, which mismatch rules share.
+
+Of a cause there are two kinds of evidence: the time that clients waited, where waits were watched (`waited_for`,
+`share_by_time`), and counts (`rates_of`, `share_by_counts`). `share_of_cause` takes the time where it is known.
+"""
+
+from knobscope.text.formats import LEAST_REQUESTS
+
+__all__ = ["MACROS", "TABLE_MACROS"]
+
+#: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
+MACROS: dict[str, str] = {
+    "is_significant(estimate, q)": """
+        q <= getvariable('fdr') AND abs(exp(estimate) - 1) >= getvariable('min_effect')
+    """,
+    "is_significant_share(estimate, q)": """
+        q <= getvariable('fdr') AND abs(estimate) >= getvariable('min_effect')
+    """,
+    # Which of two belongs to the slower setting: to the value, or to what it is compared with.
+    "of_slower(estimate, of_value, of_reference)": "CASE WHEN estimate < 0 THEN of_value ELSE of_reference END",
+    # The share of the time per operation of the slower setting that the faster one saves.
+    "lost_share(estimate)": "1 - exp(-abs(estimate))",
+    # Whether an interval rules out a loss, a gain, or any effect that matters.
+    "rules_out_loss(low)": "low > ln(1 - least(getvariable('min_effect'), 0.999))",
+    "rules_out_gain(high)": "high < ln(1 + getvariable('min_effect'))",
+    "rules_out_effect(low, high)": "rules_out_loss(low) AND rules_out_gain(high)",
+    # The smallest change (0.1: 10 %) that runs with such an interval could have told from none, and that matters.
+    "smallest_effect(low, high)": "greatest(exp((high - low) / 2) - 1, getvariable('min_effect'))",
+    # How many times the throughput is at most, when the requests of a device that is busy for a share of the time take
+    # 1/faster of it (`knobscope.stages.detect.penalties`).
+    "most_gain(busy, faster)": "1 / nullif(1 - busy + busy / faster, 0)",
+    # Operations of a run while its waits were counted: a busy machine begins to count late. Where it is not known, that
+    # was the window.
+    "waited_operations(throughput, waits_s, operations)": "coalesce(throughput * waits_s, operations)",
+    # A share of requests; none where they are next to nothing.
+    "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
+    # A fitted share, which noise may carry out of its range.
+    "as_share(x)": "greatest(0, least(1, x))",
+    # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
+    "filling_us(flush_us, unit_us, partly)": """
+        CASE WHEN unit_us * partly IS NOT NULL THEN least(flush_us, unit_us * partly) END
+    """,
+    # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
+    "number_after(before, change)": """
+        CASE WHEN before + change > 1e-9 * abs(before) THEN before + change WHEN before + change IS NOT NULL THEN 0 END
+    """,
+    # A table by its name, logs and temporary files (whose names change from run to run) together, other files apart.
+    "group_of_files(file, role, table_name)": """
+        CASE WHEN table_name IS NOT NULL THEN table_name
+             WHEN role IN ('log', 'temp') THEN role || ' files' ELSE file END
+    """,
+    # The definition of the probes: a share of 0.8 or more gives the pattern its name; fewer than ten requests are too
+    # few to have one.
+    "pattern_of(requests, sequential, append, strided, random)": """
+        CASE WHEN requests < 10 THEN 'few' WHEN sequential >= 0.8 THEN 'sequential' WHEN append >= 0.8 THEN 'append'
+             WHEN strided >= 0.8 THEN 'strided' WHEN random >= 0.8 THEN 'random' ELSE 'mixed' END
+    """,
+    # Share of a shared device's data requests of unknown origin, above which nothing is concluded about the DBMS from
+    # the block layer: beyond half, what is not known decides. A choice of ours, as `most_unknown` of rule
+    # read_write_interference for files.
+    "most_unattributed()": "0.5",
+    # Share of it above which findings mention it: a twentieth, as for min_effect; less hides no effect that matters.
+    "told_unattributed()": "0.05",
+    # What a rule answers: an obstacle comes before everything else; a condition that is NULL makes no mismatch.
+    "verdict_of(obstacle, is_mismatch)": """
+        CASE WHEN obstacle IS NOT NULL THEN 'insufficient' WHEN is_mismatch THEN 'mismatch' ELSE 'none' END
+    """,
+    # How many times the throughput of the worse of two values the better one has, where that is a mismatch.
+    "penalty_of(verdict, estimate)": "CASE WHEN verdict = 'mismatch' THEN exp(abs(estimate)) END",
+    # The same where a cause is a share of the lost time: what is gained without it, at most.
+    "penalty_of_share(verdict, estimate, share)": """
+        CASE WHEN verdict = 'mismatch' THEN 1 / (1 - least(share, 1) * lost_share(estimate)) END
+    """,
+    # What the share of a cause is at most, where the device is busy for a share of the slower setting's time: while it
+    # is idle nobody waits for it. No bound where that is unknown.
+    "allowed_share(busy, estimate)": "coalesce(busy / nullif(lost_share(estimate), 0), 'infinity'::DOUBLE)",
+    # The share of a cause by counts: costs of `slower_us` and `faster_us` at the rates of `rates_of`. `sure` is what
+    # the device does more in each second, which no slowdown brings about by itself; `high` is what it does more for
+    # each operation, which a slowdown does: fewer commits share a flush, and the background goes on. Both as shares of
+    # the lost time; `low` is the lower end of the 95 % interval of `sure`.
+    "share_by_counts(slower_rate, faster_rate, margin, slower_us, faster_us, estimate, most)": """
+        {
+            low: (slower_rate * slower_us - faster_rate * faster_us - margin * slower_us)
+                / nullif(1e6 * lost_share(estimate), 0),
+            sure: (slower_rate * slower_us - faster_rate * faster_us) / nullif(1e6 * lost_share(estimate), 0),
+            high: least(
+                (slower_rate * slower_us - exp(-abs(estimate)) * faster_rate * faster_us)
+                    / nullif(1e6 * lost_share(estimate), 0),
+                most
+            ),
+            by_time: false
+        }
+    """,
+    # The same by the time that clients waited, with its interval, from `waited_for`; NULL where nobody watched waits.
+    "share_by_time(waited, waited_low, waited_high)": """
+        CASE WHEN waited IS NOT NULL
+             THEN {low: waited_low, sure: waited, high: waited_high, by_time: true} END
+    """,
+    # Time decides where it is known.
+    "share_of_cause(by_time, by_counts)": "coalesce(by_time, by_counts)",
+    # Whether a share makes a cause of what was counted. By time: it is as large as asked for. By counts: it can be, and
+    # half of that is more than a slowdown brings about.
+    "is_cause(share, asked)": """
+        CASE WHEN share['by_time'] THEN share['sure'] >= asked AND share['low'] > 0
+             ELSE share['high'] >= asked AND share['sure'] >= asked / 2 AND share['low'] >= asked / 4 END
+    """,
+    # A share by counts that is no more than what something else leaves.
+    "within(share, most)": """
+        CASE WHEN share['by_time'] THEN share
+             ELSE {low: least(share['low'], share['high'], most), sure: least(share['sure'], share['high'], most),
+                   high: least(share['high'], most), by_time: false} END
+    """,
+    # How much of the lost time clients surely do not spend on CPU: what the slower setting may compute more (the upper
+    # end of the interval), divided by the clients, is taken off. Where CPU time is unknown, so is this.
+    "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, threads)": """
+        CASE WHEN cpu_low IS NOT NULL
+             THEN 1 - greatest(
+                0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_high, cpu_low)) - 1)
+             ) / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0) END
+    """,
+    # A code for why an effect has no interval.
+    "lack_of_runs(runs, blocks, estimate)": """
+        CASE WHEN coalesce(runs, 0) = 0 THEN 'no_run' WHEN blocks < 2 THEN 'one_block'
+             WHEN estimate IS NULL THEN 'outside' ELSE 'few_runs' END
+    """,
+}
+
+#: Tables with an argument, which rules share.
+TABLE_MACROS: dict[str, str] = {
+    # Effects of all values on one metric, to be joined by case, knob and value.
+    "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
+    # How often in each second the slower and the faster setting do what a metric counts per operation (as differences),
+    # and half the width of the 95 % interval of the difference between the two.
+    "rates_of(counted)": """
+        SELECT t.dbms, t.device, t.workload, t.knob, t.value,
+            number_after(c.reference, c.estimate) * t.reference * exp(t.estimate) AS value_rate,
+            c.reference * t.reference AS reference_rate,
+            of_slower(t.estimate, value_rate, reference_rate) AS slower_rate,
+            of_slower(t.estimate, reference_rate, value_rate) AS faster_rate,
+            sqrt(
+                pow((c.high - c.low) / 2 * t.reference * exp(t.estimate), 2)
+                + pow((t.high - t.low) / 2 * value_rate, 2)
+            ) AS margin
+        FROM effects_on('throughput_ops') t
+        JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
+    """,
+    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval;
+    # no row where nobody watched waits.
+    "waited_for(reason)": """
+        SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
+            least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high
+        FROM (
+            SELECT t.*, -sign(estimate) * reference
+                / nullif(1e6 * greatest(threads, 1) * abs(exp(-estimate) - 1), 0) AS scale
+            FROM effects_on('throughput_ops') t JOIN cases USING (dbms, device, workload)
+        ) JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
+    """,
+    # The share of the clients' time that they wait for any of some reasons with the default configuration; no row where
+    # nobody watched waits.
+    "waiting_by_default(reasons)": """
+        WITH levels AS (
+            SELECT dbms, device, workload, metric, median(reference) AS level
+            FROM effects
+            WHERE beside IS NULL AND list_contains(
+                list_append(['wait_' || reason || '_us_per_op' FOR reason IN reasons], 'throughput_ops'), metric
+            )
+            GROUP BY ALL
+        )
+        SELECT dbms, device, workload,
+            sum(level) FILTER (metric <> 'throughput_ops')
+                * any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / greatest(any_value(threads), 1) AS waiting
+        FROM levels JOIN cases USING (dbms, device, workload)
+        GROUP BY ALL
+        HAVING sum(level) FILTER (metric <> 'throughput_ops') IS NOT NULL
+    """,
+}

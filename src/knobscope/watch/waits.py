@@ -1,0 +1,107 @@
+"""Joins what single threads waited for to classes of threads: rows of tables `waits` and `wait_chains`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from knobscope.specs.models.thread_classes import class_of_thread
+from knobscope.tables import RunRow
+from knobscope.tables.waits import WaitChainRow, WaitRow
+from knobscope.watch.profile import CountedThread, Profile
+
+__all__ = ["describe_waits", "sum_waits"]
+
+#: Rounding may leave a thread this share short of its wall time; more is time of which nothing is known.
+_ROUNDING = 1e-6
+#: Key of a sum: class of the waiting threads, class of the one waited for (None: not known), reason, links.
+_Key = tuple[str, str | None, str, int]
+
+
+@dataclass
+class _Sum:
+    waits: int = 0
+    time_us: float = 0.0
+    through_us: float = 0.0
+    longest_us: float = 0.0
+
+    def add(self, waits: int, time_us: float, longest_us: float, *, is_through: bool) -> None:
+        self.waits += waits
+        self.time_us += time_us
+        self.through_us += time_us if is_through else 0.0
+        self.longest_us = max(self.longest_us, longest_us)
+
+
+def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitRow], list[WaitChainRow]]:
+    """Return the rows of both tables without `run_id`, from what a profile says of single threads.
+
+    `patterns` are those of the DBMS's spec, class -> regular expression; threads of the kernel are never of these
+    classes. Where the parts of a thread do not reach its wall time, the rest is `unknown`.
+    """
+    threads = profile.get("wait_threads", [])
+    classes = {thread["tid"]: _class_of(thread, patterns) for thread in threads}
+    counts = {name: list(classes.values()).count(name) for name in classes.values()}
+    left = {thread["tid"]: thread["wall_us"] for thread in threads}
+    by_reason: dict[tuple[str, str], _Sum] = {}
+    by_chain: dict[_Key, _Sum] = {}
+    for row in profile.get("waits", []):
+        if row["tid"] not in classes:
+            continue  # it ended before the window
+        own, reason, links = classes[row["tid"]], row["reason"], row["links"]
+        figures = row["waits"], row["time_us"], row["longest_us"]
+        left[row["tid"]] -= row["time_us"]
+        by_reason.setdefault((own, reason), _Sum()).add(*figures, is_through=links > 0)
+        if links > 0:
+            by_chain.setdefault((own, classes.get(row["via"]), reason, links), _Sum()).add(*figures, is_through=True)
+    for thread in threads:
+        rest = left[thread["tid"]]
+        if rest > _ROUNDING * thread["wall_us"]:
+            by_reason.setdefault((classes[thread["tid"]], "unknown"), _Sum()).add(0, rest, rest, is_through=False)
+    return _rows(by_reason, counts), _chains(by_chain)
+
+
+def _class_of(thread: CountedThread, patterns: Mapping[str, str]) -> str:
+    own = patterns if thread["is_followed"] else {}
+    serves = thread["is_followed"] and thread["served"] > 0
+    return class_of_thread(own, thread["name"], thread["title"], serves=serves)
+
+
+def _rows(sums: Mapping[tuple[str, str], _Sum], counts: Mapping[str, int]) -> list[WaitRow]:
+    """Return the rows by class, in each the longest time first."""
+    return [
+        {
+            "thread_class": thread_class,
+            "reason": reason,
+            "threads": counts[thread_class],
+            "waits": total.waits,
+            "time_us": total.time_us,
+            "through_us": total.through_us,
+            "longest_us": total.longest_us,
+        }
+        for (thread_class, reason), total in sorted(sums.items(), key=lambda item: (item[0][0], -item[1].time_us))
+    ]
+
+
+def _chains(sums: Mapping[_Key, _Sum]) -> list[WaitChainRow]:
+    return [
+        {
+            "thread_class": thread_class,
+            "via_class": via,
+            "reason": reason,
+            "links": links,
+            "waits": total.waits,
+            "time_us": total.time_us,
+            "longest_us": total.longest_us,
+        }
+        for (thread_class, via, reason, links), total in sorted(
+            sums.items(), key=lambda item: (item[0][0], -item[1].time_us)
+        )
+    ]
+
+
+def describe_waits(profile: Profile) -> RunRow:
+    """Return over which time waits were counted, and what was not; None where they were not watched."""
+    walls = [thread["wall_us"] for thread in profile.get("wait_threads", [])]
+    lost = profile.get("lost_waits")
+    return {
+        "waits_s": max(walls) / 1e6 if walls else None,
+        "lost_waits": None if lost is None else sum(lost.values()),
+    }
