@@ -11,7 +11,7 @@ from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule, shipped_r
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
-from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of, remaining_share
+from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of, remaining_share
 from knobscope.tables import WhatIfRunRow
 
 CASE = Case("toy", "ssd", "w")
@@ -120,6 +120,9 @@ def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
     assert refuted["sentence"].startswith("Refuted")
     for open_ in (answer({ITSELF: 2200, "flush": 1500}, asked), answer({ITSELF: 2200}, asked)):
         assert judge_finding(open_, cause("flush"), "It flushes.")["confirmed"] is None
+    noisy = answer({ITSELF: 2200}, asked)
+    noisy.shares["flush"] = Share(1.0, -math.inf, math.inf)
+    assert noisy.describe().endswith("per operation. These runs cannot tell what the cause is.")
     spent = replace(ask(), blamed=frozenset({"everything"}))
     wasted = judge_finding(answer(CPU, spent), cause("io_sequentiality"), "It sorts.")
     needed = judge_finding(answer({ITSELF: 2200, "everything": 260}, spent), cause("io_sequentiality"), "It sorts.")

@@ -220,7 +220,9 @@ class Answer:
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
         said = f" each there and on what-if devices, and {self._effect()}. "
-        shares = self.shares.items() if self.question.blamed else self.causes
+        shares = (
+            [one for one in self.shares.items() if math.isfinite(one[1].low)] if self.question.blamed else self.causes
+        )
         told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
         said += f"The share of it that disappears is {join_words(told)}. " if told else ""
         return said + self._conclude()
