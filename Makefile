@@ -1,11 +1,11 @@
-# make study   sets everything up and runs the quickstart study
+# make study   sets everything up and runs the first study
 # make check   checks style and types, runs the quick tests that need no server, device or root
 # make test    sets everything up, checks style and types, runs the tests
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
+.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-attach test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -29,9 +29,16 @@ setup: ## install all that is needed: system packages, .venv, load generator, dr
 
 parts: .venv/.installed $(CLIENTS) $(DEVMODEL)
 
-study: setup ## run the quickstart study; a second call does nothing again
-	$(BIN)/snakemake --cores all --quiet rules
-	@echo "the report: $(CURDIR)/results/quickstart/report.html"
+# On modelled drives where those come up; which study it is is chosen once, whoever calls again.
+study: setup ## run the first study, quickstart-drives or else quickstart; a second call does nothing
+	@study=quickstart-drives; \
+	if ! test -d results/$$study && ! $(BIN)/knobscope doctor $$study; then \
+		study=quickstart; \
+		echo "Modelled drives do not come up here. The first study uses the disk of this checkout instead: it shows what" \
+			"the knobs do on this one, and cannot compare a drive without power-loss protection with one that has it."; \
+	fi; \
+	$(BIN)/snakemake --cores all --quiet rules --config study=specs/studies/$$study.yaml || exit; \
+	echo "the report: $(CURDIR)/results/$$study/report.html"
 
 fleet: setup ## run the quick studies of all DBMSs, write docs/evidence/results.md; a second call does what is missing
 	@failed=""; for dbms in $(FLEET); do \
@@ -61,6 +68,9 @@ test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.
 
 test-cluster: setup ## run a study on a Slurm cluster of two nodes on this machine, one lost, one drained; needs root
 	$(PYTEST) -m cluster tests/cluster
+
+test-attach: setup ## run the tests of attach on running servers, with twenty kills at random moments; needs root
+	$(PYTEST) -m "not fleet" tests/commands/attach tests/probes/test_in_place.py
 
 test-kernels: setup ## compare the probes with ftrace in kernels of Debian's suites, under QEMU; prints the table of docs/evidence/kernels.md
 	KNOBSCOPE_KERNELS=$(CURDIR)/.kernels setup/kernels.sh $(SUITES)

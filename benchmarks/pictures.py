@@ -36,7 +36,7 @@ class Picture:
 
 
 PICTURES = (
-    Picture("report.png", "results/quickstart/report.html", ("make study",), 1200, 1441),
+    Picture("report.png", "results/quickstart-drives/report.html", ("make study",), 1200, 1441),
     Picture(
         "compare.png",
         "results/compared.html",

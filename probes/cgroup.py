@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
@@ -14,11 +16,12 @@ from pathlib import Path
 from followed import MAX_GROUPS
 from kernel import UnavailableError
 
-__all__ = ["RunCgroup", "find_hierarchy"]
+__all__ = ["RunCgroup", "find_hierarchy", "get_owners", "give_back", "list_trees", "recover"]
 
 _PREFIX = "knobscope-"
 _OWN = re.compile(r"knobscope-\d+-[0-9a-f]+-\d+")
 _NUMBERS = count(1)
+_WARDEN = Path(__file__).resolve().with_name("warden.py")
 
 
 def find_hierarchy() -> Path:
@@ -36,11 +39,14 @@ def find_hierarchy() -> Path:
 class RunCgroup:
     """A directory below each cgroup that a followed process comes from: its limits go on holding, and it can go back.
 
-    `announce` is called with all directories when there is one more, before a process is moved into it.
+    `announce` is called with all directories when there is one more, before a process is moved into it. With
+    `is_guarded` a warden gives the processes back when this one is killed with -9.
     """
 
-    def __init__(self, hierarchy: Path, announce: Callable[[Sequence[Path]], None]) -> None:
-        self._hierarchy, self._announce = hierarchy, announce
+    def __init__(
+        self, hierarchy: Path, announce: Callable[[Sequence[Path]], None], *, is_guarded: bool = False
+    ) -> None:
+        self._hierarchy, self._announce, self._is_guarded = hierarchy, announce, is_guarded
         self._held: dict[Path, tuple[Path, int]] = {}  # where processes come from -> directory, its lock
 
     @property
@@ -63,12 +69,12 @@ class RunCgroup:
         inside: set[int] = set()
         refused: set[int] = set()
         for pid in pids:
-            if uid is not None and _get_owners(pid) != {uid}:
+            if uid is not None and get_owners(pid) != {uid}:
                 raise PermissionError(f"process {pid} does not belong to user {uid}")
-        while waiting := _list_trees(pids) - inside - refused - {os.getpid()}:  # until a look finds no new forks
+        while waiting := list_trees(pids) - inside - refused - {os.getpid()}:  # until a look finds no new forks
             for pid in waiting:
                 try:
-                    is_allowed = uid is None or _get_owners(pid) == {uid}
+                    is_allowed = uid is None or get_owners(pid) == {uid}
                     if is_allowed:
                         (self._open(_find_parent(self._hierarchy, pid)) / "cgroup.procs").write_text(str(pid))
                 except ProcessLookupError:
@@ -81,7 +87,7 @@ class RunCgroup:
     def release(self) -> None:
         """Move what is left, also below them, back to where it came from and remove the directories."""
         for parent, (directory, lock) in list(self._held.items()):
-            _release(directory, parent)
+            give_back(directory, parent)
             os.close(lock)
             del self._held[parent]
 
@@ -91,6 +97,8 @@ class RunCgroup:
                 raise PermissionError(f"the processes come from more than {MAX_GROUPS} cgroups")
             _remove_orphans(parent)
             self._held[parent] = _make_held(parent)
+            if self._is_guarded:
+                _start_warden(self._held[parent][0], parent)
             self._announce(self.directories)
         return self._held[parent][0]
 
@@ -108,6 +116,17 @@ def _make_held(parent: Path) -> tuple[Path, int]:
             os.close(lock)
 
 
+def _start_warden(directory: Path, parent: Path) -> None:
+    """Start warden.py, in a session of its own: what ends ours does not end it."""
+    command = [sys.executable, "-I", str(_WARDEN), str(directory), str(parent)]
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def recover(hierarchy: Path, pid: int) -> None:
+    """Take a process out of the cgroup of a monitor that was killed with -9, if it is in one."""
+    _remove_orphans(_find_parent(hierarchy, pid))
+
+
 def _find_parent(hierarchy: Path, pid: int) -> Path:
     try:
         lines = Path("/proc", str(pid), "cgroup").read_text().splitlines()
@@ -119,7 +138,7 @@ def _find_parent(hierarchy: Path, pid: int) -> Path:
     return hierarchy if ".." in parts or not parent.is_dir() else parent
 
 
-def _get_owners(pid: int) -> set[int]:
+def get_owners(pid: int) -> set[int]:
     """Return the real, effective, saved and file system user of a process: all one unless it is set-uid."""
     try:
         lines = Path("/proc", str(pid), "status").read_text().splitlines()
@@ -128,7 +147,8 @@ def _get_owners(pid: int) -> set[int]:
     return {int(user) for line in lines if line.startswith("Uid:") for user in line.split()[1:]}
 
 
-def _list_trees(roots: Iterable[int]) -> set[int]:
+def list_trees(roots: Iterable[int]) -> set[int]:
+    """Return processes with all their present descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -160,14 +180,15 @@ def _remove_orphans(parent: Path) -> None:
             continue  # its monitor ended at this moment
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _release(directory, parent)
+            give_back(directory, parent)
         except BlockingIOError:
             continue  # its monitor lives
         finally:
             os.close(lock)
 
 
-def _release(directory: Path, parent: Path) -> None:
+def give_back(directory: Path, parent: Path) -> None:
+    """Move all processes in and below a cgroup to another one, and remove it; OSError when that fails for 2 s."""
     deadline = time.monotonic() + 2
     while True:
         try:

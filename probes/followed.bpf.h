@@ -1,7 +1,8 @@
 // Whether the current thread belongs to the followed processes: to one of their cgroups or to one that was made below it, or
 // to a process that was there and has been moved, or was born, elsewhere.
 //
-// The cgroups decide alone until the first process leaves them; so a thread costs one check, and forks a little.
+// The cgroups decide alone until the first process leaves them; so a thread costs one check, and forks a little. Processes
+// that are watched where they are, in a cgroup that others share, count as having left from the start.
 #pragma once
 
 #include "memory.bpf.h"
@@ -30,7 +31,7 @@ static __always_inline int is_of_followed(void)
         if (i < f->groups && followed.check_current_task(i) == 1)
             return 1;
     u32 process = bpf_get_current_pid_tgid() >> 32;
-    return f->groups && f->moved && family.lookup(&process);
+    return f->moved && family.lookup(&process);
 }
 
 // The first member of a cgroup, the state of it that has no controller, leads to the cgroup above.

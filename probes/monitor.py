@@ -4,7 +4,11 @@ Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root
 standard library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with
 its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names.
 
-    follow PID [PID...]  a new run, of these processes with all their descendants, present and future
+    follow PID [PID...]  a new run, of these processes with all their descendants, present and future, in a cgroup of
+                         the monitor's own
+    borrow PID [PID...]  the same, and should the monitor be killed with -9, another process gives them back
+    watch PID [PID...]   the same processes where they are
+    watch /CGROUP        a new run, of all processes of this cgroup and those below, where they are
     begin                zero all counters
     end                  read all counters; the run's processes go back to where they were
 
@@ -39,6 +43,7 @@ from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, describe_traced_kernel  # noqa: E402
+from in_place import HeldCgroup, HeldProcesses  # noqa: E402
 from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
 from needs import BLOCK_NEEDS, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
@@ -72,7 +77,7 @@ class Monitor:
         self._probes, self._missing = _load_probes(options.probes, Selection(devices, tuple(options.calls)))
         self._trace = EventTrace(self._counters) if options.trace else None
         self._began_ns = 0
-        self._cgroup: RunCgroup | None = None
+        self._cgroup: RunCgroup | HeldCgroup | HeldProcesses | None = None
         self._cpu_before_us = 0
         self._snapshots: list[Snapshot] = []
         self._is_counting = False
@@ -140,32 +145,41 @@ class Monitor:
     def _answer(self, line: str) -> None:
         command, *arguments = line.split() or [""]
         try:
-            if command == "follow":
-                self._follow(arguments)
+            if command in ("follow", "borrow"):
+                self._follow(_parse_pids(command, arguments), is_guarded=command == "borrow")
+            elif command == "watch":
+                self._watch(line.strip().partition(" ")[2].lstrip())
             elif command == "begin" and not arguments:
                 self._begin()
             elif command == "end" and not arguments:
                 self._end()
             else:
-                raise CommandError(f"expected `follow PID [PID...]`, `begin` or `end`, found {line[:100]!r}")
+                raise CommandError(f"expected `follow PID [PID...]`, `watch`, `begin` or `end`, found {line[:100]!r}")
         except (CommandError, OSError) as problem:
             if isinstance(problem, BrokenPipeError):
                 raise
             _emit("error", reason=str(problem))
 
-    def _follow(self, arguments: list[str]) -> None:
-        if not arguments or not all(re.fullmatch(r"[1-9]\d{0,9}", argument) for argument in arguments):
-            raise CommandError(f"follow: expected process numbers, found {' '.join(arguments)[:100]!r}")
-        pids = [int(argument) for argument in arguments]
+    def _follow(self, pids: list[int], *, is_guarded: bool) -> None:
         self._is_counting = False  # of a run that its caller gave up
         self._release()
-        self._cgroup = RunCgroup(self._hierarchy, self._announce)
+        group = self._cgroup = RunCgroup(self._hierarchy, self._announce, is_guarded=is_guarded)
         try:
-            followed, refused = self._cgroup.add_trees(pids, self._uid)
+            followed, refused = group.add_trees(pids, self._uid)
         except OSError:
             self._release()
             raise
         _emit("following", pids=followed, refused=refused)
+
+    def _watch(self, where: str) -> None:
+        self._is_counting = False
+        self._release()
+        if where.startswith("/"):
+            self._cgroup = HeldCgroup(self._hierarchy, where, self._uid, self._announce)
+        else:
+            pids = _parse_pids("watch", where.split())
+            self._cgroup = HeldProcesses(self._hierarchy, pids, self._uid, self._announce)
+        _emit("watching", where=where)
 
     def _announce(self, groups: Sequence[Path]) -> None:
         """Tell the kernel side of cgroups before processes are put there, so that it knows these when they leave."""
@@ -218,6 +232,12 @@ class Monitor:
         if self._cgroup:
             self._cgroup.release()
             self._cgroup = None
+
+
+def _parse_pids(command: str, arguments: list[str]) -> list[int]:
+    if not arguments or not all(re.fullmatch(r"[1-9]\d{0,9}", argument) for argument in arguments):
+        raise CommandError(f"{command}: expected process numbers, found {' '.join(arguments)[:100]!r}")
+    return [int(argument) for argument in arguments]
 
 
 def _load_probes(names: Sequence[str], selection: Selection) -> tuple[dict[str, Probe], dict[str, str]]:

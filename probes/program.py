@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from followed import FOLLOWED_HANDLERS, MAX_GROUPS
+from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process
 from kernel import Kernel, UnavailableError, compile_environment
 
 __all__ = ["Program", "call_bpf", "count_missed"]
@@ -44,6 +44,7 @@ class Program:
         callable_functions: Sequence[str] = (),
     ) -> None:
         self._descriptors: dict[str, int] = {}  # of the loaded functions
+        self._processes = False  # whether processes are followed one by one
         try:
             from bcc import BPF, lib  # noqa: PLC0415 - its absence is an answer, not a crash
         except ImportError as missing:
@@ -107,14 +108,17 @@ class Program:
     def follow(self, groups: Sequence[Path]) -> None:
         """Let the processes of cgroups, and of those below them, count as followed, also when they leave; none: nobody.
 
-        When groups are added to the same ones, who has left these goes on counting.
+        A directory of /proc instead stands for one process, wherever it is, with its future children. When groups are
+        added to the same ones, who has left these goes on counting.
         """
+        processes = [int(group.name) for group in groups if is_process(group)]
+        groups = [group for group in groups if not is_process(group)]
         table, before, now = self["followed"], self.get("following", 0), self["following"].Leaf()
         ids = [group.stat().st_ino for group in groups]
         now.groups, now.ids = len(ids), type(now.ids)(*ids)
         if before.groups and ids[: before.groups] == list(before.ids)[: before.groups]:
             now.moved = before.moved
-        else:
+        elif not (processes and self._processes):  # else a child that is born now would be lost
             self.clear("family")
         for index in range(MAX_GROUPS):
             self._lib.bpf_delete_elem(table.map_fd, ctypes.byref(ctypes.c_int(index)))
@@ -124,11 +128,15 @@ class Program:
                 self.put("followed", index, handle)
             finally:
                 os.close(handle.value)
+        for process in processes:
+            self["family"][ctypes.c_uint32(process)] = ctypes.c_uint32(process)
+        self._processes = bool(processes)
+        now.moved += self._processes
         self.put("following", 0, now)
 
     def count_moved(self) -> int:
         """Return how often a followed process has left the cgroups since they are followed."""
-        return int(self.get("following", 0).moved)
+        return int(self.get("following", 0).moved) - self._processes
 
     def start_costs(self) -> None:
         """Let `list_costs` count from now on."""

@@ -42,6 +42,7 @@ _COMMANDS = {
     "progress": "knobscope.commands.progress.command",
     "show": "knobscope.commands.show.command",
     "watch": "knobscope.watch.command",
+    "attach": "knobscope.commands.attach.command",
     "judge": "knobscope.commands.judge",
     "trace": "knobscope.commands.trace.command",
     "io-knobs": "knobscope.commands.io_knobs",

@@ -14,7 +14,7 @@ EXAMPLES: dict[str, list[str]] = {
     "validate": ["knobscope validate", "knobscope validate --runnable specs/dbms/mariadb.yaml"],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],
-    "doctor": ["knobscope doctor", "knobscope doctor --json"],
+    "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor quickstart-drives"],
     "drivers": ["knobscope drivers", "knobscope drivers specs/dbms/h2.yaml"],
     "introspect": ["knobscope introspect mariadb --out knobs.yaml"],
     "startable": [
@@ -60,6 +60,10 @@ EXAMPLES: dict[str, list[str]] = {
     "watch": [
         "knobscope watch -- fio --name=x --rw=randwrite --bs=8k --size=64m --fsync=1 --unlink=1",
         "knobscope watch --device sda --json profile.json -- sleep 10",
+    ],
+    "attach": [
+        "knobscope attach --port 5432 --for 60s",
+        "knobscope attach --unit postgresql@15-main --for 60s --html why.html --write-study specs/studies/why.yaml",
     ],
     "judge": ["knobscope judge watched.json --profile device.json"],
     "trace": ["blkparse -i sda | gzip > trace.gz", "knobscope trace trace.gz --json profile.json --plot trace.svg"],

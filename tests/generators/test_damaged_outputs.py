@@ -21,7 +21,15 @@ OUTPUTS = Path(__file__).parent / "outputs"
 #: Of this one the window's operations are not known.
 UNUSABLE = "db_bench-readwhilewriting"
 NAMES = sorted({path.name for path in OUTPUTS.iterdir()} - {UNUSABLE})
-DURATION_S = {"pgbench": 2.1, "sysbench": 3.5, "redis_benchmark": 3.1, "db_bench": 3.2, "fio": 0.9, "wtperf": 3.2}
+DURATION_S = {
+    "pgbench": 2.1,
+    "sysbench": 3.5,
+    "redis_benchmark": 3.1,
+    "db_bench": 3.2,
+    "fio": 0.9,
+    "wtperf": 3.2,
+    "generic": 2.7,
+}
 FIGURES = ("ok", "failed", "mean_us", "p50_us", "p95_us", "p99_us")
 #: By how much a figure may be wrong unnoticed.
 TOLERANCE = 0.02

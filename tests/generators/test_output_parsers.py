@@ -1,5 +1,6 @@
 """What generators print and write, as they printed it, becomes totals, latencies and intervals."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from test_damaged_outputs import read, read_whole
 
 from knobscope.generators.output import Output, even_intervals, percentile, summarise_latencies
-from knobscope.generators.parsers import OUTPUT_READERS
+from knobscope.generators.parsers import OUTPUT_READERS, read_output
 from knobscope.specs import OUTPUT_PARSERS
 
 
@@ -42,6 +43,7 @@ STATED = {
     "db_bench-updaterandom": {"ok": 75998, "mean_us": 80.8492},
     "fio": {"ok": 4096, "mean_us": None},
     "wtperf": {"ok": 12000},
+    "generic": {"ok": 2740, "failed": 7},
 }
 
 
@@ -63,3 +65,53 @@ def test_percentiles() -> None:
     assert summarise_latencies([float(number) for number in range(1, 101)])["p95_us"] == 95
     assert percentile([(1.0, 50), (2.0, 50)], 50) == 1.0
     assert percentile([], 50) is None
+
+
+CSV = """anything that the program says first
+second,operations,errors,mean_us,p50_us,p95_us,p99_us,max_us
+1.0,800,0,1206.1,1180.0,1450.0,2100.0,9300.5
+2.5,900,2,1240.9,1190.0,1480.0,2350.0,8100.0
+total,1700,2,1223.2,1185.0,1466.0,2210.0,9300.5
+"""
+
+
+def test_the_form_for_programs_of_ones_own_is_csv(tmp_path: Path) -> None:
+    result = OUTPUT_READERS["generic"](output(tmp_path, CSV), 1.0)
+    assert result.window_s == 2.5
+    assert {name: result.operations["ALL"][name] for name in ("ok", "failed", "p95_us")} == {
+        "ok": 1700, "failed": 2, "p95_us": 1466.0,
+    }  # fmt: skip
+    assert [(row["t_s"], row["ops"], row["failed"], row["p99_us"]) for row in result.intervals] == [
+        (1.0, 800, 0, 2100.0),
+        (2.5, 900, 2, 2350.0),
+    ]
+
+
+def test_the_form_for_programs_of_ones_own_is_json_with_histograms(tmp_path: Path) -> None:
+    lines = """{"second": 1, "op": "read", "operations": 3, "histogram": {"100": 2, "250": 1}}
+{"second": 1, "op": "write", "operations": 1, "histogram": {"2000": 1}}
+{"second": "total", "op": "read", "operations": 3}
+{"second": "total", "op": "write", "operations": 1}
+"""
+    result = OUTPUT_READERS["generic"](output(tmp_path, lines), 1.0)
+    assert result.operations["ALL"]["ok"] == 4
+    assert result.operations["READ"]["p50_us"] == 100
+    assert result.operations["ALL"]["max_us"] == 2000
+    assert result.operations["ALL"]["mean_us"] == (2 * 100 + 250 + 2000) / 4
+    assert [(row["ops"], row["p50_us"]) for row in result.intervals] == [(4, 100)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("total,1700", "total,1600"), "operations (ALL): 1600, but 1700 by its intervals"),
+        (("2.5,900,2", "2.5,900,1"), "errors (ALL): 2, but 1 by its intervals"),
+        (("total,1700,2", "3.0,1700,2"), "no row with `second` = total"),
+        (("1.0,800", "2.5,800"), "`second` of ALL goes from 2.5 to 2.5"),
+        (("1.0,800", "1.0,many"), "line 3: no such row as expected"),
+        ((",errors,", ",mistakes,"), "unknown column 'mistakes'"),
+    ],
+)
+def test_what_contradicts_itself_in_that_form_is_refused(change: tuple[str, str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        read_output("generic", output(tmp_path, CSV.replace(*change)), 1.0)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from knobscope.errors import UserError
 from knobscope.servers import (
     Instance,
     ServerFailedError,
     ask_instance,
+    compare_effective,
     make_data_directory,
     open_instance,
     write_config_files,
@@ -81,6 +83,33 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
     with open_instance(spec, tmp_path) as instance, pytest.raises(ServerFailedError, match="exit code 2") as caught:
         ask_instance(instance)
     assert "surely" in caught.value.log_tail
+
+
+def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
+    """It was reported as a configuration that the DBMS refuses."""
+    spec = changed(
+        written,
+        programs={"tool": {"find": ["echo"], "package": "coreutils"}},
+        readback={"command": ["tool", '[{{"knob": "delay", "value": "5"}}]'], "parser": "json"},
+    )
+    with open_instance(spec, tmp_path) as instance, pytest.raises(UserError) as caught:
+        ask_instance(instance)
+    assert f"the spec of {spec.name}: readback.parser: json cannot read what `readback.command` gives" in str(
+        caught.value
+    )
+    assert "there is no 'name'" in str(caught.value)
+
+
+def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -> None:
+    data = load_extended(GOOD / "written.yaml")
+    del data.data["readback"]
+    spec = validate_document(data, Dbms)
+    with open_instance(spec, tmp_path) as instance:
+        assert ask_instance(instance) == {}
+    rows, differing = compare_effective(spec, {"delay": 5}, {})
+    assert (rows[0]["effective"], differing) == (None, [])
+    asked = changed(written, readback={"file": "{data}/OPTIONS-*", "parser": "ini"})
+    assert compare_effective(asked, {"delay": 5}, {})[1] == ["delay"]
 
 
 def test_the_newest_file_tells_what_is_in_force(written: Dbms, tmp_path: Path) -> None:

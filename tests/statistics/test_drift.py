@@ -36,6 +36,14 @@ def test_wide_intervals_and_untrustworthy_rankings_do_not_drift() -> None:
         assert pair["drifting"] == 0 and not any(row["drifts"] for row in rows)
 
 
+def test_intervals_that_only_just_fail_to_meet_are_no_drift() -> None:
+    """Of many knobs, those of one or another fail to meet by chance."""
+    neighbours = [*KNOBS[1:3], KNOBS[0], *KNOBS[3:]]
+    cases = {("pg", "hdd", "a"): fit(KNOBS), ("pg", "nvme", "a"): fit(neighbours)}
+    rows, (pair,) = rank_drift(cases)
+    assert {row["knob"]: row["change"] for row in rows}["flush"] == 2 and pair["drifting"] == 0
+
+
 def test_knobs_that_nowhere_stand_out_do_not_drift() -> None:
     rows, _ = rank_drift({("pg", "hdd", "a"): fit(KNOBS, above=0), ("pg", "hdd", "b"): fit(MOVED, above=0)})
     assert {row["changed"] for row in rows} == {"workload"} and not any(row["drifts"] for row in rows)

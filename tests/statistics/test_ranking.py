@@ -32,3 +32,15 @@ def test_a_knob_that_is_everything_loses_twice_the_variance(levels: int) -> None
 
 def test_of_many_levels_some_shuffles_stand_for_all() -> None:
     assert rank(levels=30, rows=600)["all"] == pytest.approx(2, abs=0.1)
+
+
+def test_intervals_of_ranks_hold_knobs_that_cannot_be_told_apart() -> None:
+    """Six idle knobs share the ranks from 2 on, and their intervals span most of those."""
+    rng = np.random.default_rng(4)
+    knobs = pd.DataFrame({name: rng.integers(0, 3, 90) for name in ("all", *(f"idle{number}" for number in range(6)))})
+    response = knobs["all"].to_numpy(float) + rng.normal(0, 0.3, 90)
+    runs = Runs.of(Settings.from_frame(knobs, list(knobs)), response)
+    first, *others = rank_knobs(runs, Anova(1).fit(runs.settings, runs.response), seed=0).knobs
+    assert (first.knob, first.rank_low, first.rank_high) == ("all", 1, 1)
+    assert all(2 <= one.rank_low <= one.rank <= one.rank_high <= 7 for one in others)
+    assert np.mean([one.rank_high - one.rank_low for one in others]) >= 3

@@ -103,7 +103,7 @@ SELECT
         ELSE 'none'
     END AS verdict,
     {
-        state: state, mechanism: mechanism, guilty_elsewhere: elsewhere, by_rules: rules,
+        state: state, obstacle: CASE WHEN state = 'alone' THEN state END, mechanism: mechanism, guilty_elsewhere: elsewhere, by_rules: rules,
         penalty_elsewhere: elsewhere_penalty, knobs_here: knobs, swept_here: swept, screened_here: screened,
         untested_here: untested
     } AS evidence

@@ -2,11 +2,11 @@
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
 --        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
---        writes_per_op), flushes_behind, device_behind, device_profile, visibility.
+--        writes_per_op), flushes_behind, device_behind, runs_behind, io_profile, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the requests
---        in order per second: else fewer others come between those of the background, as any slowdown brings about. The
---        CPU time makes up cpu_share or more of the time per operation that it takes more.
+--        in order per second, for writes beyond noise: else fewer others come between those of the background, as any
+--        slowdown brings about. The CPU time makes up cpu_share or more of the time per operation that it takes more.
 --        Not where flushes or writes that it does more make up the rest of that time or more: a flush with what one takes
 --        on average in the slower one's runs (where no run tells that, after 4 KiB on this device), and each of both with
 --        request_cpu_us, since they take CPU of their own.
@@ -28,8 +28,16 @@ throughput AS (
     FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
 ),
 
+-- Reads and writes in the monitored runs with a value; of few, no order is known.
+asked AS (
+    SELECT dbms, device, workload, knob, value, coalesce(sum(requests) FILTER (op <> 'flush'), 0) AS requests
+    FROM runs_behind JOIN io_profile USING (run_id)
+    WHERE side = 'value' AND watched
+    GROUP BY ALL
+),
+
 compared AS (
-    SELECT dbms, device, workload, watched, blind, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, requests, t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
@@ -40,6 +48,7 @@ compared AS (
         -- Logarithms of how many times as many requests in order the value makes per second.
         ln(nullif(as_share(w.reference + w.estimate), 0) / nullif(as_share(w.reference), 0)) AS write_rise,
         write_rise + n.estimate + t.estimate AS write_rate_rise,
+        sqrt(pow((n.high - n.low) / 2, 2) + pow((t.high - t.low) / 2, 2)) AS write_margin,
         ln(nullif(as_share(r.reference + r.estimate), 0) / nullif(as_share(r.reference), 0)) AS read_rise,
         ln(nullif(value_reads_in_order, 0) / nullif(reference_reads_in_order, 0)) AS read_rate_rise,
         -- Microseconds per operation, of the slower side beyond the faster one.
@@ -57,6 +66,7 @@ compared AS (
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
+    LEFT JOIN asked USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
@@ -66,7 +76,8 @@ judged AS (
         both_matter AND sign(cpu) = -sign(estimate) AS costs,
         coalesce(is_significant_share(write_share, write_q) AND sign(write_share) = sign(cpu), false) AS writes_ordered,
         coalesce(is_significant_share(read_share, read_q) AND sign(read_share) = sign(cpu), false) AS reads_ordered,
-        writes_ordered AND coalesce(write_rate_rise / write_rise > 0.5, true) AS by_writes,
+        writes_ordered AND coalesce(write_rate_rise / write_rise > 0.5 AND abs(write_rate_rise) > write_margin, true)
+            AS by_writes,
         reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, true) AS by_reads,
         CASE
             WHEN flushes_q <= getvariable('fdr') AND flushing_us >= (1 - getvariable('cpu_share')) * slow_us
@@ -125,7 +136,7 @@ SELECT
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
         slower: of_slower(estimate, 'value', 'baseline'),
-        obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+        requests: requests, obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts
 ORDER BY ALL

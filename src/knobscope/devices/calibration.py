@@ -61,12 +61,12 @@ _UNLIMITED = (1e9, 1e9, 1e13, 1e13)
 
 
 def ensure_calibrated() -> Transport:
-    """Return the figures of this machine, measured now if they have not been; takes two minutes then."""
+    """Return the figures of this machine, measured now if they have not been; takes a minute then."""
     with _only_one():
         known = read_transport()
         if known is not None:
             return known
-        print("measuring what the way to a modelled device costs here (once, two minutes)", file=sys.stderr)
+        print("measuring what the way to a modelled device costs here (once, one minute)", file=sys.stderr)
         return _measure()
 
 
@@ -210,7 +210,7 @@ def _measure_bandwidths(file: Path) -> tuple[float, ...]:
 
 
 def run_fio(file: Path, pattern: str, depth: int, *options: str, size: str = "256m") -> dict[str, Any]:
-    """Return what fio says of one job: 4 KiB for a second, unless the options ask for something else."""
+    """Return what fio says of one job: 4 KiB for 0.3 s, unless the options ask for something else."""
     fio = shutil.which("fio")
     if fio is None:
         raise UserError("modelled devices need fio once, to measure what they cost here; apt-get install fio")
@@ -223,7 +223,7 @@ def run_fio(file: Path, pattern: str, depth: int, *options: str, size: str = "25
         f"--iodepth={depth}",
     ]
     fixed = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--norandommap", "--output-format=json", "--fallocate=none"]
-    timed = ["--time_based=1", "--runtime=1s", "--ramp_time=200ms"]
+    timed = ["--time_based=1", "--runtime=300ms", "--ramp_time=100ms"]
     done = subprocess.run([*command, *fixed, *timed, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"fio failed on {file}: {done.stderr.strip() or done.stdout.strip()}")

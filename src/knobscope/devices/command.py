@@ -100,7 +100,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         one.add_argument("device", metavar="NAME", help="name of a file in specs/devices, or a YAML file")
         one.add_argument("--root", type=Path, default=Path(), help="what relative paths start from")
         one.set_defaults(run=action)
-    text = "measure anew what the way to a modelled device costs on this machine (two minutes)"
+    text = "measure anew what the way to a modelled device costs on this machine (one minute)"
     one = actions.add_parser("calibrate", help=text, description=f"{text[0].upper()}{text[1:]}.")
     one.set_defaults(run=_calibrate)
     text = "fit a device model to a row of published figures; prints a device spec"

@@ -21,7 +21,7 @@ from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_model import Delay
 from knobscope.storage import read_sealed, write_sealed
 
-__all__ = ["bring_up", "take_down"]
+__all__ = ["bring_up", "exists", "take_down"]
 
 #: Lazy initialisation would write in the background, in the middle of measurements; ext4 would take blocks of 1 KiB on
 #: images below 512 MiB, and no real device has those.
@@ -51,6 +51,11 @@ def bring_up(device: Device, root: Path, owner: int | None = None) -> Path:
         if not folder.is_mounted:
             _mount(folder, emulation)
         return folder.mount
+
+
+def exists(device: Device, root: Path) -> bool:
+    """Whether the emulated device has been made, and was not taken down since."""
+    return _folder_of(device, root).state.exists()
 
 
 def take_down(device: Device, root: Path) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Mount", "find_mount", "list_mounts"]
+__all__ = ["Mount", "find_mount", "find_mount_of", "list_mounts"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,12 @@ def list_mounts(process: Path = Path("/proc/self")) -> Iterator[Mount]:
 
 def find_mount(path: Path) -> Mount:
     """Return the mount that an existing path lies on; raises FileNotFoundError when there is no such path."""
-    resolved = path.resolve(strict=True)
-    covering = [mount for mount in list_mounts() if resolved.is_relative_to(mount.point)]
+    return find_mount_of(path.resolve(strict=True))
+
+
+def find_mount_of(resolved: Path, process: Path = Path("/proc/self")) -> Mount:
+    """Return the mount that a path without links lies on, as a process sees it."""
+    covering = [mount for mount in list_mounts(process) if resolved.is_relative_to(mount.point)]
     deepest = max(len(mount.point.parts) for mount in covering)
     return [mount for mount in covering if len(mount.point.parts) == deepest][-1]  # the last one covers the others
 

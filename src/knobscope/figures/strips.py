@@ -1,6 +1,6 @@
-"""Single runs as dots: throughput of the default and of changed values, with what their effect means in ops/s."""
+"""Single runs as dots: throughput, say, of the default and of changed values, with what their effect means there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from knobscope.figures.axes import Frame, draw_x_axis
@@ -13,7 +13,7 @@ __all__ = ["Strip", "draw_strips"]
 
 @dataclass(frozen=True)
 class Strip:
-    """Runs of one setting: throughputs in ops/s, and the interval of their mean where it is known."""
+    """Runs of one setting: a figure of each, such as throughput in ops/s, and the interval of their mean, if known."""
 
     name: str
     look: str
@@ -22,7 +22,12 @@ class Strip:
     interval: tuple[float, float] | None = None
 
 
-def draw_strips(width: float, strips: Sequence[Strip]) -> Canvas:
+def draw_strips(
+    width: float,
+    strips: Sequence[Strip],
+    label: str = "operations per second",
+    words: Callable[[float], str] = format_rate,
+) -> Canvas:
     """Draw a row of dots per setting, from 0, with its mean as a bar and its interval as a line."""
     row = 48
     canvas = Canvas(width, 10 + row * len(strips) + 36)
@@ -33,15 +38,15 @@ def draw_strips(width: float, strips: Sequence[Strip]) -> Canvas:
         0, min(highest, 3 * max(max(strip.runs, default=1.0) for strip in strips)) * 1.05, frame.left, frame.right
     )
     ticks = [(scale(tick), short_number(tick)) for tick in linear_ticks(0, scale.high, 5)]
-    draw_x_axis(canvas, frame, ticks, "operations per second", grid=True)
+    draw_x_axis(canvas, frame, ticks, label, grid=True)
     for index, strip in enumerate(strips):
         y = frame.top + row * index + 32
-        heading = f"{strip.name}: {format_rate(strip.centre)}"
+        heading = f"{strip.name}: {words(strip.centre)}"
         canvas.text(frame.left, y - 16, heading, "strong")
         canvas.rect(frame.left, y - 7, scale(strip.centre) - frame.left, 14, f"bar soft {strip.look}")
         if strip.interval is not None:
             canvas.line((scale(strip.interval[0]), y), (scale(strip.interval[1]), y), f"interval {strip.look}")
         canvas.line((scale(strip.centre), y - 9), (scale(strip.centre), y + 9), f"centre {strip.look}")
         for number, run in enumerate(strip.runs):
-            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", format_rate(run))
+            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", words(run))
     return canvas

@@ -15,8 +15,10 @@ from knobscope.figures.forest import shorten
 __all__ = ["Tile", "TileRow", "draw_tiles"]
 
 _ROW, _GROUP, _HEAD = 26, 28, 46
-#: Factors from which a tile is darker: the same in all pictures, so that they can be compared.
-_STEPS = (1.1, 1.5, 3.0)
+#: Factors from which a tile is darker. A picture takes the first of which its largest change is no more than so many
+#: times the last one: pictures of usual effects can be compared, and one of large effects still tells them apart.
+_STEPS = ((1.1, 1.5, 3.0), (1.2, 3.0, 10.0), (1.5, 5.0, 30.0), (2.0, 10.0, 100.0))
+_DARKEST = 3.5
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def draw_tiles(
     `across` says what the columns are; `legend` names what is slower and what is faster than 1x.
     """
     groups = [(key, list(members)) for key, members in groupby(rows, key=lambda row: (row.group, row.note))]
+    steps = _choose_steps([tile.change for row in rows for tile in row.tiles if tile is not None and tile.clear])
     height = _HEAD + sum(_GROUP * bool(name) + _ROW * len(members) for (name, _), members in groups)
     canvas = Canvas(width, height + 34)
     left = min(0.36 * width, max(text_width(row.label) for row in rows) + 20)
@@ -70,10 +73,15 @@ def draw_tiles(
         for row in members:
             canvas.text(10, y + 17, shorten(row.label, int(left / text_width("m")) - 1), "name")
             for index, tile in enumerate(row.tiles):
-                _draw_tile(canvas, left + step * index, y, step, tile)
+                _draw_tile(canvas, left + step * index, y, step, tile, steps)
             y += _ROW
-    _draw_key(canvas, height + 22, legend or ("slower", "faster"))
+    _draw_key(canvas, height + 22, legend or ("slower", "faster"), steps)
     return canvas
+
+
+def _choose_steps(changes: Sequence[float]) -> Sequence[float]:
+    largest = math.exp(max(map(abs, changes), default=0.0))
+    return next((steps for steps in _STEPS if largest <= _DARKEST * steps[-1]), _STEPS[-1])
 
 
 def _fitted(text: str, pixels: float) -> str:
@@ -81,22 +89,22 @@ def _fitted(text: str, pixels: float) -> str:
     return text if len(text) <= most else f"{text[: max(most - 1, 1)]}…"
 
 
-def _draw_tile(canvas: Canvas, x: float, y: float, width: float, tile: Tile | None) -> None:
+def _draw_tile(canvas: Canvas, x: float, y: float, width: float, tile: Tile | None, steps: Sequence[float]) -> None:
     if tile is None:
         canvas.text(x + width / 2, y + 17, "–", "tick", "middle")
         return
-    look = _look(tile.change) if tile.clear else "unclear"
+    look = _look(tile.change, steps) if tile.clear else "unclear"
     canvas.rect(x + 1, y + 1, width - 2, _ROW - 2, f"tile {look}{' framed' if tile.framed else ''}", tile.tip)
     canvas.text(x + width / 2, y + 17, tile.text, "on-tile" if tile.clear else "tick", "middle")
 
 
-def _look(change: float) -> str:
+def _look(change: float, steps: Sequence[float]) -> str:
     """Return how a tile looks: the direction, and one of four strengths."""
-    strength = sum(abs(change) >= math.log(step) for step in _STEPS) + 1
+    strength = sum(abs(change) >= math.log(step) for step in steps) + 1
     return f"{'better' if change > 0 else 'worse'} s{strength}"
 
 
-def _draw_key(canvas: Canvas, y: float, words: tuple[str, str]) -> None:
+def _draw_key(canvas: Canvas, y: float, words: tuple[str, str], steps: Sequence[float]) -> None:
     """Draw what the colours mean, from much slower to much faster."""
     worse, better = words
     canvas.text(0, y, worse, "tick")
@@ -104,4 +112,4 @@ def _draw_key(canvas: Canvas, y: float, words: tuple[str, str]) -> None:
     for look in ("worse s4", "worse s3", "worse s2", "worse s1", "better s1", "better s2", "better s3", "better s4"):
         canvas.rect(x, y - 10, 14, 12, f"tile {look}")
         x += 15
-    canvas.text(x + 6, y, f"{better}; steps at {', '.join(f'{step:g}x' for step in _STEPS)}", "tick")
+    canvas.text(x + 6, y, f"{better}; steps at {', '.join(f'{step:g}x' for step in steps)}", "tick")

@@ -6,6 +6,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from knobscope.errors import UserError
 from knobscope.processes import OutputLimitError, capture
 from knobscope.servers.answers import ANSWER_PARSERS
 from knobscope.servers.instance import Configuration, Instance
@@ -33,10 +34,11 @@ def readback_request(dbms: Dbms, knobs: list[str]) -> dict[str, Any]:
 def ask_instance(instance: Instance) -> dict[str, str]:
     """Return what a command prints, or a file says, about the values in force; nothing when connections are asked.
 
-    Raises ServerFailedError when the command fails, there is no file, or the parser cannot read it.
+    Raises ServerFailedError when the command fails or there is no file, UserError when the parser cannot read what
+    there is: then the spec is wrong, and not the configuration.
     """
     readback = instance.dbms.readback
-    if readback.by_client:
+    if readback.by_client or not readback.is_possible:
         return {}
     if readback.file is not None:
         text = _read_newest(instance, instance.fill(readback.file))
@@ -45,7 +47,16 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     try:
         return ANSWER_PARSERS[readback.parser or ""](text)
     except (ValueError, KeyError, TypeError) as error:
-        raise ServerFailedError(f"no {readback.parser} answer on the values in force: {error}", text[:2000]) from error
+        source = "file" if readback.file is not None else "command"
+        raise UserError(
+            f"the spec of {instance.dbms.name}: readback.parser: {readback.parser} cannot read what "
+            f"`readback.{source}` gives ({_tell_error(error)}): it begins with {text[:80]!r}; expected another parser, "
+            f"or another `{source}`"
+        ) from error
+
+
+def _tell_error(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _run(instance: Instance, command: list[str]) -> str:
@@ -81,7 +92,8 @@ def compare_effective(
     """Return rows (knob, requested, effective), and the knobs whose value is not in force.
 
     Numbers are compared as numbers, with or without the knob's unit behind them, booleans in any spelling, and a value
-    that the DBMS writes differently through the knob's `reads_back`. A knob that is not `readable` may have no answer.
+    that the DBMS writes differently through the knob's `reads_back`. A knob that is not `readable` may have no answer,
+    and where the DBMS cannot be asked none has.
     """
     rows: list[EffectiveValueRow] = []
     differing = []
@@ -89,7 +101,7 @@ def compare_effective(
         answer = effective.get(name)
         rows.append({"knob": name, "requested": dbms.write(name, value), "effective": answer})
         knob = dbms.knobs[name]
-        told = answer is not None or knob.readable
+        told = answer is not None or (knob.readable and dbms.readback.is_possible)
         if told and (answer is None or not _is_same(dbms, knob, value, answer)):
             differing.append(name)
     return rows, differing

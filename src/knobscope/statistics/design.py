@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -86,6 +86,8 @@ class Settings:
     levels: tuple[tuple[Any, ...], ...]
     codes: Ints
     noise_columns: int = 0  # so many factors at the end are random, see `with_noise_columns`
+    # What `_lookup` has found, shared by all that have the same levels: thousands of them take a while to convert.
+    _lookups: dict[str, Floats | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def from_frame(
@@ -132,7 +134,9 @@ class Settings:
         columns = [rng.permutation(self.codes[:, column]) for column in copied]
         names = tuple(f"noise column {number + 1}" for number in range(count))
         levels = tuple(self.levels[column] for column in copied)
-        return Settings(self.factors + names, self.levels + levels, np.column_stack([self.codes, *columns]), count)
+        lookups = {factor: self._lookup(factor) for factor in self.factors}
+        codes = np.column_stack([self.codes, *columns])
+        return Settings(self.factors + names, self.levels + levels, codes, count, lookups)
 
     def column(self, factor: str) -> Ints:
         """Return the codes of one factor."""
@@ -170,19 +174,26 @@ class Settings:
                 numbers[int(np.median(self.codes[codes[:, column] == part, column]))]
                 for part in range(int(codes[:, column].max()) + 1)
             )
-        return replace(self, levels=tuple(all_levels), codes=codes)
+        return Settings(self.factors, tuple(all_levels), codes, self.noise_columns)
 
     def numbers(self, factor: str) -> list[float] | None:
         """Return the levels of a factor as numbers, None where they are words."""
-        return _as_numbers(self.levels_of(factor))
+        lookup = self._lookup(factor)
+        return None if lookup is None else lookup.tolist()
+
+    def _lookup(self, factor: str) -> Floats | None:
+        if factor not in self._lookups:
+            numbers = _as_numbers(self.levels_of(factor))
+            self._lookups[factor] = None if numbers is None else np.array(numbers)
+        return self._lookups[factor]
 
     def values(self) -> Floats:
         """Return a row per run of what a tree or a net sees: the number, or the code where levels are words."""
-        lookups = [
-            self.numbers(factor) or range(len(names)) for factor, names in zip(self.factors, self.levels, strict=True)
-        ]
-        columns = [np.asarray(lookup, float)[self.codes[:, j]] for j, lookup in enumerate(lookups)]
-        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+        values = self.codes.astype(float)
+        for column, factor in enumerate(self.factors):
+            if (lookup := self._lookup(factor)) is not None:
+                values[:, column] = lookup[self.codes[:, column]]
+        return values
 
     def groups(self) -> Ints:
         """Number the distinct configurations; runs of the same one share a number."""

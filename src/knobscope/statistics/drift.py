@@ -1,7 +1,8 @@
 """Importance drift: which knobs change their rank when the device or the workload changes, and what stays on top.
 
-Two cases are compared when they differ in one thing only, device or workload. A change of rank counts only when the
-90 % intervals of the two ranks do not meet, and both rankings are trustworthy: unimportant knobs wander by chance.
+Two cases are compared when they differ in one thing only, device or workload. A change of rank counts only when both
+rankings are trustworthy and the 90 % intervals of the two ranks lie clearly apart: with many knobs, those of one or
+another fail to meet by chance.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,10 @@ __all__ = ["TOP", "overlap_of_top", "rank_drift"]
 
 #: Leaders whose overlap is looked at.
 TOP = 5
+
+#: An interval is widened by this part of its distance from the rank, and by so many ranks: with both, one of a hundred
+#: comparisons of a system with itself has a knob that drifts (`benchmarks/truth/rank_intervals.py`).
+_WIDER, _RANKS = 0.5, 1
 
 #: A case: DBMS, device, workload.
 Names = tuple[str, str, str]
@@ -68,7 +73,8 @@ def _case_columns(dbms: str, changed: str, same: str, start: str, end: str) -> d
 
 
 def _change(one: Mapping[str, Any], other: Mapping[str, Any], is_certain: bool) -> dict[str, Any]:
-    apart = one["rank_high"] < other["rank_low"] or other["rank_high"] < one["rank_low"]
+    (low, high), (other_low, other_high) = _widen(one), _widen(other)
+    apart = high < other_low or other_high < low
     return {
         "knob": one["knob"],
         "rank_from": one["rank"],
@@ -76,6 +82,15 @@ def _change(one: Mapping[str, Any], other: Mapping[str, Any], is_certain: bool) 
         "change": other["rank"] - one["rank"],
         "drifts": bool(is_certain and apart and (one["above_noise"] or other["above_noise"])),
     }
+
+
+def _widen(entry: Mapping[str, Any]) -> tuple[float, float]:
+    """Return an interval of the rank that holds it though many knobs are compared."""
+    rank = entry["rank"]
+    return (
+        rank - (1 + _WIDER) * (rank - entry["rank_low"]) - _RANKS,
+        rank + (1 + _WIDER) * (entry["rank_high"] - rank) + _RANKS,
+    )
 
 
 def _leaders(importance: Sequence[Mapping[str, Any]], top: int) -> list[str]:

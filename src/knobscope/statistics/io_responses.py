@@ -16,6 +16,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings
+from knobscope.statistics.ranks import normal_scores
 from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _test_knobs(design: _Design, values: Floats, knobs: Sequence[str], response:
         return [{**row, "explained_share": None, "p_value": None} for row in about]
     if np.ptp(values) == 0:  # it is always the same, whatever the knobs: nothing to explain
         return [{**row, "explained_share": 0.0, "p_value": 1.0} for row in about]
-    model = _Model(design, _normal_scores(values))
+    model = _Model(design, normal_scores(values))
     while True:
         shares, p_values, ranks = model.test()
         outside = [knob for knob in range(len(knobs)) if knob not in model.inside]
@@ -171,15 +172,6 @@ class _Model:
         seen = values > least
         inverse = np.where(seen, 1 / np.where(seen, values, 1.0), 0.0)
         return np.einsum("kia,ka,kja->kij", vectors, inverse, vectors), seen.sum(axis=1).astype(float)
-
-
-def _normal_scores(values: Floats) -> Floats:
-    """Return the normal quantiles of the ranks (Blom 1958), ties sharing the mean rank; mean 0."""
-    import pandas as pd
-    from scipy.special import ndtri
-
-    scores = ndtri((pd.Series(values).rank().to_numpy() - 0.375) / (len(values) + 0.25))
-    return np.asarray(scores - scores.mean())
 
 
 def _contrasts(codes: Ints) -> Floats:

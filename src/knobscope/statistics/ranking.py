@@ -7,9 +7,16 @@ held out. The order goes by both: the score of a knob is the mean of its share o
 share of the model's own importance above that of noise columns. Those are shuffled copies of real columns and show what
 chance reaches (the shadow attributes of Boruta, Kursa & Rudnicki 2010): a knob is above noise when it beats the best of
 them.
+
+A rank is one more than the number of knobs that are better, so its interval follows from which knobs can be told apart
+(Mohamad, Goeman and van Zwet, Statistical Science 37, 2022): between one more than those that are certainly better and
+those that are not certainly worse. The standard error of a difference of two scores is that of the delete-d jackknife
+(Shao and Wu, Annals of Statistics 17, 1989): subsamples share most of their rows, so they differ less than studies do.
+
+Knobs that the rows cannot tell apart can be ranked as one group: their columns are shuffled together.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +34,12 @@ MOST_NOISE_COLUMNS = 5
 #: Every noise column costs an analysis of variance some columns: so many configurations for each.
 ROWS_PER_NOISE_COLUMN = 12
 SUBSAMPLE = 0.632
+#: More configurations than these cost minutes and change no rank: so many are fitted, and predicted, per subsample.
+MOST_FITTED, MOST_HELD = 3000, 1000
+#: So many standard errors of their difference tell two knobs apart. A rank interval is wrong when one of many
+#: comparisons is, in one direction; with this many, intervals of knobs with different importance hold 90 % (see
+#: `benchmarks/truth/rank_intervals.py`, whose systems are others than those this was set on).
+APART = 1.0
 #: Share of the subsamples in which a knob has to beat the best noise column.
 ABOVE_NOISE = 0.9
 #: Below this held-out R2 a model explains too little for its ranking to mean anything.
@@ -69,34 +82,43 @@ class Ranking:
 
 @dataclass(frozen=True)
 class _Sample:
-    permutation: Floats  # per knob and noise column
+    permutation: Floats  # per group of knobs and noise column
     importance: Floats
     r2: float
+    fitted: int
 
 
 def rank_knobs(
-    runs: Runs, model: Model, seed: int, samples: int = 20, tell: Callable[[int, int], None] | None = None
+    runs: Runs,
+    model: Model,
+    seed: int,
+    samples: int = 20,
+    tell: Callable[[int, int], None] | None = None,
+    groups: Sequence[Sequence[int]] = (),
 ) -> Ranking:
     """Rank the factors of the runs by held-out permutation importance over many subsamples.
 
     A subsample holds 63 % of the configurations, each once: what a bootstrap sample holds, without the repeated rows
     that make every F test look significant. `model` has been fitted to all runs. `tell` is called after every subsample
-    with its number and how many there are.
+    with its number and how many there are. Each of the `groups` of columns is ranked as one, under the name of its
+    first; empty: every column is ranked.
     """
+    groups = groups or [[column] for column in range(len(runs.settings.factors))]
     drawn = []
     for number in range(samples):
-        drawn.append(_judge_sample(runs, model, np.random.default_rng([seed, number])))
+        drawn.append(_judge_sample(runs, model, groups, np.random.default_rng([seed, number])))
         if tell is not None:
             tell(number + 1, samples)
     found = [sample for sample in drawn if sample is not None]
+    names = [runs.settings.factors[columns[0]] for columns in groups]
     if len(found) < samples / 2:
-        return _rank_unjudged(runs, model)
-    return _summarise(runs.settings.factors, found, len(runs.response))
+        return _rank_unjudged(runs, model, groups, names)
+    return _summarise(names, found, len(runs.response))
 
 
-def _rank_unjudged(runs: Runs, model: Model) -> Ranking:
+def _rank_unjudged(runs: Runs, model: Model, groups: Sequence[Sequence[int]], names: Sequence[str]) -> Ranking:
     """Order the knobs by the model's own importance, where the runs are too few to hold any out."""
-    own = model.importance(runs.settings)
+    own = dict(zip(names, _add_up(model.importance(runs.settings), runs.settings, groups).tolist(), strict=True))
     order, total = sorted(own, key=lambda knob: -own[knob]), sum(own.values()) or 1.0
     knobs = [
         KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False, own[knob] / total)
@@ -106,13 +128,22 @@ def _rank_unjudged(runs: Runs, model: Model) -> Ranking:
     return Ranking(knobs, None, False, reason)
 
 
-def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample | None:
-    """Fit one subsample and judge it on the configurations that it left out; None where that is impossible."""
+def _add_up(importance: Mapping[str, float], settings: Settings, groups: Sequence[Sequence[int]]) -> Floats:
+    """Return the importance of each group of columns."""
+    own = np.array([importance[factor] for factor in settings.factors])
+    return np.array([own[list(columns)].sum() for columns in groups])
+
+
+def _judge_sample(
+    runs: Runs, model: Model, groups: Sequence[Sequence[int]], rng: np.random.Generator
+) -> _Sample | None:
+    """Fit one subsample and judge it on configurations that it left out; None where that is impossible."""
     order = rng.permutation(len(runs.response))
-    drawn, left = np.split(order, [round(SUBSAMPLE * len(order))])
-    settings = runs.settings.with_noise_columns(
-        min(MOST_NOISE_COLUMNS, max(1, len(order) // ROWS_PER_NOISE_COLUMN)), rng
-    )
+    size = min(round(SUBSAMPLE * len(order)), MOST_FITTED)
+    drawn, left = order[:size], order[size : size + MOST_HELD]
+    noise = min(MOST_NOISE_COLUMNS, max(1, len(order) // ROWS_PER_NOISE_COLUMN))
+    settings = runs.settings.with_noise_columns(noise, rng)
+    groups = [*groups, *([len(settings.knobs) + number] for number in range(noise))]
     held, actual = settings.take(left), runs.response[left]
     if len(left) < MIN_TEST_ROWS or np.ptp(actual) == 0:
         return None
@@ -121,15 +152,22 @@ def _judge_sample(runs: Runs, model: Model, rng: np.random.Generator) -> _Sample
     except InsufficientSamplesError:
         return None
     plain = fitted.predict(held)
-    own = fitted.importance(settings.take(drawn))
-    importance = np.array([own[factor] for factor in settings.factors])
-    return _Sample(_permutation(fitted, held, actual, plain, rng), importance, r_squared(actual, plain))
+    importance = _add_up(fitted.importance(settings.take(drawn)), settings, groups)
+    permutation = _permutation(fitted, held, actual, plain, groups, rng)
+    return _Sample(permutation, importance, r_squared(actual, plain), size)
 
 
-def _permutation(model: Model, held: Settings, actual: Floats, plain: Floats, rng: np.random.Generator) -> Floats:
-    """Loss of R2 per column when it is shuffled; `plain` is predicted where none is."""
-    ways = [_shuffle(held.codes[:, column], rng) for column in range(len(held.factors))]
-    predicted = _predict_shuffled(model, held, plain, [codes for codes, _ in ways])
+def _permutation(
+    model: Model,
+    held: Settings,
+    actual: Floats,
+    plain: Floats,
+    groups: Sequence[Sequence[int]],
+    rng: np.random.Generator,
+) -> Floats:
+    """Loss of R2 per group of columns when it is shuffled; `plain` is predicted where none is."""
+    ways = [_shuffle(held.codes[:, list(columns)], rng) for columns in groups]
+    predicted = _predict_shuffled(model, held, plain, groups, [codes for codes, _ in ways])
     loss = [
         weights @ ((told - actual) ** 2 - (plain - actual) ** 2).sum(axis=1)
         for (_, weights), told in zip(ways, predicted, strict=True)
@@ -138,41 +176,45 @@ def _permutation(model: Model, held: Settings, actual: Floats, plain: Floats, rn
 
 
 def _shuffle(codes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Return ways to shuffle a column, shape (ways, runs), and how much each of them weighs.
+    """Return ways to shuffle columns together, shape (ways, runs, columns), and how much each of them weighs.
 
     Over all ways a run gets each level as often as the column holds it, so that a way for each level, which gives it to
     all runs, has the mean of them all (the reliance of Fisher, Rudin and Dominici, JMLR 20, 2019, section 3). Where
     there are many levels, some shuffles stand for all.
     """
-    levels, times = np.unique(codes, return_counts=True)
+    levels, times = np.unique(codes, axis=0, return_counts=True)
     shuffles = max(1, min(MOST_SHUFFLES, ROWS_OF_SHUFFLES // len(codes)))
     if len(levels) <= shuffles + 1:
         return np.repeat(levels[:, None], len(codes), axis=1), times / len(codes)
     return np.array([rng.permutation(codes) for _ in range(shuffles)]), np.full(shuffles, 1 / shuffles)
 
 
-def _predict_shuffled(model: Model, held: Settings, plain: Floats, shuffled: Sequence[Ints]) -> Iterator[Floats]:
-    """Yield what is predicted with each column shuffled, shape (ways, runs).
+def _predict_shuffled(
+    model: Model, held: Settings, plain: Floats, groups: Sequence[Sequence[int]], shuffled: Sequence[Ints]
+) -> Iterator[Floats]:
+    """Yield what is predicted with each group of columns shuffled, shape (ways, runs).
 
-    Asked are only runs that are others then, those of several columns in one call, because forests are slow to start,
+    Asked are only runs that are others then, those of several groups in one call, because forests are slow to start,
     and of all in several calls, because of the memory.
     """
-    changed = [codes != held.codes[:, column] for column, codes in enumerate(shuffled)]
+    changed = [
+        (codes != held.codes[:, list(columns)]).any(axis=2) for columns, codes in zip(groups, shuffled, strict=True)
+    ]
     calls = 1 + sum(int(one.sum()) for one in changed) // ROWS_OF_A_CALL
-    for columns in np.array_split(np.arange(len(shuffled)), min(calls, len(shuffled))):
-        runs = [np.nonzero(changed[column])[1] for column in columns]
+    for part in np.array_split(np.arange(len(groups)), min(calls, len(groups))):
+        runs = [np.nonzero(changed[number])[1] for number in part]
         ends = np.cumsum([len(one) for one in runs])
         codes = held.codes[np.concatenate(runs)]
-        for column, end, one in zip(columns, ends, runs, strict=True):
-            codes[end - len(one) : end, column] = shuffled[column][changed[column]]
+        for number, end, one in zip(part, ends, runs, strict=True):
+            codes[end - len(one) : end, list(groups[number])] = shuffled[number][changed[number]]
         told = model.predict(held.with_codes(codes)) if len(codes) else np.zeros(0)
-        for column, part in zip(columns, np.split(told, ends[:-1]), strict=True):
-            predicted = np.tile(plain, (len(shuffled[column]), 1))
-            predicted[changed[column]] = part
+        for number, values in zip(part, np.split(told, ends[:-1]), strict=True):
+            predicted = np.tile(plain, (len(shuffled[number]), 1))
+            predicted[changed[number]] = values
             yield predicted
 
 
-def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ranking:
+def _summarise(knobs: Sequence[str], samples: Sequence[_Sample], rows: int) -> Ranking:
     """Average over the samples; intervals and the comparison with the noise columns are over the samples."""
     permutation = np.array([sample.permutation for sample in samples])
     own = np.array([sample.importance for sample in samples])
@@ -180,9 +222,9 @@ def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ran
     above = ((real > floor[:, None]).mean(axis=0) >= ABOVE_NOISE) & (real.mean(axis=0) > floor.mean())
     importance = own.mean(axis=0)[: len(knobs)]
     own_above_noise = own[:, : len(knobs)] - own[:, len(knobs) :].mean(axis=1, keepdims=True)
-    ranks = np.argsort(-_score(real, own_above_noise), axis=1, kind="stable").argsort(axis=1) + 1
-    low, high = np.quantile(ranks, [0.05, 0.95], axis=0, method="nearest")
     score = _score(real.mean(axis=0), own_above_noise.mean(axis=0))
+    fitted = samples[0].fitted
+    low, high = _rank_intervals(score, _score(real, own_above_noise), fitted / (rows - fitted))
     order = np.lexsort((-importance, -real.mean(axis=0), -score))
     ranked = [
         KnobRank(
@@ -199,6 +241,18 @@ def _summarise(knobs: tuple[str, ...], samples: list[_Sample], rows: int) -> Ran
     ]
     r2 = float(np.median([sample.r2 for sample in samples]))
     return Ranking(ranked, r2, *_judge(r2, int(above.sum()), rows))
+
+
+def _rank_intervals(score: Floats, of_samples: Floats, inflation: float) -> tuple[Ints, Ints]:
+    """Return the least and the largest rank of each knob; `of_samples` has shape (samples, knobs).
+
+    `inflation` is the variance of a score divided by that between subsamples.
+    """
+    covariance = np.atleast_2d(np.cov(of_samples, rowvar=False)) * inflation
+    variance = np.diag(covariance)
+    error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
+    is_better = score[:, None] - score > APART * error + 1e-12  # of a knob in a row, than the one in a column
+    return 1 + is_better.sum(axis=0), len(score) - is_better.sum(axis=1)
 
 
 def _score(permutation: Floats, own: Floats) -> Floats:

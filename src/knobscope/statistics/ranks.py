@@ -8,7 +8,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["median_slope", "rank_values"]
+__all__ = ["median_slope", "normal_scores", "rank_values"]
 
 
 def rank_values(values: Floats) -> Floats:
@@ -26,3 +26,11 @@ def median_slope(values: Floats) -> float:
     """
     earlier, later = np.triu_indices(len(values), 1)
     return float(np.median((values[later] - values[earlier]) / (later - earlier)))
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Return the normal quantiles of the ranks (Blom 1958), shape (n,), ties sharing the mean rank; mean 0."""
+    from scipy.special import ndtri
+
+    scores: Floats = ndtri((rank_values(values) - 0.375) / (len(values) + 0.25))
+    return scores - scores.mean() if len(scores) else scores

@@ -106,8 +106,8 @@ class _HeldOut:
     predicted: Floats
 
 
-def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -> _HeldOut:
-    """Predict the held-out fifth of random splits.
+def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _HeldOut:
+    """Predict the held-out fifth of random splits, up to the first one whose R2 is below the least.
 
     The model's form (which terms it has) is chosen anew from the rows that are not held out: terms that were chosen
     with the held-out rows in view have already seen them. Each five splits share one permutation, so that no
@@ -130,6 +130,8 @@ def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator) -
             squares[test] += (runs.response[test] - predicted) ** 2
             sums[test] += predicted
             times[test] += 1
+            if scores[-1] < least:
+                return _HeldOut(scores, squares, sums)
     times[times == 0] = np.nan
     return _HeldOut(scores, squares / times, sums / times)
 
@@ -252,11 +254,14 @@ def decide_stop(
     seed: int,
     look: int = 1,
     expected: frozenset[str] = frozenset(),
+    *,
+    only_whether: bool = False,
 ) -> Stop:
     """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
 
     `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
-    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere.
+    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
+    `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
     """
     best = Stop(False, "", None, [])
     insufficient: list[str] = []
@@ -264,8 +269,14 @@ def decide_stop(
     for position, model in enumerate(make_models(name, seed, expected)):
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
-            fitted = model.fit(runs.settings, runs.response)
-            held_out = _hold_out(fitted, runs, splits, rng)
+            if only_whether:
+                held_out = _hold_out(model, runs, splits, rng, threshold)
+                if held_out.scores[-1] < threshold:
+                    continue
+                fitted = model.fit(runs.settings, runs.response)
+            else:
+                fitted = model.fit(runs.settings, runs.response)
+                held_out = _hold_out(fitted, runs, splits, rng, float("-inf"))
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue
@@ -282,6 +293,8 @@ def decide_stop(
                 return Stop(True, reason, fitted, scores, held_out.predicted)
         if best.model is None or np.median(scores) > np.median(best.r2_splits):
             best = Stop(False, "", fitted, scores, held_out.predicted)
+    if only_whether:
+        return Stop(False, "", None, [])
     return replace(best, reason=_reason(runs, best, insufficient, doubt, threshold, splits))
 
 

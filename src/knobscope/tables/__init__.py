@@ -8,6 +8,7 @@ from knobscope.tables.calls import FaultRow, FileAccessRow
 from knobscope.tables.checking import check_document, read_document
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
 from knobscope.tables.declaring import empty_row, select_columns
+from knobscope.tables.detection import FastestRow
 from knobscope.tables.devices import DeviceProfile
 from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
@@ -37,6 +38,7 @@ __all__ = [
     "DeviceHealthRow",
     "DeviceProfile",
     "EffectiveValueRow",
+    "FastestRow",
     "FaultRow",
     "FileAccessRow",
     "FileRow",

@@ -11,6 +11,7 @@ __all__ = [
     "CaseRow",
     "EffectRow",
     "EstimateColumns",
+    "FastestRow",
     "FindingRow",
     "InterferenceRow",
     "KnobRow",
@@ -283,6 +284,29 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     confirmation: Annotated[Text | None, "What the experiment showed, in words."]
 
 
+class FastestRow(CaseColumns, total=False):
+    """The fastest configuration of each case, in new pairs of runs against the default configuration.
+
+    It was picked among all runs of the study for being fast, so what those runs say of its speed is biased, and is not
+    kept. A configuration is reduced to changes of knobs that stand out from the noise.
+    """
+
+    risk: Annotated[
+        Text, "`none`: the fastest without values that risk committed data. `any`: the fastest, if that is another one."
+    ]
+    changes: Annotated[Text, "JSON: knob -> value, of the knobs that differ from the default configuration."]
+    configuration: Annotated[Text, "JSON: knob -> value, of all knobs of the study."]
+    runs: Annotated[Integer, "Runs of the study with these changes, by which it was picked."]
+    pairs: Annotated[
+        Integer | None, "New pairs of successful runs: this configuration and the default. NULL: not measured again."
+    ]
+    again: Annotated[Real | None, "Natural-log ratio of throughput to the default in these pairs."]
+    again_low: Annotated[
+        Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
+    ]
+    again_high: Annotated[Real | None, "Upper end."]
+
+
 class ReturnedRow(CaseColumns, total=False):
     """What the query of a rule returns, with the evidence decoded; columns as in table `findings`."""
 
@@ -309,4 +333,5 @@ DETECTION_TABLES: dict[str, type] = {
     "cases": CaseRow,
     "setup": SetupRow,
     "findings": FindingRow,
+    "fastest": FastestRow,
 }

@@ -32,6 +32,8 @@ MACROS: dict[str, str] = {
     # Operations of a run while its waits were counted: a busy machine begins to count late. Where it is not known, that
     # was the window.
     "waited_operations(throughput, waits_s, operations)": "coalesce(throughput * waits_s, operations)",
+    # Fewer requests have no share, nor a percentile.
+    "least_requests()": f"{LEAST_REQUESTS}",
     # A share of requests; none where they are next to nothing.
     "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
     # A fitted share, which noise may carry out of its range.

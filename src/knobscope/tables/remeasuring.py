@@ -8,8 +8,11 @@ __all__ = ["REMEASURING_TABLES", "SensitivityRow", "WhatIfRow", "WhatIfRunRow"]
 
 
 class _QuestionColumns(CaseColumns, total=False):
-    knob: Annotated[Text | None, "Knob whose effect is explained; NULL: the default configuration itself."]
-    value: Annotated[Text | None, "Its value."]
+    knob: Annotated[
+        Text | None,
+        "Knob whose effect is explained; NULL: the default configuration itself, or one of table `fastest`.",
+    ]
+    value: Annotated[Text | None, "Its value; of a configuration of table `fastest`, its changes."]
     other_device: Annotated[
         Text | None, "Device of the other tier where a gap between two is explained; NULL: the effect on `device`."
     ]

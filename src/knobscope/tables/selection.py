@@ -101,7 +101,8 @@ class RankDriftRow(_TwoCases, total=False):
     rank_to: Annotated[Integer, "Rank in the second case."]
     change: Annotated[Integer, "Difference of the ranks."]
     drifts: Annotated[
-        Truth, "Whether the intervals of the ranks lie apart, both rankings can be trusted, and one is above noise."
+        Truth,
+        "Whether the widened intervals of the ranks lie apart, both rankings can be trusted, and one is above noise.",
     ]
 
 

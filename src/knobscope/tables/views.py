@@ -5,6 +5,7 @@ else go through all views below the one that it names. `OPEN_VIEWS` stay views: 
 """
 
 from knobscope.specs.models.thread_classes import SESSION
+from knobscope.tables.sides import SIDE_VIEWS
 from knobscope.text.budgets import WAIT_METRICS, reasons_of_probe
 
 __all__ = ["BLOCK_VIEWS", "OPEN_VIEWS", "RUN_VIEWS", "VIEWS"]
@@ -127,6 +128,13 @@ RUN_VIEWS: dict[str, str] = {
         WHERE op = 'flush' AND requests > 0
         GROUP BY run_id
     """,
+    # How long reads took on average, from issue to completion; none for a run without any.
+    "run_reads": """
+        SELECT run_id, sum(requests * (low_us + high_us) / 2) / sum(requests) AS mean_us
+        FROM io_latency JOIN watched_runs USING (run_id)
+        WHERE op = 'read' AND requests > 0
+        GROUP BY run_id
+    """,
     # Load of the most loaded hardware queue, as a share of the load of all (load = requests in flight x time); and the
     # share of the queues' busy time, all taken together, in which a queue has one request in flight.
     "run_queues": """
@@ -155,10 +163,13 @@ RUN_VIEWS: dict[str, str] = {
     """,  # noqa: S608 - own names
     # One row per ok run; writes that BPF did not see at all were not issued. Shares of few requests are NULL, as are
     # flushes where no row has any: our monitor writes one also for none, a table of others may not know.
+    # What clients waited for reads, in microseconds per operation of all clients together: at least their latencies, of
+    # which no more run at a time than there are clients; at most all clients, while the device was busy with reads.
     "run_metrics": """
         WITH requests AS (
             SELECT w.run_id,
                 coalesce(sum(p.requests) FILTER (op = 'read'), 0)::DOUBLE AS reads,
+                coalesce(sum(p.bytes) FILTER (op = 'read'), 0)::DOUBLE AS read_bytes,
                 coalesce(sum(p.requests) FILTER (op = 'write'), 0)::DOUBLE AS writes,
                 coalesce(sum(p.bytes) FILTER (op = 'write'), 0)::DOUBLE AS write_bytes,
                 (sum(p.requests) FILTER (op = 'flush'))::DOUBLE AS flushes,
@@ -170,9 +181,17 @@ RUN_VIEWS: dict[str, str] = {
         ), judged AS (
             SELECT *, CASE WHEN writes = 0 THEN 0 ELSE unaligned END AS unaligned_writes FROM requests
         )
-        SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us, recovery_s, lost_s,
+        SELECT r.run_id, throughput_ops, latency_p95_us, latency_p99_us,
+            latency_p95_us AS latency_p95_rank, latency_p99_us AS latency_p99_rank, recovery_s, lost_s,
             cpu_s / nullif(operations, 0) AS cpu_s_per_op,
             reads / nullif(operations, 0) AS reads_per_op,
+            read_bytes / nullif(operations, 0) AS read_bytes_per_op,
+            CASE WHEN reads = 0 THEN 0
+                 ELSE reads / nullif(operations, 0) * run_reads.mean_us * least(threads / busy_depth, 1)
+            END AS read_us_per_op,
+            CASE WHEN reads = 0 THEN 0
+                 ELSE reads / nullif(operations, 0) * run_reads.mean_us * threads / busy_depth
+            END AS read_busy_us_per_op,
             writes / nullif(operations, 0) AS writes_per_op,
             write_bytes / nullif(operations, 0) AS write_bytes_per_op,
             flushes / nullif(operations, 0) AS flushes_per_op,
@@ -182,8 +201,12 @@ RUN_VIEWS: dict[str, str] = {
             read_run AS read_sequential_share,
             busy_depth,
             w.* EXCLUDE (run_id)
-        FROM ok_runs r LEFT JOIN judged USING (run_id) LEFT JOIN run_depths USING (run_id)
-            LEFT JOIN run_waits w USING (run_id)
+        FROM ok_runs r
+        LEFT JOIN judged USING (run_id)
+        LEFT JOIN run_depths USING (run_id)
+        LEFT JOIN run_reads USING (run_id)
+        LEFT JOIN run_waits w USING (run_id)
+        LEFT JOIN (SELECT dbms, device, workload, threads FROM cases) USING (dbms, device, workload)
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,
@@ -319,6 +342,7 @@ BLOCK_VIEWS: dict[str, str] = {
         FROM sides
         GROUP BY ALL
     """,
+    **SIDE_VIEWS,
 }
 
 VIEWS = {**RUN_VIEWS, **BLOCK_VIEWS}

@@ -49,6 +49,8 @@ _SPACE = "\u00a0"  # keeps number and unit on one line
 
 #: Below this ratio a change is told in percent. "1.4x faster" may be understood as 2.4 times as fast, "40 %" may not.
 _PERCENT_BELOW = 2
+#: Units of sizes: B, kB, MiB, 8kB.
+_BYTES = re.compile(r"(\d*)([kKMGT]?)(?:i?B|bytes?)")
 #: Names that a list shows before it says how many more there are.
 _MOST_NAMES = 4
 
@@ -205,7 +207,7 @@ def describe_beside(dbms: Dbms | None, others: Mapping[str, str] | None) -> str:
 
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:
-    """Return a knob's value with its unit: 64 KiB, 200 ms, 128 x 8kB."""
+    """Return a knob's value with its unit: 64 KiB, 200 ms, 16 MiB for 2048 units of 8kB."""
     spec = dbms.knobs.get(knob or "") if dbms else None
     if value is None or dbms is None or spec is None:
         return value or UNKNOWN
@@ -224,8 +226,8 @@ def format_unit(value: str | None, unit: str | None) -> str:
 
 
 def _with_unit(number: float, text: str, unit: str | None) -> str:
-    if unit in ("B", "byte", "bytes"):
-        return format_size(number)
+    if (size := _BYTES.fullmatch(unit or "")) and number >= 0:  # DBMSs mean 1024 bytes by kB
+        return format_size(number * int(size[1] or 1) * 1024 ** " KMGT".index(size[2].upper() or " "))
     if unit is None:
         return text
     if number == 1 and unit.isalpha() and len(unit) > 3:  # a noun: 1 request, 2 requests; not s, ms, us

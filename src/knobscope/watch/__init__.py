@@ -1,7 +1,7 @@
 """Watches what a run does to a device: block by block with BPF, or in sums from procfs where BPF is not permitted."""
 
 from knobscope.watch.files import FileTree, name_file, name_files, read_tree
-from knobscope.watch.interface import Profile, Watch, WatchFailedError
+from knobscope.watch.interface import Place, Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
@@ -9,6 +9,7 @@ from knobscope.watch.waits import describe_waits, sum_waits
 
 __all__ = [
     "FileTree",
+    "Place",
     "Profile",
     "SeveralWatch",
     "Watch",

@@ -44,12 +44,13 @@ class FileTree:
     is_own: bool = True
 
 
-def read_tree(directory: Path, prefix: str = "") -> FileTree:
+def read_tree(directory: Path, prefix: str = "", mount: Mount | None = None) -> FileTree:
     """Return the files below a directory, within its file system; what vanishes meanwhile is left out.
 
-    Their paths begin with `prefix`, that of the link which leads to the directory.
+    Their paths begin with `prefix`, that of the link which leads to the directory. `mount`: what the directory lies on,
+    where we see it by another path than those who mounted it.
     """
-    return _make_tree(directory, _walk([directory]), find_mount(directory), prefix)
+    return _make_tree(directory, _walk([directory]), mount or find_mount(directory), prefix)
 
 
 def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount, prefix: str = "") -> FileTree:

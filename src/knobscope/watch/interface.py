@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Self
@@ -10,7 +11,7 @@ from knobscope.errors import UserError
 from knobscope.watch.files import FileTree
 from knobscope.watch.profile import Profile
 
-__all__ = ["OPERATIONS", "FileScope", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
+__all__ = ["OPERATIONS", "FileScope", "Place", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
 
 #: Whether everything on the device counts, or only what the followed processes caused.
 Scope = Literal["device", "process"]
@@ -23,6 +24,19 @@ FileScope = Literal["all", "device"]
 
 #: Rows of `io_profile`, in this order.
 OPERATIONS = ("read", "write", "discard", "flush")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where processes that run already are watched.
+
+    `cgroup`: all of it, as /proc/PID/cgroup names it; None: these processes, where they are, or with `is_moved` in a
+    cgroup of their own until the run ends.
+    """
+
+    pids: Sequence[int]
+    cgroup: str | None = None
+    is_moved: bool = False
 
 
 class WatchFailedError(UserError):
@@ -48,6 +62,10 @@ class Watch(ABC):
     @abstractmethod
     def follow(self, pids: Sequence[int]) -> None:
         """Begin a new run with these processes and all their descendants, present and future."""
+
+    @abstractmethod
+    def attach(self, place: Place) -> None:
+        """Begin a new run with processes that run already; their children count, too."""
 
     @abstractmethod
     def begin(self) -> None:

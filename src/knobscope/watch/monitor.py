@@ -17,7 +17,7 @@ from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
 from knobscope.tables import check_document
 from knobscope.watch.files import FileTree
-from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
 from knobscope.watch.profile import CountedFile
 from knobscope.watch.recording import Announced, Recording
@@ -89,6 +89,14 @@ class MonitorWatch(Watch):
     def follow(self, pids: Sequence[int]) -> None:
         """Put the processes into a control group of their own; their children are born into it."""
         self._ask("follow " + " ".join(str(pid) for pid in pids), "following")
+
+    def attach(self, place: Place) -> None:
+        """Watch processes where they are, or in a control group of their own, from which they go back in any case."""
+        pids = " ".join(map(str, place.pids))
+        if place.is_moved:
+            self._ask(f"borrow {pids}", "following")
+        else:
+            self._ask(f"watch {place.cgroup or pids}", "watching")
 
     def begin(self) -> None:
         """Set all counters in the kernel to zero."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from knobscope.devices import BlockDevice
 from knobscope.tables import IoProfileRow, empty_row
-from knobscope.watch.interface import OPERATIONS, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
 
 __all__ = ["ProcfsWatch"]
@@ -42,6 +42,10 @@ class ProcfsWatch(Watch):
     def follow(self, pids: Sequence[int]) -> None:
         """Remember the roots of the trees."""
         self._roots = list(pids)
+
+    def attach(self, place: Place) -> None:
+        """Remember the roots of the trees."""
+        self._roots = list(place.pids)
 
     def begin(self) -> None:
         """Remember where the sums stand."""

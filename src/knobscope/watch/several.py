@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from knobscope.watch.files import FileTree
-from knobscope.watch.interface import Profile, Watch
+from knobscope.watch.interface import Place, Profile, Watch
 
 __all__ = ["SeveralWatch"]
 
@@ -24,6 +24,10 @@ class SeveralWatch(Watch):
     def follow(self, pids: Sequence[int]) -> None:
         """Begin a new run with these processes."""
         self._first.follow(pids)
+
+    def attach(self, place: Place) -> None:
+        """Begin a new run with processes that run already."""
+        self._first.attach(place)
 
     def begin(self) -> None:
         """Set all counters of all devices to zero."""

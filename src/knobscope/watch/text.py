@@ -17,7 +17,7 @@ from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
-__all__ = ["format_profile"]
+__all__ = ["format_losses", "format_profile"]
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
@@ -51,7 +51,7 @@ def format_profile(profile: Profile) -> str:
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
     calls = format_calls(profile)
     if not rows:
-        blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, _format_losses(profile)]
+        blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
         blocks = [_format_run(profile), _format_operations(rows, profile)]
     else:
@@ -62,7 +62,7 @@ def format_profile(profile: Profile) -> str:
         if profile["scope"] == "process":
             counted[0] = f"{_OF_COMMAND}\n{counted[0]}"
             whole[0] = f"{_OF_DEVICE}\n{whole[0]}"
-        blocks = [_format_run(profile), *counted, *whole, _format_losses(profile)]
+        blocks = [_format_run(profile), *counted, *whole, format_losses(profile)]
     return loosen_units("\n\n".join(block for block in blocks if block)) + "\n"
 
 
@@ -81,7 +81,7 @@ def _format_run(profile: Profile) -> str:
     return ", ".join(facts)
 
 
-def _format_losses(profile: Mapping[str, Any]) -> str:
+def format_losses(profile: Mapping[str, Any]) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
     lines = [f"{format_count(profile[key])} {words}" for key, words in _LOSSES.items() if profile.get(key)]
     excess, shortfall, error = (profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error"))

@@ -4,6 +4,7 @@ Only the Snakefile imports this module. Snakemake sees spec contents through `pa
 anew and a changed comment does nothing.
 """
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -76,10 +77,10 @@ class Pipeline:
             if config.get("retry_failed"):
                 count = forget_failed_runs(Path(pipeline.results))
                 print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
-        print(pipeline.describe(), file=sys.stderr)
-        for device in pipeline.specs.devices.values():
-            for text in describe_limits(device):
-                print(text, file=sys.stderr)
+        limits = [text for device in pipeline.specs.devices.values() for text in describe_limits(device)]
+        print("\n".join([pipeline.describe(), *limits]), file=sys.stderr)
+        if not runs:  # hundreds of lines about jobs follow, whatever --quiet says
+            atexit.register(print, pipeline.describe(), file=sys.stderr)
         return pipeline
 
     def require_installed(self) -> None:

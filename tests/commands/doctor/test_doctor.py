@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from emulated import require_loops
 
 from knobscope.cli import main
 
@@ -56,3 +57,40 @@ def test_a_missing_dbms_is_named_beside_one_that_is_there(tmp_path: Path, capsys
     shutil.copy(ROOT / "specs/dbms/sqlite.yaml", tmp_path / "specs/dbms")
     assert main(["doctor", "--root", str(tmp_path)]) == 0
     assert "missing  DBMS      nowhere" in capsys.readouterr().out
+
+
+STUDY = """\
+name: tiny
+description: a study on a device of its own
+dbms: [sqlite]
+devices: [tiny]
+workloads: {ycsb-a: }
+knobs: {sqlite: {synchronous: {values: [off, full]}}}
+"""
+DEVICE = """\
+name: tiny
+description: a small file system of its own
+tier: auto
+emulate: {image_directory: %s, size: 64MiB, filesystem: ext4}
+"""
+
+
+def test_the_devices_of_a_study_are_brought_up_and_removed_again(
+    open_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_loops()
+    for kind in ("studies", "devices"):
+        (tmp_path / "specs" / kind).mkdir(parents=True)
+    for kind in ("dbms", "workloads"):
+        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    (tmp_path / "specs/studies/tiny.yaml").write_text(STUDY)
+    (tmp_path / "specs/devices/tiny.yaml").write_text(DEVICE % open_directory)
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor", "tiny"]) == 0
+    assert capsys.readouterr().out == "ok       device    tiny               comes up\n"
+    assert list(open_directory.iterdir()) == []
+    (tmp_path / "specs/devices/tiny.yaml").write_text((DEVICE % open_directory).replace("64MiB", "9000TiB"))
+    assert main(["doctor", "tiny"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("REQUIRED device    tiny ")
+    assert "MiB free, and the image may grow to 9000TiB" in said

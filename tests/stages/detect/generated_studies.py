@@ -21,7 +21,7 @@ from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 
 Tables = dict[str, list[dict[str, Any]]]
-_OF_RUNS = ("io_profile", "queue_depth", "io_series", "files", "file_access", "io_modes", "waits")
+_OF_RUNS = ("io_profile", "io_latency", "queue_depth", "io_series", "files", "file_access", "io_modes", "waits")
 
 TIERS = {"hdd": ("hdd", 1), "nvme": ("nvme_ssd", 3), "nvme2": ("nvme_ssd", 3)}
 
@@ -43,6 +43,10 @@ class Truth:
     read_run: float = 0.0
     depth_one: float = 0.0
     flushes: float = 0.0  # per operation
+    tail: float = 0.0  # of the 99th percentile of latency, and half as much of the 95th
+    reads: float = 0.0
+    read_bytes: float = 0.0  # of one read
+    read_us: float = 0.0  # of one read
     waits: tuple[tuple[str, float], ...] = ()  # reason and microseconds per operation
 
 
@@ -110,6 +114,9 @@ class StudyMaker:
     batch: float | None = None  # requests per asynchronous call; None: all calls are synchronous
     interference: float = 0.0  # natural-log ratio of read latency, while writing against not
     read_us: float = 200.0
+    reads_per_op: float | None = None  # None: 4,000 a run, whatever the operations do
+    tail_noise: float = 0.0  # of the 99th percentile of latency, beyond that of throughput
+    stalls: float = 0.0  # share of runs in which something else makes it several times as long
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
     waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
@@ -244,6 +251,8 @@ class StudyMaker:
         names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
         throughput = 1000 * np.exp(level + truth.throughput + rng.normal(0, self.noise))
         operations = int(throughput * 10)
+        own = np.random.default_rng(crc32(f"{self.seed} {case} {row['block_id']} {row['position']}".encode()))
+        tail = truth.tail + own.normal(0, self.tail_noise) + own.exponential(1.5) * (own.random() < self.stalls)
         return {
             **{name: row[name] for name in names},
             "run_id": f"{row['block_id']}/{row['position']}",
@@ -257,8 +266,8 @@ class StudyMaker:
             "window_s": 10.0,
             "operations": operations,
             "throughput_ops": throughput,
-            "latency_p95_us": 1e6 / throughput * np.exp(rng.normal(0, self.noise)),
-            "latency_p99_us": 2e6 / throughput * np.exp(rng.normal(0, self.noise)),
+            "latency_p95_us": 1e6 / throughput * np.exp(tail / 2 + rng.normal(0, self.noise)),
+            "latency_p99_us": 2e6 / throughput * np.exp(tail + rng.normal(0, self.noise)),
             "cpu_s": operations * self.cpu_us / 1e6 * np.exp(truth.cpu + rng.normal(0, self.noise)),
             "monitor": "bpf",
             "lost_events": 0,
@@ -279,13 +288,15 @@ class StudyMaker:
             return int(of * min(1, max(0, at + rng.normal(0, self.share_noise)))) if is_bpf else None
 
         writes = int(run["operations"] * 2 * np.exp(truth.writes + rng.normal(0, self.noise)))
-        for op, requests, run_share in (("write", writes, truth.write_run), ("read", 4000, truth.read_run)):
+        reads = 4000 if self.reads_per_op is None else run["operations"] * self.reads_per_op * np.exp(truth.reads)
+        for op, requests, run_share in (("write", writes, truth.write_run), ("read", int(reads), truth.read_run)):
+            size = 4096 * np.exp(truth.read_bytes) if op == "read" else 4096
             tables["io_profile"].append(
                 {
                     "run_id": run_id,
                     "op": op,
                     "requests": requests,
-                    "bytes": requests * 4096,
+                    "bytes": int(requests * size),
                     "aligned_requests": share(requests, 0.8 - (truth.unaligned if op == "write" else 0)),
                     "sequential_requests": share(requests, 0.3 + run_share),
                 }
@@ -293,6 +304,9 @@ class StudyMaker:
         if not is_bpf:
             return
         noise = np.random.default_rng(crc32(run_id.encode())).normal(0, self.noise)
+        read_us = self.read_us * np.exp(truth.read_us + noise)
+        row = {"run_id": run_id, "op": "read", "low_us": 0.9 * read_us, "high_us": 1.1 * read_us}
+        tables["io_latency"].append({**row, "requests": int(reads)})
         flushes = int(run["operations"] * max(0.0, self.flushes + truth.flushes) * np.exp(noise))
         tables["io_profile"].append({"run_id": run_id, "op": "flush", "requests": flushes, "bytes": 0})
         one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))

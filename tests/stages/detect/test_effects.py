@@ -90,9 +90,10 @@ def test_sixty_thousand_runs(draw_sweep: Draw) -> None:
 
 def test_all_metrics_find_their_truth(make_study: Make) -> None:
     truth = Truth(throughput=-0.3, cpu=0.4, writes=0.5, unaligned=0.2, write_run=0.3, read_run=-0.2, depth_one=-0.4)
-    study = make_study(truth={("page", "16"): replace(truth, flushes=0.5)})
+    truth = replace(truth, flushes=0.5, read_us=0.4, read_bytes=0.6, reads=0.2)
+    study = make_study(truth={("page", "16"): truth}, reads_per_op=2.0)
     rows = study.query("FROM effects WHERE knob = 'page' AND value = '16'").set_index("metric")
-    assert set(rows.index) == set(METRICS)
+    assert set(rows.index) == {name for name, metric in METRICS.items() if not metric.is_optional}
     close = {"abs": 0.06}
     assert rows.loc["throughput_ops", "estimate"] == pytest.approx(-0.3, **close)
     assert rows.loc["latency_p95_us", "estimate"] == pytest.approx(0.3, **close)
@@ -106,6 +107,13 @@ def test_all_metrics_find_their_truth(make_study: Make) -> None:
     assert rows.loc["write_sequential_share", "estimate"] == pytest.approx(0.3, **close)
     assert rows.loc["read_sequential_share", "estimate"] == pytest.approx(-0.2, **close)
     assert rows.loc["busy_depth", "estimate"] == pytest.approx(3 * 0.4, **close)
+    assert rows.loc["reads_per_op", "estimate"] == pytest.approx(0.2, **close)
+    assert rows.loc["read_bytes_per_op", "estimate"] == pytest.approx(0.8, **close)
+    # 400 us of latency per operation, of two clients: 2.5 in flight before, 3.7 with this value.
+    waited = 400 * (np.exp(0.6) * 2 / 3.7 - 2 / 2.5)
+    for bound in ("read_us_per_op", "read_busy_us_per_op"):
+        assert rows.loc[bound, "estimate"] == pytest.approx(waited, rel=0.2)
+    assert (rows.loc[["latency_p95_rank", "latency_p99_rank"], "low"] > 0).all()
     assert rows.loc["unaligned_write_share", "reference"] == pytest.approx(0.2, **close)
     assert rows["unit"].unique().tolist() == ["kB"]
     assert rows["baseline"].unique().tolist() == ["4"]
@@ -140,8 +148,11 @@ def test_runs_that_failed_count_for_nothing(make_study: Make) -> None:
 def test_procfs_runs_have_no_block_level_effects(make_study: Make) -> None:
     study = make_study(columns={"monitor": "procfs", "lost_events": None})
     known = study.query("SELECT metric, count(q_value) AS n FROM effects GROUP BY metric").set_index("metric")["n"]
-    assert set(known.index[known > 0]) == {"throughput_ops", "latency_p95_us", "latency_p99_us", "cpu_s_per_op"}
-    assert set(known.index) == set(METRICS)
+    assert set(known.index[known > 0]) == {"throughput_ops", "latency_p95_us", "latency_p99_us", "cpu_s_per_op"} | {
+        "latency_p95_rank",
+        "latency_p99_rank",
+    }
+    assert set(known.index) == {name for name, metric in METRICS.items() if not metric.is_optional}
 
 
 def test_q_values_are_over_the_whole_study(make_study: Make) -> None:

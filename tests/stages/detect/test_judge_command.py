@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
-from knobscope.commands.judge import WatchedProfile, judge_profile
 from knobscope.errors import UserError
+from knobscope.stages.detect import WatchedProfile, judge_profile
 from knobscope.storage import write_sealed
 from knobscope.tables import check_document
 
@@ -34,6 +34,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
         "monitor": "bpf",
         "lost_events": 0,
         "duration_s": 10.0,
+        "cpu_s": 0.5,
         "io_profile": [
             {"op": "write", "requests": writes, "bytes": 4096 * writes},
             {"op": "flush", "requests": flushes, "bytes": 0},

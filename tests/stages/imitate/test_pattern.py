@@ -14,6 +14,7 @@ from knobscope.stages.imitate.pattern import (
     change_sequentiality,
     count_partly_filled,
     take_flushes,
+    take_reads,
     take_sizes,
     write_whole_units,
 )
@@ -69,6 +70,15 @@ def test_flushes_of_another_pattern_and_nothing_else() -> None:
     assert changed.flushes / changed.operations == other.flushes / other.operations
     assert replace(changed, flushes=PATTERN.flushes) == PATTERN
     assert take_flushes(PATTERN, None).flushes == 0
+
+
+def test_reads_of_another_pattern_and_nothing_else() -> None:
+    other = replace(PATTERN, reads=100, operations=50.0, read_sizes={4096: 100}, read_random=1.0, flushes=1, depth=9.0)
+    changed = take_reads(PATTERN, other)
+    assert changed.reads / changed.operations == other.reads / other.operations
+    assert (changed.read_sizes, changed.read_random) == ({4096: 100}, 1.0)
+    same = {name: getattr(PATTERN, name) for name in ("reads", "read_sizes", "read_random")}
+    assert replace(changed, **same) == PATTERN
 
 
 def test_alignment_is_tried_at_equal_size() -> None:

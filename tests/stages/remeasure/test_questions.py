@@ -10,12 +10,21 @@ from typing import Any
 import duckdb
 import pytest
 
-from knobscope.specs import StudySpecs, load_study
+from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.models.study import Budget, Remeasure
+from knobscope.stages.plan import case_space
+from knobscope.stages.remeasure.experiment import _list_changed, _share_references
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import ask_questions, count_remeasuring_runs, what_if_number
+from knobscope.stages.remeasure.questions import (
+    Question,
+    ask_fastest,
+    ask_questions,
+    count_remeasuring_runs,
+    what_if_number,
+)
 from knobscope.stages.remeasure.shares import Amount
 from knobscope.statistics.looks import LOOKS
+from knobscope.tables import TABLES
 
 ROOT = Path(__file__).parents[3]
 OFF, FULL = {"synchronous": "off"}, {"synchronous": "full"}
@@ -38,6 +47,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         made.execute(
             "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
             "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE)"
+        )
+        made.execute(
+            f"CREATE TABLE fastest ({', '.join(f'{name} {kind}' for name, kind in TABLES['fastest'].items())})"
         )
         for device, micros in (("hdd-7200", 1000.0), ("nvme-consumer", 3000.0)):
             case = ["sqlite", device, "ycsb-a"]
@@ -94,7 +106,8 @@ def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
 def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    assert ask_questions([finding("io_parallelism")], specs, connection, most=4, what_if=4) == []
+    findings = [finding("io_parallelism"), finding("tail", "synchronous", "off")]
+    assert ask_questions(findings, specs, connection, most=4, what_if=4) == []
 
 
 def test_an_effect_is_asked_for_with_what_the_sweep_saw(
@@ -151,12 +164,13 @@ def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_mea
 def test_no_more_runs_are_made_than_are_told_before(specs: StudySpecs) -> None:
     """Three cases, so three references, and values of one share up to four runs of it."""
     count = count_remeasuring_runs(changed(specs, findings=8, repeats=4, what_if=0))
-    assert count == 4 * LOOKS * (8 + 3 + 2)
-    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0)) == 3 * LOOKS * 2
+    fastest = 6 + 4  # two a case, and what they are compared with
+    assert count == 4 * LOOKS * (8 + 3 + 2 + fastest)
+    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0)) == 3 * LOOKS * (2 + fastest)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
     most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
-    assert followed == 3 * (LOOKS * (4 + 4) + most * (2 + 2))
+    assert followed == 3 * (LOOKS * (4 + 4 + fastest) + most * (2 + 2))
 
 
 def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
@@ -183,8 +197,9 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
 
 
 def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
-    again = 3 * LOOKS * (4 + 4)
-    assert count_remeasuring_runs(changed(specs, findings=4, repeats=3)) == again + 3 * (4 + 4) * 3
+    again = 3 * LOOKS * (4 + 4 + 6 + 4)  # with the fastest configurations
+    three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
+    assert count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 3
     flush = replace(specs, rules={"flush": specs.rules["flush"]})
     assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4)
     limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))
@@ -194,3 +209,28 @@ def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing
 
 def changed(specs: StudySpecs, **remeasure: int) -> StudySpecs:
     return replace(specs, study=specs.study.model_copy(update={"remeasure": Remeasure(**remeasure)}))
+
+
+def test_a_configuration_that_two_questions_are_about_is_measured_once() -> None:
+    """The fastest safe configuration may be the value of a finding."""
+    case, default = Case("sqlite", "ssd", "ycsb-a"), {"journal_mode": "delete", "synchronous": "full"}
+    wal, off = {**default, "journal_mode": "wal"}, {**default, "synchronous": "off"}
+    finding = Question(case, "journal_mode", "wal", wal, default, (0,))
+    safe = Question(case, None, '{"journal_mode": "wal"}', wal, default, (), risk="none")
+    fastest = Question(case, None, '{"synchronous": "off"}', off, default, (), risk="any")
+    (group,) = _share_references([finding, safe, fastest])
+    assert group == [finding, safe, fastest]
+    assert _list_changed(group) == [wal, off]
+
+
+def test_the_fastest_are_compared_with_the_default(specs: StudySpecs, connection: duckdb.DuckDBPyConnection) -> None:
+    case = specs.cases[0]
+    default = dict(case_space(specs, case).default)
+    faster = {**default, "synchronous": "off"}
+    connection.execute(
+        "INSERT INTO fastest (dbms, device, workload, risk, changes, configuration) VALUES (?, ?, ?, 'any', ?, ?)",
+        [case.dbms, case.device, case.workload, '{"synchronous": "off"}', json.dumps(faster)],
+    )
+    (asked,) = ask_fastest(specs, connection)
+    assert (asked.case, asked.risk, asked.value) == (case, "any", '{"synchronous": "off"}')
+    assert (asked.configuration, asked.reference, asked.followed) == (faster, default, False)

@@ -26,6 +26,11 @@ def database(tmp_path: Path) -> Path:
             "'not_tested' AS confirmed, 'flush' AS cause, '{}' AS evidence",
             [["off", "mismatch"], ["normal", "mismatch"], ["extra", "none"]],
         )
+        connection.executemany(
+            "INSERT INTO fastest BY NAME SELECT 'sqlite' AS dbms, ? AS device, 'ycsb-a' AS workload, ? AS risk, "
+            '? AS changes, \'{"synchronous": "full"}\' AS configuration, 3 AS runs',
+            [["nvme-consumer", "none", "{}"], ["nvme-consumer", "any", '{"synchronous": "off"}']],
+        )
     return path
 
 
@@ -33,8 +38,12 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
     withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Refuted: it is gone."}
     again = {"confirmed": None, "confirmation": "It shows again."}
     run = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "property": "none", "run_id": "r", "pair": 0}
-    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": []}
-    write_sealed(tmp_path / "a.json", {"findings": {0: withdrawn}, **nothing, "what_if_runs": [run]})
+    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": [], "fastest": []}
+    case = {"dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a"}
+    measured = {**case, "risk": "any", "pairs": 4, "again": 2.0, "again_low": 1.9, "again_high": 2.1}
+    write_sealed(
+        tmp_path / "a.json", {"findings": {0: withdrawn}, **nothing, "what_if_runs": [run], "fastest": [measured]}
+    )
     sensitivity = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "op": "flush", "sensitivity": -0.6}
     shares = {"what_ifs": [{**run, "pairs": 4}], "sensitivities": [sensitivity]}
     write_sealed(tmp_path / "b.json", {"findings": {1: again}, **nothing, **shares})
@@ -47,6 +56,10 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
         rows = connection.execute("SELECT value, confirmed, confirmation, sentence, cause FROM findings").fetchall()
         assert connection.execute("SELECT run_id, pair FROM what_if_runs").fetchall() == [("r", 0)]
         assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
+        fastest = connection.execute(
+            "SELECT risk, changes, runs, pairs, again_low FROM fastest ORDER BY risk"
+        ).fetchall()
+        assert fastest == [("any", '{"synchronous": "off"}', 3, 4, 1.9), ("none", "{}", 3, None, None)]
         assert connection.execute("SELECT op, sensitivity FROM sensitivities").fetchall() == [("flush", -0.6)]
     assert rows == [
         ("off", "no", "It ran again.", "Refuted: it is gone.", "flush"),
@@ -69,11 +82,14 @@ def test_a_damaged_answer_leaves_nothing_behind(
 def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: Path) -> None:
     """No sweep is in this database, so nobody knows which configurations the findings compare."""
     shutil.copy(database, tmp_path / "copy.duckdb")
+    with duckdb.connect(str(tmp_path / "copy.duckdb")) as connection:
+        connection.execute("DELETE FROM fastest")
     out = tmp_path / "nvme-consumer.json"
     arguments = ["--database", str(tmp_path / "copy.duckdb"), "--device", "nvme-consumer", "--out", str(out)]
     profile = ["--devices", str(tmp_path / "profiles/nvme-consumer.json")]
     assert main(["remeasure", "--study", str(STUDY), "--store", str(tmp_path / "store"), *profile, *arguments]) == 0
-    assert read_sealed(out) == {"findings": {}, "what_if_runs": [], "what_ifs": [], "sensitivities": []}
+    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": [], "fastest": []}
+    assert read_sealed(out) == {"findings": {}, **nothing}
     assert not (tmp_path / "store").exists()
 
 

@@ -56,12 +56,23 @@ def test_effects_stand_side_by_side_and_turns_are_named(data: StudyData) -> None
 
 
 def test_tiles_are_darker_the_larger_the_change_and_plain_in_noise() -> None:
-    changes = [math.log(ratio) for ratio in (1.05, 1.2, 2, 9, 0.4)]
-    tiles = [Tile(change, "x", "tip") for change in changes]
-    row = TileRow("knob", "default 1", "2", [*tiles, Tile(3.0, "x", "tip", clear=False), None])
-    root = read_xml(draw_tiles(880, list("abcdefg"), [row]).svg("tiles"))
-    shown = [mark.get("class") for mark in root.iter(SVG + "rect") if len(mark)]
+    usual = draw_changes(1.05, 1.2, 2, 9, 0.4)
+    shown = [mark.get("class") for mark in usual.iter(SVG + "rect") if len(mark)]
     assert shown == [*(f"tile better s{strength}" for strength in (1, 2, 3, 4)), "tile worse s3", "tile unclear"]
+
+
+def test_steps_of_colour_reach_large_effects() -> None:
+    large = draw_changes(1.2, 4, 12, 42, 0.4)
+    shown = [mark.get("class") for mark in large.iter(SVG + "rect") if len(mark)]
+    assert shown[:4] == [f"tile better s{strength}" for strength in (1, 2, 3, 4)]
+    assert "steps at 1.5x, 5x, 30x" in "".join(large.itertext())
+
+
+def draw_changes(*ratios: float) -> ElementTree.Element:
+    """Return a row of tiles with these changes, then one that is not clear, and none."""
+    tiles = [Tile(math.log(ratio), "x", "tip") for ratio in ratios]
+    row = TileRow("knob", "default 1", "2", [*tiles, Tile(3.0, "x", "tip", clear=False), None])
+    return read_xml(draw_tiles(880, list("abcdefg"), [row]).svg("tiles"))
 
 
 def test_ranks_that_drift_stand_out(changed_study: Change, specs: StudySpecs) -> None:

@@ -55,13 +55,13 @@ def test_opposite_effects_of_one_change_are_two_mismatches() -> None:
         moved(1.38, "reads"),
         moved(0.71, "writes"),
         moved(0.8, "writes", "2", 2),  # the same way as the smaller step
-        moved(0.9, "mixed", "0", -1),  # lowering it is slower: the same way as raising it is faster
-        moved(1.2, "reads", "0", -1),  # in one case values go as they like
+        moved(0.9, "mixed", "-1", -2),  # lowering it is slower: the same way as raising it is faster
+        moved(0.85, "reads", "0", -1),
     ]
     merged = [{(row["workload"], row["value"]) for row in one.findings} for one in merge_findings(rows)]
     assert merged == [
         {("writes", "1"), ("writes", "2")},
-        {("reads", "1"), ("reads", "0"), ("mixed", "0")},
+        {("reads", "1"), ("reads", "0"), ("mixed", "-1")},
     ]
 
 

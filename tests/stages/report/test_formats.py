@@ -75,7 +75,8 @@ def test_values_have_their_unit(knob: str, value: str | None, text: str) -> None
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [("65536", "bytes", "64 KiB"), ("128", "8kB", "128 x 8kB"), ("200.0", "ms", "200 ms"), ("off", "ms", "off"),
+    [("65536", "bytes", "64 KiB"), ("2048", "8kB", "16 MiB"), ("4", "kB", "4 KiB"), ("0", "8kB", "0 B"),
+     ("1", "GB", "1 GiB"), ("200.0", "ms", "200 ms"), ("off", "ms", "off"),
      ("7", None, "7"), (None, "ms", "–"), ("1", "requests", "1 request"), ("1", "processes", "1 process"),
      ("1", "requests/s", "1 requests/s"), ("1", "ms", "1 ms"), ("10", "requests", "10 requests")],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: Study
     page = render(changed, with_controls(specs, "wal_autocheckpoint"), tmp_path)
     assert "Negative controls (wal_autocheckpoint) cannot change anything, yet 1 of" in answer(page)
     assert "noise is larger than the statistics of this study assume" in answer(page)
-    assert sureness(page, "Negative controls").endswith("poor")
+    assert sureness(page, "Negative controls").endswith("poor (good: no finding)")
 
 
 def test_runs_that_cannot_be_believed_are_told_apart_from_failures(

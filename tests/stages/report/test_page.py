@@ -33,7 +33,7 @@ def test_page_answers_in_its_first_sentence(page: Page) -> None:
 def test_page_says_how_well_the_model_predicts(page: Page) -> None:
     said = " ".join(page.text.split())
     assert re.search(
-        r"Model ?0\.95\d? ?R² of the screening model .* 0\.93 in the worst split, the study requires 0\.9", said
+        r"Model ?0\.95\d? ?R² of the screening model on runs that it has not seen \(0\.93 in the worst split\)", said
     )
 
 
@@ -51,7 +51,7 @@ def test_page_tells_what_setting_a_knob_gains_compared_with_what_was_measured(pa
     assert re.search(r"page_size ?3 ?64 KiB ?25 % faster \(16 % to 35 %\) ?2\d % faster \(95 % interval", told)
     assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
     assert "The model sees no clear gain from 1 other knob." in told
-    assert "Of the first 5 knobs, two halves of the runs agree on 3.8 by importance and 3.2 by gain." in told
+    assert "two halves of the runs agree" not in told  # of the first 5 knobs, where there are 6 or fewer
 
 
 def test_page_names_the_strongest_safe_knob(page: Page) -> None:
@@ -61,10 +61,20 @@ def test_page_names_the_strongest_safe_knob(page: Page) -> None:
 
 def test_every_finding_appears(page: Page, study: Path) -> None:
     with duckdb.connect(str(study), read_only=True) as connection:
-        findings = connection.execute("SELECT verdict, sentence FROM findings").fetchall()
+        findings = connection.execute(
+            "SELECT verdict, sentence FROM findings "
+            "WHERE coalesce(evidence ->> 'obstacle', '') NOT IN ('alone', 'no_calls', 'no_unit')"
+        ).fetchall()
     assert {verdict for verdict, _ in findings} >= {"mismatch", "none"}
     findings_text = page.section("findings")
     assert [sentence for _, sentence in findings if " ".join(sentence.split()) not in findings_text] == []
+
+
+def test_questions_that_the_design_does_not_ask_are_one_line(page: Page) -> None:
+    text = page.section("findings")
+    assert "Cannot check sqlite on fast-flash with ycsb-a against another DBMS" not in text
+    assert "leaves some rules nothing to judge. To use them, add " in text
+    assert "a second DBMS (cross_check)" in text
 
 
 def test_confirmed_and_refuted_causes_are_told_apart(page: Page) -> None:
@@ -334,3 +344,7 @@ def test_effects_with_another_change_name_it_everywhere(
     figures = page.section("effects").replace("\u00a0", " ")
     assert "default 1000 pages with page_size = 1 KiB" in figures
     assert "default 4 KiB with" not in figures
+
+
+def test_a_loss_above_one_is_explained(page: Page) -> None:
+    assert "the model with shuffled values predicts worse than the mean of all runs would" in page.section("ranking")

@@ -31,9 +31,9 @@ from knobscope.specs.models.transport import read_transport
 from knobscope.watch import open_watch
 from knobscope.watch.interface import ProbeName
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "attempt", "examine"]
 
-Group = Literal["DBMS", "generator", "tool", "system"]
+Group = Literal["DBMS", "generator", "tool", "system", "device"]
 _MIN_JAVA = 17
 
 
@@ -60,7 +60,7 @@ def _check_dbms(folder: Path) -> Iterator[Finding]:
         except SpecErrors as error:
             yield Finding("DBMS", file.stem, False, False, f"its spec is wrong: knobscope validate {file} ({error})")
             continue
-        usable, text = _attempt(lambda dbms=dbms: _describe_dbms(dbms))  # type: ignore[misc]
+        usable, text = attempt(lambda dbms=dbms: _describe_dbms(dbms))  # type: ignore[misc]
         yield Finding("DBMS", dbms.name, usable, False, text)
 
 
@@ -85,7 +85,7 @@ def _missing(wanted: dict[str, Program], find: Callable[[Program], Path | None])
 
 
 def _check_generators(folder: Path) -> Iterator[Finding]:
-    usable, text = _attempt(lambda: str(find_clients()))
+    usable, text = attempt(lambda: str(find_clients()))
     yield Finding("generator", "ycsb", usable, True, text)
     yield _check_programs("tpcds", {"python": DSDGEN})
     for file in sorted(folder.glob("*.yaml")):
@@ -100,7 +100,7 @@ def _check_programs(name: str, programs: dict[str, Program]) -> Finding:
 
 
 def _check_tools() -> Iterator[Finding]:
-    usable, text = _attempt(_describe_java)
+    usable, text = attempt(_describe_java)
     yield Finding("tool", "java", usable, True, text)
     yield _tool("fio", ["fio", "--version"], "apt-get install fio", required=True)
     yield _tool("mkfs.ext4", ["mkfs.ext4", "-V"], "apt-get install e2fsprogs", required=False)
@@ -115,7 +115,7 @@ def _describe_java() -> str:
 
 
 def _tool(name: str, command: list[str], remedy: str, *, required: bool) -> Finding:
-    usable, text = _attempt(lambda: _run(command, remedy).splitlines()[0])
+    usable, text = attempt(lambda: _run(command, remedy).splitlines()[0])
     return Finding("tool", name, usable, required, text)
 
 
@@ -136,7 +136,7 @@ def _check_system() -> Iterator[Finding]:
         ("loop devices", _describe_loops),
         ("modelled devices", _describe_models),
     ):
-        usable, text = _attempt(describe)
+        usable, text = attempt(describe)
         yield Finding("system", name, usable, False, text)
 
 
@@ -180,7 +180,8 @@ def _describe_models() -> str:
     )
 
 
-def _attempt(describe: Callable[[], str]) -> tuple[bool, str]:
+def attempt(describe: Callable[[], str]) -> tuple[bool, str]:
+    """Return whether something works, and what it says of itself, or why it does not."""
     try:
         return True, describe()
     except UserError as error:

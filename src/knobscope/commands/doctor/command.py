@@ -6,7 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from knobscope.commands.doctor.checks import Finding, examine
+from knobscope.commands.doctor.devices import examine_study
 from knobscope.errors import UserError
+from knobscope.specs.reading.arguments import find_study
 
 __all__ = ["add_parser"]
 
@@ -15,13 +17,13 @@ def _run(args: argparse.Namespace) -> int:
     specs = args.root / "specs"
     if not specs.is_dir():
         raise UserError(f"{specs} does not exist; call it in a checkout, or give --root")
-    findings = examine(specs)
+    findings = examine(specs) if args.study is None else examine_study(find_study(args.study), args.root)
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         for finding in findings:
             print(_describe(finding))
-    has_dbms = any(finding.usable for finding in findings if finding.group == "DBMS")
+    has_dbms = args.study is not None or any(one.usable for one in findings if one.group == "DBMS")
     lacking = [finding.name for finding in findings if finding.required and not finding.usable]
     return 0 if has_dbms and not lacking else 1
 
@@ -39,7 +41,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Try everything a study may need, a line each: DBMSs of specs/dbms with the version found, load "
         "generators, Java, fio, Slurm, the BPF monitor, memory limits, namespaces, loop devices. A line says how to "
         "get what is missing. Exit code 0 when a study can run (Java, load client, fio and at least one DBMS are "
-        "there), else 1.",
+        "there), else 1. With STUDY, bring up each device that it emulates, as its runs will, and remove it again.",
+    )
+    parser.add_argument(
+        "study", metavar="STUDY", nargs="?", help="study YAML, or its name: can its devices be used here?"
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are looked at")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of lines")

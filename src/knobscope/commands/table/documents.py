@@ -116,6 +116,40 @@ class RankedKnob(_Part):
     )
 
 
+class MovingTogetherPart(_Part):
+    """Rows that are no random sample."""
+
+    correlation: float = Field(description="Root of the mean squared correlation of two knobs, beyond chance.")
+    by_chance: float = Field(description="What it would be of knobs that are set independently.")
+    like_the_row_before: float = Field(description="Mean correlation of a knob with itself one row earlier.")
+    text: str = Field(description="The sentence.")
+
+
+class CensoredPart(_Part):
+    """An extreme response that many rows share, such as a time limit."""
+
+    value: float
+    rows: int
+    share: Share
+    text: str = Field(description="The sentence.")
+
+
+class JumpPart(_Part):
+    """A knob that alone changes the response many times: the answer, or a broken benchmark."""
+
+    knob: str
+    times: float = Field(description="Ratio of the median responses on both sides of its best split.")
+    alike: int = Field(description="Other knobs that split the rows in the same way.")
+    text: str = Field(description="The sentence.")
+
+
+class DuplicatesPart(_Part):
+    """Rows that repeat an earlier one, settings and response: copies, not replicates."""
+
+    rows: int
+    text: str = Field(description="The sentence.")
+
+
 class Draw(_Part):
     """A ranking of some of the rows."""
 
@@ -143,7 +177,14 @@ class RankDocument(_Part):
     holdout_r2: float | None = Field(description="Median R2 on held-out rows; null where none could be held out.")
     trustworthy: bool
     reason: str
-    knobs: list[RankedKnob] = Field(description="The most important first.")
+    knobs: list[RankedKnob] = Field(
+        description="The most important first. Knobs of a group in `aliased` have one rank, interval and score."
+    )
+    aliased: list[list[str]] = Field(description="Groups of knobs that the rows cannot distinguish, ranked as one.")
+    sample: MovingTogetherPart | None = Field(description="Null where knobs are set independently, as in a design.")
+    censored: CensoredPart | None = Field(description="Null where no limit of the response was found.")
+    jump: JumpPart | None = Field(description="Null where no knob changes the response tenfold or more.")
+    duplicates: DuplicatesPart | None = Field(description="Null where no row is a copy of another.")
     failures: Failures | None = Field(description="Null without failed rows.")
     samples: int | None = Field(default=None, description="With --samples: rows of each draw.")
     draws: list[Draw] | None = Field(default=None, description="With --samples.")

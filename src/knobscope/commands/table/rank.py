@@ -2,13 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from knobscope.commands.table.guards import Guards, find_guards, missed_separators
 from knobscope.commands.table.suspicion import find_failure_code
 from knobscope.commands.table.table import (
     Table,
@@ -39,6 +41,24 @@ LEAST_FAILURES = 10
 MOST_LEVELS = 12
 #: ... into so many parts with equally many rows.
 PARTS = 4
+#: The form of a model is chosen on so many settings at most.
+MOST_FITTED = 5000
+#: Keys of the document with a guard's sentence.
+GUARD_KEYS = ("jump", "sample", "censored", "duplicates")
+
+
+@dataclass(frozen=True)
+class TableRanking(Ranking):
+    """A ranking of the knobs of a table, and what its rows cannot show.
+
+    Knobs that the rows cannot tell apart stand next to each other and have one rank, interval and score.
+    """
+
+    guards: Guards
+
+    def first(self) -> list[str]:
+        """Return the knobs with the first ranks, the best of each group."""
+        return list({knob.rank: knob.knob for knob in reversed(self.knobs) if knob.rank <= TOP}.values())[::-1]
 
 
 def rank_table(
@@ -47,28 +67,50 @@ def rank_table(
     model: str = DEFAULT_MODEL,
     seed: int = 1,
     tell: Callable[[int, int], None] | None = None,
-) -> Ranking:
-    """Rank the factors by a named model, fitted to the rows with replicates averaged; `tell` as in `rank_knobs`."""
-    coarse = settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings
-    runs = Runs.of(coarse, response)
+    raw: Floats | None = None,
+) -> TableRanking:
+    """Rank the factors by a named model, fitted to the rows with replicates averaged; `tell` as in `rank_knobs`.
+
+    `raw` is the response before a logarithm was taken, if one was.
+    """
+    guards = find_guards(settings, response, raw)
+    groups = guards.columns(settings.factors)
+    runs = Runs.of(settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings, response)
+    some = np.random.default_rng(seed).permutation(len(runs.response))[:MOST_FITTED]
     ranking = Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
     for candidate in reversed(make_models(model, seed)):  # the richest that the rows can carry
         try:
-            fitted = candidate.fit(runs.settings, runs.response)
+            fitted = candidate.fit(runs.settings.take(some), runs.response[some])
         except InsufficientSamplesError:
             continue
-        ranking = rank_knobs(runs, fitted, seed, int(np.clip(60_000 / len(runs.response), 10, 25)), tell)
+        samples = int(np.clip(60_000 / len(runs.response), 10, 25))
+        ranking = rank_knobs(runs, fitted, seed, samples, tell, groups)
         if ranking.holdout_r2 is not None:
-            return _doubt(ranking, response)
-    return ranking
+            break
+    knobs = [replace(one, knob=name) for one in ranking.knobs for name in guards.group_of(one.knob)]
+    found = TableRanking(knobs, ranking.holdout_r2, ranking.trustworthy, ranking.reason, guards)
+    doubt = _doubt(found, response)
+    return found if doubt is None else replace(found, trustworthy=False, reason=doubt)
 
 
-def _doubt(ranking: Ranking, response: Floats) -> Ranking:
-    """Withdraw trust where the response seems to hold failure codes: the ranking would be of what makes runs fail."""
-    code = find_failure_code(response)
-    if code is None:
-        return ranking
-    return Ranking(ranking.knobs, ranking.holdout_r2, False, f"{code} Name it with --failed-value")
+def _doubt(ranking: TableRanking, response: Floats) -> str | None:
+    """Say why the ranking is none of causes: failure codes, rows that are no sample, a knob that it should hold."""
+    if ranking.holdout_r2 is None:
+        return None
+    if code := find_failure_code(response):
+        return f"{code} Name it with --failed-value"
+    if doubt := ranking.guards.doubt():
+        return doubt
+    if not ranking.trustworthy:
+        return None
+    missed = missed_separators(ranking.guards, ranking.first())
+    if not missed:
+        return None
+    rank = next(knob.rank for knob in ranking.knobs if knob.knob == missed[0].knob)
+    return (
+        f"{missed[0].knob} alone puts {100 * missed[0].in_order:.1f} % of the pairs of fast and slow rows in order, "
+        f"yet the model ranks it {rank}: these rows cannot show which knob makes them slow"
+    )
 
 
 def rank_failures(table: Table, model: str, seed: int) -> dict[str, Any] | None:
@@ -90,7 +132,7 @@ def rank_failures(table: Table, model: str, seed: int) -> dict[str, Any] | None:
     return {**found, "knobs": knobs, "trustworthy": ranking.trustworthy, "reason": ranking.reason}
 
 
-def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int) -> Ranking:
+def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int) -> TableRanking:
     """Rank a random part of the settings, all rows of a setting together."""
     group = settings.groups()
     rng = np.random.default_rng([seed, draw])
@@ -99,39 +141,43 @@ def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: 
     return rank_table(settings.take(rows), response[rows], model, seed + draw)
 
 
-def rank_draws(
-    settings: Settings, response: Floats, model: str, samples: int, draws: int, seed: int, jobs: int
-) -> dict[str, Any]:
+def rank_draws(table: Table, model: str, samples: int, draws: int, seed: int, jobs: int) -> dict[str, Any]:
     """Rank all rows and several random parts of them: how many of the final five would fewer runs have found?"""
-    count = int(settings.groups().max()) + 1
+    count = int(table.settings.groups().max()) + 1
     if not 0 < samples <= count:
         raise UserError(f"--samples is {samples}; the table has {count} distinct settings")
     if draws < 1:
         raise UserError(f"--draws is {draws}; expected at least 1")
-    work = partial(_rank_item, settings, response, model, samples, seed)
-    complete, *parts = map_over_processes(work, [None, *range(draws)], jobs)
-    top = {knob.knob for knob in complete.knobs[:TOP]}
+    work = partial(_rank_item, table, model, samples, seed)
+    complete, *parts = _report_draws(map_over_processes(work, [None, *range(draws)], jobs), draws)
+    top = {knob.knob for knob in complete.knobs if knob.rank <= TOP}
     found = []
-    for number, part in enumerate(parts, start=1):
-        first = [knob.knob for knob in part.knobs[:TOP]]
+    for part in parts:
+        first = part.first()
         found.append({"top5": first, "overlap": len(top.intersection(first)), "holdout_r2": part.holdout_r2})
-        print(f"draw {number}/{draws}: {found[-1]['overlap']} of the first {TOP}", file=sys.stderr)
     overlap = float(np.mean([draw["overlap"] for draw in found]))
     return {
-        **_as_json(complete, model, len(response)),
+        **_as_json(complete, model, len(table.response)),
         "samples": samples,
         "draws": found,
         "mean_overlap_top5": overlap,
     }
 
 
-def _rank_item(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int | None) -> Ranking:
+def _rank_item(table: Table, model: str, samples: int, seed: int, draw: int | None) -> TableRanking:
     if draw is None:
-        return rank_table(settings, response, model, seed)
-    return _draw(settings, response, model, samples, seed, draw)
+        return rank_table(table.settings, table.response, model, seed, _progress, table.raw)
+    return _draw(table.settings, table.response, model, samples, seed, draw)
 
 
-def _as_json(ranking: Ranking, model: str, rows: int) -> dict[str, Any]:
+def _report_draws(rankings: Iterator[TableRanking], draws: int) -> Iterator[TableRanking]:
+    """Pass rankings on, and say on stderr how many are there."""
+    for number, ranking in enumerate(rankings):
+        print(f"draw {number}/{draws}: {', '.join(ranking.first())}" if number else "all rows", file=sys.stderr)
+        yield ranking
+
+
+def _as_json(ranking: TableRanking, model: str, rows: int) -> dict[str, Any]:
     return {
         "rows": rows,
         "model": model,
@@ -139,6 +185,7 @@ def _as_json(ranking: Ranking, model: str, rows: int) -> dict[str, Any]:
         "trustworthy": ranking.trustworthy,
         "reason": ranking.reason,
         "knobs": [asdict(knob) for knob in ranking.knobs],
+        **ranking.guards.to_json(),
     }
 
 
@@ -167,10 +214,10 @@ def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
     if args.samples is None:
         with one_thread():
-            ranking = rank_table(table.settings, table.response, args.model, args.seed, _progress)
+            ranking = rank_table(table.settings, table.response, args.model, args.seed, _progress, table.raw)
         result = _as_json(ranking, args.model, len(table.response))
     else:
-        result = rank_draws(table.settings, table.response, args.model, args.samples, args.draws, args.seed, args.jobs)
+        result = rank_draws(table, args.model, args.samples, args.draws, args.seed, args.jobs)
     if result["trustworthy"] and table.doubt is not None:
         result |= {"trustworthy": False, "reason": table.doubt}
     failures = rank_failures(table, args.model, args.seed)
@@ -181,18 +228,22 @@ def _run(args: argparse.Namespace) -> int:
 def _describe(result: dict[str, Any], response: str) -> str:
     """Return the ranking as a table, its first figure being what it is sorted by, with the verdict below."""
     verdict = f"{'trustworthy' if result['trustworthy'] else 'NOT trustworthy'}: {result['reason']}"
+    found = {key: result[key]["text"] for key in GUARD_KEYS if result[key] and result[key]["text"] not in verdict}
     lines = [
+        *([_sentence(found.pop("jump")), ""] if "jump" in found else []),
         f"What matters for {response}, by {result['model']} on {result['rows']} rows.",
         "",
         _tabulate(result["knobs"]),
         "",
         "score: mean of a knob's shares of all R2 lost and of the model's own importance; the order goes by it.",
         "R2 lost: on held-out rows, when the knob's column is shuffled; it can be more than 1.",
+        *(f"Not distinguished by the rows, ranked as one: {_name_some(group, 10)}." for group in result["aliased"]),
+        *map(_sentence, found.values()),
         verdict,
     ]
     if "mean_overlap_top5" in result:
-        found = f"{result['mean_overlap_top5']:.1f} of the first {TOP}"
-        lines.append(f"{result['samples']} settings find {found}, on average of {len(result['draws'])} draws")
+        share = f"{result['mean_overlap_top5']:.1f} of the first {TOP}"
+        lines.append(f"{result['samples']} settings find {share}, on average of {len(result['draws'])} draws")
     if failures := result["failures"]:
         first = ", ".join(knob["knob"] for knob in failures["knobs"][:TOP] if knob["above_noise"]) or "no knob"
         sure = "" if failures["trustworthy"] else f" (NOT trustworthy: {failures['reason']})"
@@ -200,18 +251,30 @@ def _describe(result: dict[str, Any], response: str) -> str:
     return "\n".join(lines)
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _name_some(knobs: Sequence[str], most: int) -> str:
+    others = len(knobs) - most
+    return ", ".join(knobs) if others <= 0 else f"{', '.join(knobs[:most])} and {others} more"
+
+
 def _tabulate(knobs: list[dict[str, Any]]) -> str:
+    """Return a line per rank: a knob, or a group of them."""
     import pandas as pd
 
-    rows = [
-        {
-            "rank": knob["rank"],
-            "90 % interval": f"{knob['rank_low']} to {knob['rank_high']}",
-            "knob": knob["knob"],
-            "score [%]": f"{100 * knob['score']:.1f}",
-            "R2 lost": f"{knob['permutation']:.3f}",
-            "above noise": "yes" if knob["above_noise"] else "no",
-        }
-        for knob in knobs
-    ]
+    rows = []
+    for _, group in groupby(knobs, key=lambda knob: knob["rank"]):
+        (knob, *others) = group
+        rows.append(
+            {
+                "rank": knob["rank"],
+                "90 % interval": f"{knob['rank_low']} to {knob['rank_high']}",
+                "knob": knob["knob"] + (f" (one of {1 + len(others)})" if others else ""),
+                "score [%]": f"{100 * knob['score']:.1f}",
+                "R2 lost": f"{knob['permutation']:.3f}",
+                "above noise": "yes" if knob["above_noise"] else "no",
+            }
+        )
     return pd.DataFrame(rows).to_string(index=False) if rows else "no knob could be ranked"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
 from knobscope.tables import finite
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
+
+
+_QUIET_S = 10
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
     drawn = taken  # those of them that stand for all settings
     share = plan.start
     history: list[Conclusions | None] = []
+    progress = _Progress()
     while True:
         count = min(len(grid), max(1, round(share * len(grid)))) - len(taken)
         draw = Draw(grid.codes, levels, taken, means[taken], count, rng)
@@ -79,15 +84,34 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         taken, drawn = np.append(taken, new), np.append(drawn, new[: count_random(plan.sampling, count)])
         rows = np.isin(group, taken)
         runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
-        stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, plan.seed + trial, len(history) + 1)
+        is_last = len(taken) == len(grid)
+        look, seed = len(history) + 1, plan.seed + trial
+        # Where only R2 decides, what a step that does not stop has found is of no use later.
+        quick = plan.stop == "r2" and not is_last
+        stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, seed, look, only_whether=quick)
+        progress.say(f"trial {trial + 1}: {len(taken)} of {len(grid)} settings")
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
-        if stopped or len(taken) == len(grid):
+        if stopped or is_last:
             reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
             sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(taken)}
             return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, taken)}
         share += plan.step
+
+
+class _Progress:
+    """Says on stderr how far a trial is, where it takes long."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._said = monotonic()
+
+    def say(self, text: str) -> None:
+        """Print a line, if the last one is older than ten seconds."""
+        if monotonic() - self._said >= _QUIET_S:
+            print(text, file=sys.stderr, flush=True)
+            self._said = monotonic()
 
 
 def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:

@@ -42,6 +42,7 @@ class Table:
 
     settings: Settings
     response: Floats
+    raw: Floats  # the response as it is in the table
     attempted: Settings
     failed: NDArray[np.bool_]
     doubt: str | None  # why some of the response may be no measurement
@@ -136,7 +137,8 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     if doubt is not None:
         print(f"{args.response}: {doubt}", file=sys.stderr)
     response = read_response(kept, args.response, args.log)
-    return Table(Settings.from_frame(kept, factors), response, Settings.from_frame(frame, factors), failed, doubt)
+    raw, attempted = kept[args.response].to_numpy(float), Settings.from_frame(frame, factors)
+    return Table(Settings.from_frame(kept, factors), response, raw, attempted, failed, doubt)
 
 
 def _open_table(path: Path) -> TextTable:

@@ -6,6 +6,7 @@ from knobscope.generators.consistency import require_consistent
 from knobscope.generators.output import Output
 from knobscope.generators.parsers.db_bench import read_db_bench
 from knobscope.generators.parsers.fio import read_fio
+from knobscope.generators.parsers.generic import read_generic
 from knobscope.generators.parsers.pgbench import read_pgbench
 from knobscope.generators.parsers.redis_benchmark import read_redis_benchmark
 from knobscope.generators.parsers.sysbench import read_sysbench
@@ -23,6 +24,7 @@ OUTPUT_READERS: dict[str, Callable[[Output, float], LoadResult]] = {
     "db_bench": read_db_bench,
     "wtperf": read_wtperf,
     "fio": read_fio,
+    "generic": read_generic,
 }
 
 #: What code raises that was written for another output.

@@ -109,7 +109,11 @@ class Dbms(SpecModel):
     booleans: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
         default=["off", "on"], description="How false and true are written."
     )
-    readback: Readback = Field(description="How the values in force are asked for.")
+    readback: Readback = Field(
+        default=Readback(),
+        description="How the values in force are asked for. Absent: the DBMS cannot be asked, and the values of all "
+        "knobs are taken on trust.",
+    )
     introspect: Introspection | None = Field(
         default=None, description="How `knobscope introspect` gets the list of all its knobs."
     )
@@ -146,6 +150,7 @@ class Dbms(SpecModel):
         if self.version is not None and self.version_sql is not None:
             yield Misfit(("version_sql",), "both `version` and `version_sql`", "one of them")
         yield from self._find_idle_questions()
+        yield from self._find_unreached_server()
         yield from self._find_unknown_clashes()
         for location, command in self._commands():
             if command[0] not in self.programs:
@@ -187,6 +192,18 @@ class Dbms(SpecModel):
         for name, part in self.parts.items():
             if self.connection is None and part.load is not None:
                 yield Misfit(("parts", name, "load"), "statements for a connection", "`connection`, which is missing")
+
+    def _find_unreached_server(self) -> Iterator[Misfit]:
+        """Yield a connection that does not lead to the server that `lifecycle` starts."""
+        if self.lifecycle is None or self.connection is None:
+            return
+        texts = self.connection.properties.values()
+        if not any(place in text for text in texts for place in ("{port}", "{socket}")):
+            expected = (
+                "one of them, since a study starts a server of its own there; one that runs already is observed by "
+                "`knobscope attach`"
+            )
+            yield Misfit(("connection", "properties"), "neither {port} nor {socket}", expected)
 
     def _find_missing_entries(self, name: str) -> Iterator[Misfit]:
         """Yield values of a knob for which `by_value` does not say how they are written."""

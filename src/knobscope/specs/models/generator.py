@@ -19,7 +19,7 @@ TPCH = "tpch"
 TPCDS = "tpcds"
 BUILT_IN = (YCSB, TPCC, TPCH, TPCDS)
 
-OutputParser = Literal["pgbench", "sysbench", "redis_benchmark", "db_bench", "wtperf", "fio"]
+OutputParser = Literal["pgbench", "sysbench", "redis_benchmark", "db_bench", "wtperf", "fio", "generic"]
 OUTPUT_PARSERS: tuple[str, ...] = get_args(OutputParser)
 
 GeneratorCommand = Annotated[list[GeneratorArgument], Field(min_length=1)]

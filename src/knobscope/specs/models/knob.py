@@ -120,7 +120,8 @@ class Knob(SpecModel):
         default_factory=dict, description="What the DBMS answers for a value that it writes differently."
     )
     readable: bool = Field(
-        default=True, description="False where the DBMS cannot be asked for the value in force: it is taken on trust."
+        default=True,
+        description="False where the DBMS cannot be asked for the value in force of this knob: it is taken on trust.",
     )
     category: str | None = Field(
         default=None, description="The part of the DBMS that it belongs to, in the DBMS's own words."

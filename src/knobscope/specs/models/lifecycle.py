@@ -71,17 +71,22 @@ class Readback(SpecModel):
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
-        """Yield that it is not exactly one way, and a parser where none belongs."""
+        """Yield that it is more than one way, and a parser where none belongs."""
         kinds = [kind for kind in ("query", "each", "command", "file") if getattr(self, kind) is not None]
-        if len(kinds) != 1:
-            found = f"both `{kinds[0]}` and `{kinds[1]}`" if kinds else "none of `query`, `each`, `command`, `file`"
-            yield Misfit((), found, "one of them")
+        if len(kinds) > 1:
+            yield Misfit((), f"both `{kinds[0]}` and `{kinds[1]}`", "one of them")
             return
         if self.each is not None and "{knob}" not in self.each:
             yield Misfit(("each",), repr(self.each), "it to contain {knob}")
-        if (self.parser is not None) != (kinds[0] in ("command", "file")):
-            found = f"`{kinds[0]}` {'with' if self.parser else 'without'} `parser`"
+        way = kinds[0] if kinds else "nothing to read"
+        if (self.parser is not None) != (way in ("command", "file")):
+            found = f"`{way}` {'with' if self.parser else 'without'} `parser`"
             yield Misfit(("parser",), found, "a `parser` for `command` and `file`, and for these only")
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the DBMS can be asked at all."""
+        return self.by_client or self.command is not None or self.file is not None
 
     @property
     def by_client(self) -> bool:

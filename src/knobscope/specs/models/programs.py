@@ -53,19 +53,21 @@ class Program(SpecModel):
         default=None, description="The system package that installs it, for the message when it is missing."
     )
     install: str | None = Field(
-        default=None, description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra."
+        default=None,
+        description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra. A build of your "
+        "own needs neither.",
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
-        """Yield that it says in no way, or in two, how people get it."""
-        if self.package is None and self.install is None:
-            yield Misfit(("package",), "nothing", "`package` or `install`, so that people know how to get it")
+        """Yield that it says in two ways how people get it."""
         if self.package is not None and self.install is not None:
             yield Misfit(("install",), "both `package` and `install`", "one of them")
 
     @property
     def remedy(self) -> str:
-        """The command that installs it."""
+        """The command that installs it, or what else to do."""
+        if self.package is None and self.install is None:
+            return f"build it, or add where it is to `find`, which has {', '.join(self.find)}"
         return self.install or f"apt-get install {self.package}"
 
 

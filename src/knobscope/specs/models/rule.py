@@ -39,7 +39,7 @@ VERDICTS = ("mismatch", "none", "insufficient")
 _HEADINGS = ("Source", "Needs", "Insufficient")
 
 #: Pictures that the report can draw of the runs behind a finding.
-RuleFigure = Literal["throughput", "sizes", "depth", "shares", "values", "devices"]
+RuleFigure = Literal["throughput", "tail", "sizes", "read_sizes", "depth", "shares", "values", "devices"]
 _RuleName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
@@ -69,9 +69,9 @@ class RuleThreshold(SpecModel):
 class RuleCause(SpecModel):
     """The factor that a rule blames, and what fio has to show when it repeats the I/O and changes that factor alone."""
 
-    factor: Literal["write_size", "flush", "parallelism", "sequentiality"] = Field(
-        description="What `knobscope imitate` changes of the slower setting's I/O: its write sizes or flushes become "
-        "those of the faster one, 32 are in flight, or the same requests come in random order. "
+    factor: Literal["write_size", "flush", "reads", "parallelism", "sequentiality"] = Field(
+        description="What `knobscope imitate` changes of the slower setting's I/O: its write sizes, flushes or reads "
+        "become those of the faster one, 32 are in flight, or the same requests come in random order. "
         "`knobscope remeasure` changes the property of the device that this is about."
     )
     expected: Literal["gain", "no_loss"] = Field(
@@ -111,10 +111,10 @@ class RuleSpec(SpecModel):
     subject: str = Field(
         default="Default configuration", description="What a mismatch without a knob is about; may be empty."
     )
-    explained: Literal["effect", "time"] = Field(
+    explained: Literal["effect", "time", "nothing"] = Field(
         default="effect",
-        description="What `knobscope remeasure` looks for the cause of: the effect of a knob's value, or the time that "
-        "the configuration itself takes per operation.",
+        description="What `knobscope remeasure` looks for the cause of: the effect of a knob's value, the time that "
+        "the configuration itself takes per operation, or of nothing: its effects are not on throughput.",
     )
     penalty: Literal["io", "measured"] = Field(
         default="io",
@@ -123,6 +123,12 @@ class RuleSpec(SpecModel):
     )
     cause: RuleCause | None = Field(
         default=None, description="The factor of the I/O that it blames; absent: fio cannot test it."
+    )
+    unasked: dict[_RuleName, str] = Field(
+        default_factory=dict,
+        description="Codes of `obstacle` in the evidence which mean that the design of a study does not ask the "
+        "question, with what it would take to ask it, e.g. {no_tier: a device of another tier}. The report lists these "
+        "in one line, and not among the questions that could not be judged.",
     )
     reads_findings: bool = Field(
         default=False, description="Whether it judges what other rules found (table `earlier_findings`), after them."

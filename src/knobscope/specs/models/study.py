@@ -157,8 +157,8 @@ class Remeasure(SpecModel):
         default=8,
         ge=0,
         le=100_000,
-        description="Effects to measure again at most, the costliest first; 0: none, and no mismatch is ever refuted "
-        "because its effect was chance.",
+        description="Effects to measure again at most, the costliest first, together with the fastest configurations; "
+        "0: none, no mismatch is ever refuted because its effect was chance, and no configuration has a gain.",
     )
     what_if: int | None = Field(
         default=None,

@@ -1,11 +1,15 @@
 """Arguments that the commands of all stages share."""
 
 import argparse
+from difflib import get_close_matches
 from pathlib import Path
 
 from knobscope.errors import UserError
 
 __all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_results", "find_spec", "find_study"]
+
+#: So many names are listed on a line.
+_MOST_NAMES = 12
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +38,18 @@ def find_spec(kind: str, text: str, folder: Path) -> Path:
     """Return the file of a spec that is given as a YAML file or by its name in a folder. UserError: there is none."""
     path = Path(text) if text.endswith(".yaml") else folder / f"{text}.yaml"
     if not path.is_file():
-        have = ", ".join(sorted(other.stem for other in folder.glob("*.yaml"))) or "none"
-        raise UserError(f"no {kind} {text!r}; expected a YAML file, or one of those in {folder}: {have}")
+        raise UserError(f"no {kind} {text!r}; expected a YAML file, or {_name_some(text, folder)}")
     return path
+
+
+def _name_some(text: str, folder: Path) -> str:
+    """Return what a name in a folder may have been: all there are, or the nearest of many."""
+    names = sorted(other.stem for other in folder.glob("*.yaml"))
+    if len(names) <= _MOST_NAMES:
+        return f"one of those in {folder}: {', '.join(names) or 'none'}"
+    near = get_close_matches(text, names, n=3) or [name for name in names if text in name][:3]
+    guess = f": {' or '.join(near)} (did you mean that?)" if near else ""
+    return f"one of the {len(names)} in {folder}{guess}"
 
 
 def find_results(text: str, content: str) -> Path:

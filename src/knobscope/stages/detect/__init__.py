@@ -6,6 +6,7 @@ from knobscope.stages.detect.database import (
     build_database,
     create_schema,
     read_findings,
+    read_rows,
     withdraw,
     write_findings,
     write_rows,
@@ -16,6 +17,7 @@ from knobscope.stages.detect.guards import find_stalled_runs
 from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.stages.detect.metrics import METRICS, Metric
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
+from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
 from knobscope.stages.detect.penalties import most_gain
 from knobscope.stages.detect.rules import RULE_COLUMNS, run_rules
 from knobscope.stages.detect.value_order import steps_from
@@ -32,6 +34,7 @@ __all__ = [
     "Mismatch",
     "RunsBehind",
     "StudyFiles",
+    "WatchedProfile",
     "add_effects",
     "build_database",
     "create_schema",
@@ -40,10 +43,13 @@ __all__ = [
     "find_busy_share",
     "find_runs_behind",
     "find_stalled_runs",
+    "has_other_unit",
     "io_marks_comparison",
+    "judge_profile",
     "merge_findings",
     "most_gain",
     "read_findings",
+    "read_rows",
     "run_rules",
     "steps_from",
     "withdraw",

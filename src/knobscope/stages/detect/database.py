@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary
@@ -17,6 +17,7 @@ from knobscope.specs import StudySpecs
 from knobscope.stages.detect.access import contrast_access
 from knobscope.stages.detect.contrasts import contrast_levels
 from knobscope.stages.detect.effects import add_effects, add_frame
+from knobscope.stages.detect.fastest import pick_fastest
 from knobscope.stages.detect.guards import set_aside_runs
 from knobscope.stages.detect.interference import measure_interference
 from knobscope.stages.detect.io_related import add_io_related
@@ -52,10 +53,13 @@ __all__ = [
     "build_database",
     "create_schema",
     "read_findings",
+    "read_rows",
     "withdraw",
     "write_findings",
     "write_rows",
 ]
+
+_Row = TypeVar("_Row")
 
 #: What a block directory may hold: everything that is known by run.
 _RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns and table != "set_aside_runs"]
@@ -117,6 +121,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         add_tuned(connection)
         add_frame(connection, "interference", measure_interference(connection))
         add_frame(connection, "access_contrasts", contrast_access(connection))
+        insert_rows(connection, "fastest", pick_fastest(connection, specs))
         connection.commit()
 
 
@@ -157,9 +162,14 @@ def write_findings(database: Path, findings: Iterable[FindingRow], *, describe: 
 
 def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[FindingRow]:
     """Return the rows of table `findings`."""
-    cursor = connection.execute("FROM findings")
+    return read_rows(connection, FindingRow, "findings")
+
+
+def read_rows(connection: "duckdb.DuckDBPyConnection", kind: type[_Row], table: str) -> list[_Row]:
+    """Return the rows of a table, which `kind` declares."""
+    cursor = connection.execute(f'FROM "{table}"')
     names = [column[0] for column in cursor.description or []]
-    return cast("list[FindingRow]", [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)])
+    return cast("list[_Row]", [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)])
 
 
 def withdraw(sentence: str, reason: str) -> str:
@@ -167,12 +177,14 @@ def withdraw(sentence: str, reason: str) -> str:
     return f"Refuted: {reason}. Original finding: {sentence}"
 
 
-def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
-    """Add rows to tables of a study's database, all or none."""
+def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]], replaced: Iterable[str] = ()) -> None:
+    """Add rows to tables of a study's database, all or none; those of some tables are replaced."""
     import duckdb
 
     with duckdb.connect(str(database), config=dict(LOCKED)) as connection:
         connection.begin()
+        for table in replaced:
+            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - a table of ours
         for table, rows in tables.items():
             insert_rows(connection, table, rows)
         connection.commit()

@@ -152,6 +152,8 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
     if row["effect"] is None:
         raise _UntestableError("the finding has no effect that fio could show")
     other = read_pattern(connection, faster)
+    if cause.factor == "reads" and (other is None or not other.read_sizes):
+        raise _UntestableError(f"the runs of {faster.name} read nothing from the device")
     if not pattern.operations or (other is not None and not other.operations):
         raise _UntestableError("the number of operations behind the requests is unknown")
     measured = math.exp(abs(math.log1p(row["effect"])))

@@ -18,6 +18,7 @@ __all__ = [
     "change_sequentiality",
     "count_partly_filled",
     "take_flushes",
+    "take_reads",
     "take_sizes",
     "write_whole_units",
 ]
@@ -118,6 +119,12 @@ def take_flushes(pattern: Pattern, other: Pattern | None) -> Pattern:
     """Return the pattern with as many flushes per operation as another one has; without one, with none."""
     flushes = pattern.operations * other.flushes / other.operations if other is not None else 0.0
     return replace(pattern, flushes=flushes)
+
+
+def take_reads(pattern: Pattern, other: Pattern) -> Pattern:
+    """Return the pattern with as many reads per operation as another one has, in its sizes and order."""
+    reads = round(pattern.operations * other.reads / other.operations)
+    return replace(pattern, reads=reads, read_sizes=other.read_sizes, read_random=other.read_random)
 
 
 def change_alignment(pattern: Pattern, preferred_bytes: int) -> tuple[Pattern, Pattern]:

@@ -15,6 +15,7 @@ from knobscope.stages.imitate.pattern import (
     change_sequentiality,
     count_partly_filled,
     take_flushes,
+    take_reads,
     take_sizes,
     write_whole_units,
 )
@@ -178,6 +179,18 @@ def _try_flushes(setting: Setting, _: int) -> Trial:
     return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
 
 
+def _try_reads(setting: Setting, _: int) -> Trial:
+    if setting.other is None:
+        raise ValueError("a faster setting without I/O has no reads to be taken over")
+    taken = take_reads(setting.pattern, setting.other)
+
+    def judge(found: Figures) -> Outcome:
+        comparison, told = _compare(setting, found, f"the reads of {setting.other_name}")
+        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+
+    return Trial([*_both(setting), (taken, "operations")], judge)
+
+
 def _try_order(setting: Setting, _: int) -> Trial:
     def judge(found: Figures) -> Outcome:
         random = compare(found[-1], found[0])
@@ -260,6 +273,7 @@ def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison,
 _TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
     "write_size": _try_sizes,
     "flush": _try_flushes,
+    "reads": _try_reads,
     "parallelism": _try_parallelism,
     "sequentiality": _try_order,
 }

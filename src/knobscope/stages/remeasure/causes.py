@@ -33,9 +33,10 @@ _HALF = 0.5
 _NOT_AGAIN = "its effect did not reproduce in new runs"
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
-_BLAMED = {name: factor for factor, names in FACTOR_PROPERTIES.items() for name in names} | {
-    "read_delay": "reads",
-    "write_delay": "writes",
+#: Where no rule names a cause, these properties keep their names: they are what writes cost, too.
+_SHARED = ("latency", "bandwidth", "order", "rotation")
+_BLAMED = {name: factor for factor, names in FACTOR_PROPERTIES.items() for name in names if name not in _SHARED} | {
+    "write_delay": "writes"
 }
 
 Conclusion = Literal["cause", "several", "not_the_device", "not_as_blamed", "undecided", "gone"]
@@ -138,7 +139,7 @@ class Answer:
     @property
     def is_settled(self) -> bool:
         """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
-        return self.is_reproduced or self.is_refuted or self.question.seen is None
+        return self.is_reproduced or self.is_refuted or (self.question.seen is None and self.question.risk is None)
 
     @property
     def is_open(self) -> bool:

@@ -13,16 +13,17 @@ from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.specs.reading.arguments import add_study_arguments
-from knobscope.stages.detect import read_findings, write_findings, write_rows
+from knobscope.stages.detect import read_findings, read_rows, write_findings, write_rows
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
-from knobscope.stages.remeasure.experiment import Bench
+from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import Question, ask_questions, is_modelled, what_if_number
+from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, is_modelled, what_if_number
+from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
-from knobscope.tables import SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
+from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import plural
 
@@ -40,6 +41,7 @@ class _Remeasured(TypedDict):
     what_if_runs: list[WhatIfRunRow]
     what_ifs: list[WhatIfRow]
     sensitivities: list[SensitivityRow]
+    fastest: list[FastestRow]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -48,19 +50,22 @@ def _run(args: argparse.Namespace) -> int:
     with open_study(args.database) as connection:
         findings = read_findings(connection)
         if args.remeasured is not None:
-            return _join(args, findings)
+            return _join(args, findings, read_rows(connection, FastestRow, "fastest"))
         remeasure = specs.study.remeasure
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
         questions = ask_questions(findings, specs, connection, remeasure.findings, what_if_number(specs))
+        questions += ask_fastest(specs, connection)
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
     if args.device not in profiles or args.store is None:
         raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, remeasure.repeats)
     if of_device:
-        print(f"remeasure {args.device}: {len(of_device)} of {plural(len(questions), 'effect')}", file=sys.stderr)
-    answers, runs = _answer(bench, specs.devices[args.device], of_device)
+        words = f"{len(of_device)} of {plural(len(questions), 'configuration')}"
+        print(f"remeasure {args.device}: {words}", file=sys.stderr)
+    everything, runs = _answer(bench, specs.devices[args.device], of_device)
+    answers = [answer for answer in everything if answer.question.risk is None]
     judged: dict[int, FindingRow] = {}
     for answer in answers:
         for index in answer.question.findings:
@@ -70,10 +75,22 @@ def _run(args: argparse.Namespace) -> int:
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
-    tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities}
+    fastest = [_row_of_fastest(answer) for answer in everything if answer.question.risk is not None]
+    tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities, "fastest": fastest}
     write_sealed(args.out, {"findings": judged, **tables})
     _tell(answers)
     return 0
+
+
+def _row_of_fastest(answer: Answer) -> FastestRow:
+    """Return what new pairs of runs say of a configuration of table `fastest`: that row, but for what picked it."""
+    case, risk, again = answer.question.case, answer.question.risk, answer.again
+    row: FastestRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload, "risk": str(risk)}
+    row["pairs"] = answer.pairs.get(ITSELF, 0)
+    if again is not None:
+        low, high = again.interval(SIGNIFICANCE)
+        row |= {"again": again.mean, "again_low": low, "again_high": high}
+    return row
 
 
 def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tuple[list[Answer], list[WhatIfRunRow]]:
@@ -91,7 +108,7 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
     return answers, runs
 
 
-def _join(args: argparse.Namespace, findings: list[FindingRow]) -> int:
+def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[FastestRow]) -> int:
     """Write the database with what came out on each device."""
     remeasured = [read_document(file, _Remeasured) for file in args.remeasured]
     for of_device in remeasured:
@@ -102,12 +119,18 @@ def _join(args: argparse.Namespace, findings: list[FindingRow]) -> int:
         "what_ifs": [row for of_device in remeasured for row in of_device["what_ifs"]],
         "sensitivities": [row for of_device in remeasured for row in of_device["sensitivities"]],
     }
+    measured = {_key_of(row): row for of_device in remeasured for row in of_device["fastest"]}
+    tables["fastest"] = [row | measured.get(_key_of(row), {}) for row in fastest]
     part = args.out.with_name(args.out.name + ".part")
     shutil.copyfile(args.database, part)
     write_findings(part, findings)
-    write_rows(part, tables)
+    write_rows(part, tables, replaced=["fastest"])
     part.replace(args.out)
     return 0
+
+
+def _key_of(row: FastestRow) -> tuple[str, ...]:
+    return row["dbms"], row["device"], row["workload"], row["risk"]
 
 
 def _tell(answers: Sequence[Answer]) -> None:

@@ -127,8 +127,8 @@ class DelayedAnswer(Answer):
         return self.whole is not None and self.whole.is_less_than_half
 
     def can_judge(self, cause: RuleCause) -> bool:
-        """Whether delays can confirm a cause: that of flushes; units and parallelism they leave as they are."""
-        return cause.factor == "flush" or cause.expected == "no_loss"
+        """Whether delays can confirm a cause: flushes or reads; units and parallelism they leave as they are."""
+        return cause.factor in ("flush", "reads") or cause.expected == "no_loss"
 
     def _describe_followed(self) -> str:
         count = max((self.pairs[name] for name in DELAYED if name in self.pairs), default=0)

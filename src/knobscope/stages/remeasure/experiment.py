@@ -68,7 +68,7 @@ def measure_pairs(
     pairs = range(look * bench.repeats, (look + 1) * bench.repeats)
     progress = BlockProgress(
         f"remeasure {case}",
-        bench.repeats * sum(1 + sum(not one.is_default for one in group) for group in groups),
+        bench.repeats * sum(1 + len(_list_changed(group)) for group in groups),
         questions[0].reference,
     )
     measured: dict[Asked, list[WhatIfRunRow]] = {}  # an effect and its gap to another tier share runs
@@ -86,18 +86,29 @@ def measure_pairs(
 def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
     """Return groups of different values with the same reference configuration, of some each.
 
-    A question about the reference configuration itself needs no runs but those that a group of others makes anyway.
+    A question about the reference configuration itself needs no runs but those that a group of others makes anyway, and
+    questions about one configuration share its runs.
     """
     by_reference: dict[str, dict[Asked, Question]] = {}
     for one in questions:
         by_reference.setdefault(json.dumps(one.reference, sort_keys=True), {}).setdefault((one.knob, one.value), one)
     groups: list[list[Question]] = []
     for asked in by_reference.values():
-        values = [one for one in asked.values() if not one.is_default]
-        shared = [values[begin : begin + TOGETHER] for begin in range(0, len(values), TOGETHER)] or [[]]
+        changed = _list_changed(list(asked.values()))
+        parts = [changed[begin : begin + TOGETHER] for begin in range(0, len(changed), TOGETHER)] or [[]]
+        shared = [[one for one in asked.values() if one.configuration in part] for part in parts]
         shared[0] += [one for one in asked.values() if one.is_default]
         groups += shared
     return groups
+
+
+def _list_changed(questions: Sequence[Question]) -> list[dict[str, Value]]:
+    """Return the configurations that are asked about, each once, without the reference."""
+    changed: list[dict[str, Value]] = []
+    for one in questions:
+        if not one.is_default and one.configuration not in changed:
+            changed.append(one.configuration)
+    return changed
 
 
 @contextmanager
@@ -114,15 +125,16 @@ def _measure(
 ) -> dict[Asked, list[WhatIfRunRow]]:
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
     rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
-    order: list[Question | None] = [None, *(one for one in group if not one.is_default)]  # None: the reference
+    order = [group[0].reference, *_list_changed(group)]
     position = pairs.start * len(order)
     for pair in pairs:
-        for asked in order if pair % 2 == 0 else order[::-1]:
-            record = measurer.measure(_plan_row(bench, case, group, asked, pair, position))
+        for configuration in order if pair % 2 == 0 else order[::-1]:
+            record = measurer.measure(_plan_row(bench, case, group, configuration, pair, position))
+            is_reference = configuration == group[0].reference
             run, position = record["run"], position + 1
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
             requests = {op: _request_times(record, op) for op in OPERATIONS}
-            for one in group if asked is None else [asked]:
+            for one in group if is_reference else [one for one in group if one.configuration == configuration]:
                 rows[one.knob, one.value].append(
                     {
                         "dbms": one.case.dbms,
@@ -133,7 +145,7 @@ def _measure(
                         "property": property_name,
                         "run_id": run["run_id"],
                         "pair": pair,
-                        "is_reference": asked is None,
+                        "is_reference": is_reference,
                         "status": run["status"],
                         "reason": run.get("reason"),
                         "throughput_ops": run.get("throughput_ops"),
@@ -184,9 +196,8 @@ def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | No
 
 
 def _plan_row(
-    bench: Bench, case: Case, group: Sequence[Question], asked: Question | None, pair: int, position: int
+    bench: Bench, case: Case, group: Sequence[Question], configuration: Mapping[str, Value], pair: int, position: int
 ) -> PlanRow:
-    configuration: dict[str, Value] = group[0].reference if asked is None else asked.configuration
     values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
     block = hashlib.sha256(values.encode()).hexdigest()[:8]
     return {
@@ -195,9 +206,9 @@ def _plan_row(
         "round": bench.round,
         "position": position,
         "config_id": config_id_of(case.dbms, configuration),
-        "is_sentinel": asked is None,
+        "is_sentinel": configuration == group[0].reference,
         "repeat": pair,
         "load_id": load_id_of(bench.specs.dbms[case.dbms], configuration),
-        "configuration": json.dumps(configuration, sort_keys=True),
+        "configuration": json.dumps(dict(configuration), sort_keys=True),
         "is_chosen": False,
     }

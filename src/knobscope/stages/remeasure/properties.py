@@ -39,6 +39,7 @@ PROPERTY_WORDS = {
 FACTOR_PROPERTIES = {
     "write_size": ("write_unit",),
     "flush": ("flush", "flush_delay"),
+    "reads": ("latency", "bandwidth", "order", "rotation", "read_delay"),
     "parallelism": ("channels", "one_channel"),
     "sequentiality": (),
 }

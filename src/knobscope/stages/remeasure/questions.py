@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from knobscope.specs import Case, Device, StudySpecs, Value
-from knobscope.stages.plan import list_dependents
+from knobscope.stages.plan import case_space, list_dependents
 from knobscope.stages.remeasure.properties import blamed_properties, what_if_devices
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
@@ -19,13 +19,24 @@ from knobscope.tables.detection import FindingRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TOGETHER", "Question", "ask_questions", "count_remeasuring_runs", "is_modelled", "what_if_number"]
+__all__ = [
+    "TOGETHER",
+    "Question",
+    "ask_fastest",
+    "ask_questions",
+    "count_remeasuring_runs",
+    "is_modelled",
+    "what_if_number",
+]
 
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
 
 #: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
 _SLOWER = 5
+
+#: Configurations of a case in table `fastest` at most.
+_FASTEST = 2
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -64,6 +75,7 @@ class Question:
     gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
     `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device: to
     those without a property that is `blamed`, or to all where a study asks for them.
+    A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
     """
 
     case: Case
@@ -79,6 +91,7 @@ class Question:
     least: float = 0.0
     followed: bool = True
     blamed: frozenset[str] = frozenset()
+    risk: str | None = None
 
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
@@ -116,8 +129,9 @@ def ask_questions(
         if row["verdict"] != "mismatch":
             continue
         rule = specs.rules.get(row.get("rule", ""))
-        is_level = rule is not None and rule.about.explained == "time"
-        if row["knob"] is None and not is_level:
+        explained = rule.about.explained if rule is not None else "effect"
+        is_level = explained == "time"
+        if explained == "nothing" or (row["knob"] is None and not is_level):
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
@@ -141,6 +155,24 @@ def ask_questions(
             if question is not None:
                 found[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(found.values())
+
+
+def ask_fastest(specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[Question]:
+    """Return the configurations of table `fastest`, to be compared with the default of their case."""
+    query = "SELECT dbms, device, workload, risk, changes, configuration FROM fastest ORDER BY ALL"
+    return [
+        Question(
+            case=(case := Case(dbms, device, workload)),
+            knob=None,
+            value=changes,
+            configuration=json.loads(configuration),
+            reference=dict(case_space(specs, case).default),
+            findings=(),
+            followed=False,
+            risk=risk,
+        )
+        for dbms, device, workload, risk, changes, configuration in connection.execute(query).fetchall()
+    ]
 
 
 def _compared_levels(row: FindingRow) -> tuple[str, str | None]:
@@ -221,7 +253,8 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
     """Return how many runs the stage takes at most."""
     remeasure, what_if = specs.study.remeasure, what_if_number(specs)
     references = sum(_count_references(specs, case) for case in specs.cases)
-    again = _count_round(remeasure.findings, references) * LOOKS
+    fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
+    again = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
     most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
     devices = [_count_devices(specs, device, what_if) for device in specs.devices.values()]
     return remeasure.repeats * (again + _count_round(most, references) * max(devices, default=0))

@@ -32,6 +32,7 @@ from knobscope.stages.report.sections import (
     build_tuning,
     build_waiting,
     effects_by_case,
+    list_fastest,
     order_figures,
     time_figures,
 )
@@ -85,6 +86,7 @@ def render_report(
             .get_template("template.html.j2")
             .render(
                 head=build_head(data, found),
+                fastest=list_fastest(data),
                 findings=found,
                 effects=effects,
                 side_by_side=side_by_side,

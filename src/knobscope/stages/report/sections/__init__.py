@@ -4,6 +4,7 @@ from knobscope.stages.report.sections.across_cases import effects_by_case
 from knobscope.stages.report.sections.budgets import CaseBudget, build_budgets
 from knobscope.stages.report.sections.devices import DevicesSection, build_devices
 from knobscope.stages.report.sections.effects import EffectsSection, build_effects
+from knobscope.stages.report.sections.fastest import list_fastest
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
 from knobscope.stages.report.sections.head import Head, build_head
 from knobscope.stages.report.sections.io_related import IoRelated, build_io_related
@@ -41,6 +42,7 @@ __all__ = [
     "build_waiting",
     "draw_pictures",
     "effects_by_case",
+    "list_fastest",
     "order_figures",
     "time_figures",
 ]

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 
 from knobscope.figures import (
     Figure,
@@ -24,6 +24,7 @@ from knobscope.study_data.study import Row, StudyData
 from knobscope.text.formats import (
     describe_beside,
     describe_change,
+    format_micros,
     format_number,
     format_rate,
     format_share,
@@ -40,6 +41,7 @@ __all__ = [
     "picture_depth",
     "picture_shares",
     "picture_sizes",
+    "picture_tail",
     "picture_throughput",
 ]
 
@@ -159,6 +161,31 @@ def picture_throughput(comparison: Comparison) -> Figure:
             for run in setting.runs
         ],
         caption="Dots are runs, the vertical line is their mean, the horizontal one the 95 % interval of the effect.",
+    )
+
+
+def picture_tail(comparison: Comparison) -> Figure | None:
+    """Show every run's 99th percentile of latency; None when no run has it."""
+    known = {setting.name: [run for run in setting.runs if run["latency_p99_us"]] for setting in comparison.settings}
+    if not all(known.values()):
+        return None
+    centres = {name: median(run["latency_p99_us"] for run in runs) for name, runs in known.items()}
+    strips = [
+        Strip(setting.name, setting.look, [run["latency_p99_us"] for run in known[setting.name]], centres[setting.name])
+        for setting in comparison.settings
+    ]
+    words = [f"{name}: {format_micros(centre)} in {len(known[name])} runs" for name, centre in centres.items()]
+    return Figure(
+        name=slug(comparison.name, "tail"),
+        title="99th percentile of latency",
+        description=f"99th percentile of latency of single runs. {'; '.join(words)}.",
+        draw=lambda width: draw_strips(width, strips, "microseconds", format_micros),
+        data=[
+            {"setting": name, "run_id": run["run_id"], "latency_p99_us": run["latency_p99_us"]}
+            for name, runs in known.items()
+            for run in runs
+        ],
+        caption="Dots are runs, the vertical line is their median.",
     )
 
 

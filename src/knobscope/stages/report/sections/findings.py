@@ -5,8 +5,9 @@ A card is a mismatch with all its findings, whatever rule, device, workload and 
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,12 +22,21 @@ from knobscope.stages.report.sections.evidence import (
     picture_depth,
     picture_shares,
     picture_sizes,
+    picture_tail,
     picture_throughput,
 )
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables.detection import FindingRow
 from knobscope.text.answers import describe_answer, names_cause
-from knobscope.text.formats import UNKNOWN, describe_change, describe_interval, format_number, format_value, keep_units
+from knobscope.text.formats import (
+    UNKNOWN,
+    describe_change,
+    describe_interval,
+    format_number,
+    format_value,
+    join_words,
+    keep_units,
+)
 
 __all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
 
@@ -98,7 +108,7 @@ class JudgedTable:
 
 @dataclass(frozen=True)
 class Tally:
-    """How often each verdict was given to a case, by rule: rule -> verdict (or `withdrawn`) -> count."""
+    """How often each verdict was given to a case, by rule: rule -> verdict (or `withdrawn`, `unasked`) -> count."""
 
     case: str
     counts: dict[str, dict[str, int]]
@@ -112,6 +122,7 @@ class FindingsSection:
     withdrawn: JudgedTable  # an experiment refuted their effect, or the cause that they name
     sound: JudgedTable
     unjudged: JudgedTable
+    unasked: str  # what the study would need to ask the questions of some rules, in a sentence
     rules: list[str]
     tallies: list[Tally]
     empty: str = ""
@@ -140,13 +151,15 @@ def build_findings(data: StudyData) -> FindingsSection:
         FindingRow, "SELECT * FROM findings ORDER BY penalty DESC NULLS LAST, rule, dbms, device, workload, knob, value"
     )
     order = list(data.specs.rules)
+    unjudged = [row for row in rows if row["verdict"] not in ("mismatch", "none")]
     return FindingsSection(
         cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
         withdrawn=_judged_table(data, [row for row in rows if _is_withdrawn(row)]),
         sound=_judged_table(data, [row for row in rows if row["verdict"] == "none"]),
-        unjudged=_judged_table(data, [row for row in rows if row["verdict"] not in ("mismatch", "none")]),
+        unjudged=_judged_table(data, [row for row in unjudged if not _find_lack(data, row)]),
+        unasked=_tell_unasked(data, unjudged),
         rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
-        tallies=list(_tallies(rows)),
+        tallies=list(_tallies(data, rows)),
         empty="" if rows else _why_empty(data),
     )
 
@@ -169,14 +182,34 @@ def _about(data: StudyData, rule: str) -> RuleSpec:
     return known.about if known else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
 
 
-def _tallies(rows: Sequence[FindingRow]) -> Iterator[Tally]:
+def _find_lack(data: StudyData, row: FindingRow) -> str:
+    """Return what the study lacks to ask the question of a finding; empty where it asked, or nobody knows."""
+    evidence = _read_json(row["evidence"])
+    return _about(data, row["rule"]).unasked.get(str(evidence.get("obstacle")), "")
+
+
+def _tell_unasked(data: StudyData, unjudged: Sequence[FindingRow]) -> str:
+    """Say which rules the study's design gives nothing to judge in some case, and what they would need."""
+    rules: dict[str, dict[str, None]] = {}
+    for row in unjudged:
+        if lack := _find_lack(data, row):
+            rules.setdefault(lack, {})[row["rule"]] = None
+    needs = [f"{lack} ({', '.join(names)})" for lack, names in rules.items()]
+    return (
+        f"The design of this study leaves some rules nothing to judge. To use them, add {join_words(needs)}."
+        if needs
+        else ""
+    )
+
+
+def _tallies(data: StudyData, rows: Sequence[FindingRow]) -> Iterator[Tally]:
     def key(row: FindingRow) -> tuple[str, str, str]:
         return row["dbms"] or UNKNOWN, row["device"] or UNKNOWN, row["workload"] or UNKNOWN
 
     for case, members in groupby(sorted(rows, key=key), key=key):
         counts: dict[str, dict[str, int]] = {}
         for row in members:
-            verdict = "withdrawn" if _is_withdrawn(row) else row["verdict"]
+            verdict = "withdrawn" if _is_withdrawn(row) else "unasked" if _find_lack(data, row) else row["verdict"]
             of_rule = counts.setdefault(row["rule"], {})
             of_rule[verdict] = of_rule.get(verdict, 0) + 1
         yield Tally(" · ".join(case), counts)
@@ -312,15 +345,19 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
 
 
 def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
-    if kind == "throughput":
-        return picture_throughput(compared)
-    if kind == "shares":
-        return picture_shares(data, compared)
-    if kind in ("devices", "values"):
-        return _effect_picture(data, kind, row, compared.name)
-    if not compared.is_watched:
+    if kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
         return None
-    return picture_sizes(data, compared) if kind == "sizes" else picture_depth(data, compared)
+    draw: dict[str, Callable[[], Figure | None]] = {
+        "throughput": partial(picture_throughput, compared),
+        "tail": partial(picture_tail, compared),
+        "sizes": partial(picture_sizes, data, compared, "write"),
+        "read_sizes": partial(picture_sizes, data, compared, "read"),
+        "depth": partial(picture_depth, data, compared),
+        "shares": partial(picture_shares, data, compared),
+        "values": partial(_effect_picture, data, kind, row, compared.name),
+        "devices": partial(_effect_picture, data, kind, row, compared.name),
+    }
+    return draw[kind]()
 
 
 def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure | None:

@@ -96,7 +96,7 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
     if fastest is not None:
         pairs = zip(knobs, (fastest[f"{side}_value"] for side in ("across", "down", "outer")), strict=True)
         setting = ", ".join(f"{knob} = {format_value(spec, knob, value)}" for knob, value in pairs if knob)
-        words = f" Fastest: {setting}, {describe_change(fastest['estimate'])}."
+        words = f" Fastest: {setting}."
     shown = f"{across} and {down}" + (f", by {outer}" if outer else "")
     return Figure(
         name=slug("grid", *str(case).split("/")),

@@ -1,11 +1,10 @@
 """Top of the page: the answer in a sentence, how sure it is, and where it was measured."""
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knobscope.specs import TPCDS, TPCH, Case, Workload
+from knobscope.specs import Workload
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
 from knobscope.stages.report.sections.findings import FindingsSection
@@ -16,7 +15,7 @@ from knobscope.stages.report.sections.guards import (
     name_set_aside,
     tell_missing_blocks,
 )
-from knobscope.stages.report.sections.runs import run_noise
+from knobscope.stages.report.sections.sureness import Sureness, list_sureness
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import (
     UNKNOWN,
@@ -31,23 +30,11 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["Head", "Sureness", "build_head"]
+__all__ = ["Head", "build_head"]
 
 #: Flushes per operation below which a default configuration cannot make each commit durable: read-mostly workloads
 #: write one in twenty operations.
 _SELDOM_FLUSHED = 0.01
-#: Operations of a run below which its speed is told: one more or less changes it by 1 %, and by 0.2 %.
-_FEW_OPERATIONS, _ENOUGH_OPERATIONS = 100, 500
-
-
-@dataclass(frozen=True)
-class Sureness:
-    """One reason to believe the page, or not: `level` is good, fair, poor, or empty where there is none."""
-
-    name: str
-    value: str
-    meaning: str
-    level: str
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,7 @@ def build_head(data: StudyData, findings: FindingsSection) -> Head:
         title=study.name,
         description=study.description,
         answer=[*told, *describe_levels(data), *tell_missing_blocks(data)],
-        sureness=[*_sureness(data), *_control_sureness(controls)],
+        sureness=list_sureness(data, controls),
         facts=list(_facts(data)),
     )
 
@@ -85,6 +72,7 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     # The default was the safe one where the changed value is the fast one.
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
     yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
+    yield from _other_leader(data, first)
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
@@ -94,6 +82,24 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
             yield "Apart from knobs that put committed data at additional risk, no knob changes throughput beyond "
             "noise."
         yield from _unflushed(data, first)
+
+
+def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
+    """Say why the ranking of the case puts another knob first, where it does."""
+    ranked = data.value(
+        "SELECT knob FROM importance WHERE dbms = ? AND device = ? AND workload = ? AND above_noise ORDER BY rank",
+        first["dbms"], first["device"], first["workload"],
+    )  # fmt: skip
+    if ranked is None or ranked == first["knob"]:
+        return
+    case = (first["dbms"], first["device"], first["workload"], ranked)
+    if any(effect[:-1] == case for effect in data.gone_effects):
+        yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
+    else:
+        yield (
+            f"The ranking puts {ranked} first: it weighs all values of a knob, together with all values of the others, "
+            "and not the largest change from the default configuration."
+        )
 
 
 def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
@@ -131,7 +137,11 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         return
     if not findings.cards and not findings.sound.count and not findings.withdrawn.count:
         asked = plural(findings.unjudged.count, "question")
-        yield f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+        yield (
+            f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+            if findings.unjudged.count
+            else findings.unasked
+        )
         return
     devices = sorted({device for card in findings.cards for device in card.devices})
     words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
@@ -152,7 +162,7 @@ def _example(findings: FindingsSection) -> str:
     That a study has one DBMS, or devices of one tier, its reader knows.
     """
     told = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
-    return f"for example: {told.sentence.rstrip('.')}"
+    return f"for example: {told.sentence.split('. ')[0].rstrip('.')}"
 
 
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
@@ -164,16 +174,6 @@ def _false_alarms(controls: Controls | None) -> Iterator[str]:
             f"{plural(controls.comparisons, 'comparison')} with them {are}, up to {describe_change(controls.largest)}: "
             "noise is larger than the statistics of this study assume. Do not trust effects of that size."
         )
-
-
-def _control_sureness(controls: Controls | None) -> Iterator[Sureness]:
-    if controls is not None:
-        alarms = format_count(controls.alarms) if controls.alarms else "none"
-        are = "appears as a finding" if controls.alarms < 2 else "appear as findings"
-        compared = plural(controls.comparisons, "comparison")
-        meaning = f"knobs that cannot change anything ({controls.names}): {alarms} of {compared} {are}"
-        level = "poor" if controls.alarms else "good"
-        yield Sureness("Negative controls", format_count(len(controls.knobs)), meaning, level)
 
 
 def _losses(data: StudyData) -> Iterator[str]:
@@ -193,129 +193,6 @@ def _losses(data: StudyData) -> Iterator[str]:
         yield f"{share} were excluded: {join_words(words)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
-
-
-def _sureness(data: StudyData) -> Iterator[Sureness]:
-    noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
-    worst = max(noises, default=0.0)
-    level = "good" if worst < 0.05 else "fair" if worst < 0.15 else "poor"
-    if noises:
-        spread = "" if len(noises) == 1 else f" (from {format_share(math.expm1(min(noises)))}, by case)"
-        yield Sureness("Noise", f"± {format_share(math.expm1(worst))}", f"standard deviation of one run{spread}", level)
-    yield from _count_operations(data)
-    yield from _drift(data, worst, level)
-    yield from _model_fit(data)
-    yield from _watching(data)
-    thresholds = data.specs.study.thresholds
-    compared = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND q_value IS NOT NULL")
-    if compared:
-        yield Sureness(
-            "Comparisons",
-            f"{compared:,}",
-            f"at most {format_share(thresholds.fdr)} of the effects marked clear may be false (false discovery rate); "
-            f"changes below {format_share(thresholds.min_effect)} are never marked clear",
-            "",
-        )
-
-
-def _count_operations(data: StudyData) -> Iterator[Sureness]:
-    """Say where runs are so short that their speed hangs on single operations; suites of queries have few, and long."""
-    rows = data.rows(
-        """
-        SELECT dbms, device, workload, median(operations) AS operations
-        FROM runs WHERE status = 'ok' AND operations > 0
-        GROUP BY ALL
-        HAVING median(operations) < ?
-        ORDER BY operations
-        """,
-        _ENOUGH_OPERATIONS,
-    )
-    load = data.specs.workloads
-    timed = [row for row in rows if row["workload"] in load and load[row["workload"]].generator not in (TPCH, TPCDS)]
-    if timed and not data.is_imported:
-        fewest = timed[0]["operations"]
-        case = name_case(Case(timed[0]["dbms"], timed[0]["device"], timed[0]["workload"]))
-        meaning = (
-            f"median of {case}: one operation more or less is {format_share(1 / fewest)}; increase measure_s for more"
-        )
-        yield Sureness(
-            "Operations of a run", format_count(fewest), meaning, "poor" if fewest < _FEW_OPERATIONS else "fair"
-        )
-
-
-def _drift(data: StudyData, noise: float, noise_level: str) -> Iterator[Sureness]:
-    """Say in how many blocks the machine changed its speed; a change that noise can hide is not denied.
-
-    Blocks without a default configuration to compare with, or with too few runs, say nothing about drift.
-    """
-    blocks = data.rows("SELECT * FROM blocks WHERE sentinels > 0 AND (drift_p IS NOT NULL OR bend_p IS NOT NULL)")
-    total = data.value("SELECT count(*) FROM blocks")
-    if not total:
-        return
-    if not blocks:
-        yield Sureness("Drift", "not known", "no block has enough runs to tell a change of speed from noise", "")
-        return
-    corrected = sum(row["treatment"] == "position" for row in blocks)
-    dropped = sum(row["treatment"] == "dropped" for row in blocks)
-    words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} excluded"] * bool(dropped)
-    meaning = "blocks in which the machine changed its speed" + (f": {join_words(words)}" if words else "")
-    level = "poor" if dropped else "fair" if corrected else noise_level
-    if noise_level == "poor":
-        meaning += f"; a noise of ± {format_share(math.expm1(noise))} hides all but large changes"
-    if unjudged := total - len(blocks):
-        meaning += f"; {plural(unjudged, 'block')} cannot be judged"
-    yield Sureness("Drift", f"{corrected + dropped} of {len(blocks)}", meaning, level)
-
-
-def _watching(data: StudyData) -> Iterator[Sureness]:
-    """Say how much of the study the block-level rules could see."""
-    row = data.rows(
-        """
-        SELECT count(*) AS runs,
-            count(*) FILTER (monitor = 'bpf' AND coalesce(lost_events, 0) = 0) AS whole,
-            count(*) FILTER (monitor = 'bpf' AND lost_events IS NULL) AS untold,
-            median(unattributed_share) FILTER (monitor = 'bpf') AS unknown
-        FROM runs WHERE status = 'ok'
-        """
-    )[0]
-    if not row["runs"]:
-        return
-    if data.is_imported and row["untold"] == row["whole"]:
-        share = format_share(row["whole"] / row["runs"])
-        meaning = "of the imported runs come with I/O counts" + "; whether events were lost is unknown" * bool(
-            row["whole"]
-        )
-        yield Sureness("Block layer", share, meaning, "")
-        return
-    share, unknown = row["whole"] / row["runs"], row["unknown"] or 0.0
-    level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
-    meaning = "of the runs were monitored there without losing an event"
-    if row["unknown"] is not None:
-        meaning += f"; {format_share(unknown)} of the reads and writes are of unknown origin (median)"
-    yield Sureness("Block layer", format_share(share), meaning, level)
-
-
-def _model_fit(data: StudyData) -> Iterator[Sureness]:
-    fits = data.rows(
-        "SELECT * FROM fits QUALIFY row_number() OVER (PARTITION BY dbms, device, workload ORDER BY round DESC) = 1"
-    )
-    if not fits:
-        return
-    score = min((fit["holdout_r2"] for fit in fits if fit["holdout_r2"] is not None), default=None)
-    shown = format_number(score, 2) if score is not None else "none"
-    trusted = all(fit["trustworthy"] for fit in fits)
-    if prior := fits[0]["prior"]:
-        meaning = f"R² of the prior {prior}, which replaced screening, on runs that it had not seen"
-        yield Sureness("Model", shown, meaning, "good" if trusted else "poor")
-        return
-    threshold = data.specs.study.screening.threshold
-    lowest = min((fit["r2_min"] for fit in fits if fit["r2_min"] is not None), default=None)
-    level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted else "poor"
-    worst = f"{format_number(lowest, 2)} in the worst split, " if lowest is not None else ""
-    meaning = f"R² of the screening model on runs that it has not seen; {worst}the study requires {threshold:g}"
-    if trusted and level != "good":
-        meaning += "; the set of knobs that stand out can be trusted, the size of their effects is less certain"
-    yield Sureness("Model", shown, meaning, level)
 
 
 def _describe_workload(workload: Workload) -> str:

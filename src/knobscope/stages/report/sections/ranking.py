@@ -200,6 +200,9 @@ def _ranking_figure(case: Case, rows: Rows) -> Figure:
     return Figure(
         name=slug("ranking", *str(case).split("/")),
         title="How much each knob matters",
+        caption="Above 1, the model with shuffled values predicts worse than the mean of all runs would."
+        if any(knob.permutation > 1 for knob in knobs)
+        else "",
         description=f"Permutation importance of {len(knobs)} knobs. Above noise: {', '.join(words) or 'none'}.",
         draw=lambda width: draw_ranking(width, knobs),
         data=rows,

@@ -60,7 +60,8 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
     if not rows or not fit["trustworthy"]:
         return None
     clear = [row for row in rows if row["gain_low"] > math.log1p(data.specs.study.thresholds.min_effect)]
-    return TunabilityPart([_tell(data, case, row) for row in clear[:_MOST]], _rest(clear, len(rows)), _agreement(fit))
+    told = [_tell(data, case, row) for row in clear[:_MOST]]
+    return TunabilityPart(told, _rest(clear, len(rows)), _agreement(fit, len(rows)))
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> KnobGain:
@@ -91,10 +92,11 @@ def _rest(clear: Sequence[Row], knobs: int) -> str:
     return f"The model sees no clear gain from {plural(others, 'other knob')}." if others else ""
 
 
-def _agreement(fit: Row) -> str:
-    if fit["common_by_importance"] is None:
+def _agreement(fit: Row, knobs: int) -> str:
+    """Say how many of the first knobs two halves agree on; not where the first ones are most of all knobs."""
+    if fit["common_by_importance"] is None or 2 * fit["leaders"] > knobs:
         return ""
     common = (
         f"{format_number(fit['common_by_importance'])} by importance and {format_number(fit['common_by_gain'])} by gain"
     )
-    return f"Of the first {fit['leaders']} knobs, two halves of the runs agree on {common}."
+    return f"Of the first {fit['leaders']} of {knobs} knobs, two halves of the runs agree on {common}."

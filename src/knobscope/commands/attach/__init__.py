@@ -1,0 +1,1 @@
+"""`knobscope attach`: diagnoses a DBMS server that runs already, where it is."""

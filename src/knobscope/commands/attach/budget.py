@@ -1,0 +1,166 @@
+"""Where the time of a server's sessions goes, from the waits of its threads."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from knobscope.commands.attach.facts import Facts
+from knobscope.specs.models.thread_classes import SESSION, class_of_thread
+from knobscope.text.formats import format_decimals, format_micros, format_share, join_words, plural
+
+__all__ = ["Budget", "BudgetLine", "read_budget"]
+
+#: Reason of a wait -> what is at fault.
+_FAULTS = {
+    "flush": "flush",
+    "journal": "journal",
+    "write": "write",
+    "read": "read",
+    "fault": "read",
+    "cpu": "cpu",
+    "runnable": "cpu",
+    "preempted": "cpu",
+    "lock": "lock",
+}
+_WORDS = {
+    "flush": "waits for flushes",
+    "journal": "waits for the journal of the file system",
+    "write": "waits for writes",
+    "read": "waits for reads",
+    "cpu": "is spent computing or waiting for a processor",
+    "lock": "waits for locks",
+    "other": "waits for something that is neither the device, a processor nor a lock",
+}
+#: A thread that waits by itself for one of these has nothing to do.
+_IDLE_REASONS = ("network", "timer")
+#: Where no thread serves clients, those of pools wait for work like this.
+_POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
+_IDLE, _IDLE_TIMER = 0.02, 0.25
+_ONE_SHARE = 0.9
+_SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
+_LEAST = 0.01  # of the time, below which a reason has no line
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """A reason with its share of the sessions' time, and the part of it that they waited through another thread."""
+
+    reason: str
+    share: float
+    through_share: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time of the threads that serve clients, without what they wait for their clients; all sums in microseconds."""
+
+    sessions: int  # none: nobody from outside woke a thread
+    wall_us: float
+    idle_us: float
+    by_reason: Mapping[str, float]
+    through: Mapping[str, float]  # of `by_reason`, what was waited for another thread that waited for it
+    each_us: Mapping[str, float]  # mean of a wait, by what is at fault
+    one_share: float | None
+
+    @property
+    def active_us(self) -> float:
+        """Time in which a client waited for an answer."""
+        return sum(self.by_reason.values())
+
+    @property
+    def by_fault(self) -> dict[str, float]:
+        """Shares of the active time, the largest first."""
+        sums: dict[str, float] = defaultdict(float)
+        for reason, time_us in self.by_reason.items():
+            sums[_FAULTS.get(reason, "other")] += time_us / (self.active_us or 1)
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    def is_idle(self, facts: Facts) -> bool:
+        """Whether clients waited for next to nothing; on a busy machine, waking up by a timer takes time as well."""
+        return self.active_us < (_IDLE_TIMER if facts.is_idle else _IDLE) * self.wall_us
+
+    @property
+    def at_fault(self) -> str:
+        """What takes most of the active time."""
+        fault = next(iter(self.by_fault))
+        return "one_read" if fault == "read" and (self.one_share or 0) >= _ONE_SHARE else fault
+
+    @property
+    def lines(self) -> list[BudgetLine]:
+        """The reasons, the largest first."""
+        total = self.active_us or 1
+        rows = (BudgetLine(name, us / total, self.through.get(name, 0) / total) for name, us in self.by_reason.items())
+        return sorted((row for row in rows if row.share >= _LEAST), key=lambda row: -row.share)
+
+    def describe(self, facts: Facts, at_fault: str) -> str:
+        """Return the headline."""
+        if at_fault == "idle":
+            return "the server is idle: its sessions wait for their clients"
+        name = "read" if at_fault == "one_read" else at_fault
+        each = f" of {format_micros(self.each_us[name])} each" if name in self.each_us else ""
+        share = f"{format_share(self.by_fault[name])} of a session's time {_WORDS[name]}{each}"
+        if name in ("cpu", "lock", "other") or facts.depth is None:
+            return share
+        one = (facts.one_share or 0) >= _ONE_SHARE
+        return f"{share}; {'one request' if one else f'{format_decimals(facts.depth, 1)} requests'} in flight"
+
+    def describe_all(self) -> str:
+        """Return the shares of all reasons in a sentence."""
+        parts = [f"{line.reason} {format_share(line.share)}" for line in self.lines]
+        idle = format_share(self.idle_us / self.wall_us if self.wall_us else None)
+        who = plural(self.sessions, "session") if self.sessions else "all threads"
+        return (
+            f"Where {who} spent the time that clients waited for: "
+            f"{join_words(parts) or 'nowhere'}. Of all their time, {idle} was spent waiting for clients."
+        )
+
+
+def read_budget(
+    profile: Mapping[str, Any], one_share: float | None, patterns: Mapping[str, str] = MappingProxyType({})
+) -> Budget | None:
+    """Return the budget of the threads that serve clients; None where waits were not watched, or there is no thread.
+
+    `patterns`: class of a thread -> pattern, of the DBMS's spec. Where none is found, a thread serves clients when
+    somebody outside the server wakes it to work, about as often as the others that do: a timer wakes a writer in the
+    background, too, but seldom. Where no thread serves clients, all threads of the server count.
+    """
+    if "waits" not in profile:
+        return None
+    own = [row for row in profile["wait_threads"] if row["is_followed"]]
+    least = max(_SERVED * max((row["served"] for row in own), default=0), 1)
+    sessions = [
+        row
+        for row in own
+        if class_of_thread(patterns, row["name"], row["title"], serves=row["served"] >= least) == SESSION
+    ]
+    threads = {row["tid"]: row for row in sessions or own}
+    idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
+    by_reason: dict[str, float] = defaultdict(float)
+    through: dict[str, float] = defaultdict(float)
+    idle_us = 0.0
+    for row in _rows_of(profile, threads):
+        if row["reason"] in idle_reasons and not row["links"]:
+            idle_us += row["time_us"]
+            continue
+        by_reason[row["reason"]] += row["time_us"]
+        through[row["reason"]] += row["time_us"] if row["links"] else 0
+    wall_us = sum(row["wall_us"] for row in threads.values())
+    if not wall_us:
+        return None
+    return Budget(len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share)
+
+
+def _rows_of(profile: Mapping[str, Any], threads: Mapping[int, Any]) -> Iterator[Mapping[str, Any]]:
+    return (row for row in profile["waits"] if row["tid"] in threads)
+
+
+def _average_waits(profile: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean length of a direct wait for the device, of any thread."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+    for row in profile.get("wait_files", []):
+        fault = _FAULTS.get(row["reason"], "other")
+        sums[fault][0] += row["waits"]
+        sums[fault][1] += row["time_us"]
+    return {fault: time_us / waits for fault, (waits, time_us) in sums.items() if waits}

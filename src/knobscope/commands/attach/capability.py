@@ -1,0 +1,85 @@
+"""What the device of a server can do, from a profile, and how much of it the server uses."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from knobscope.commands.attach.data import DataPlace
+from knobscope.commands.attach.program import Running
+from knobscope.devices import device_lock, find_block_device, open_device
+from knobscope.errors import UserError
+from knobscope.specs import Device
+from knobscope.stages.characterise.profile import characterise_device
+from knobscope.stages.detect import WatchedProfile, judge_profile
+from knobscope.storage import write_sealed
+from knobscope.tables import DeviceProfile, read_document
+from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import format_micros, format_number, format_share
+from knobscope.watch import Profile
+
+__all__ = ["describe_finding", "find_profile", "judge_window", "measure_device"]
+
+_HELD_BY = {
+    "flush": "its flushes hold it back",
+    "units": "writes that fill units of the device in part hold it back",
+    "depth": "too few requests in flight hold it back",
+    "requests": "the kind of its requests holds it back: their size, order, or mix of reads and writes",
+}
+
+
+def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
+    """Return the profile that was named, else the latest below results/ that was measured on this device."""
+    if named is not None:
+        return read_document(named, DeviceProfile)
+    found = [read_document(path, DeviceProfile) for path in Path("results").glob("*/devices/*.json")]
+    same = [profile for profile in found if profile.get("block_device") == data.block.name]
+    return max(same, key=lambda profile: str(profile["measured_at"]), default=None)
+
+
+def measure_device(directory: Path, data: DataPlace, out: Path | None) -> DeviceProfile:
+    """Measure the device of a server with fio, on a scratch file. UserError: the directory lies on another one."""
+    block = find_block_device(directory)
+    if block != data.block:
+        raise UserError(f"--characterise: {directory} lies on {block.name}; expected a directory on {data.block.name}")
+    print(
+        f"knobscope: measuring {block.name} with fio for about a minute, on a file in {directory}: the server and "
+        "everyone else on this device will be slower meanwhile",
+        file=sys.stderr,
+    )
+    device = Device(
+        name="attached", description="device of a running server", tier="auto", path=str(directory.resolve())
+    )
+    with open_device(device, Path(), "attach") as opened, device_lock(opened.block):
+        profile = characterise_device(opened, "quick")
+    if out is not None:
+        write_sealed(out, profile)
+    return profile
+
+
+def judge_window(running: Running, profile: Profile, unit: int, device: DeviceProfile | None) -> list[FindingRow]:
+    """Return what the rules say that need one profile; nothing where the device has none, or there was no BPF."""
+    if device is None or profile["monitor"] != "bpf":
+        return []
+    watched = cast(WatchedProfile, {**profile, "command": [running.name], "unit": unit})
+    return judge_profile(watched, device)
+
+
+def describe_finding(finding: FindingRow, device: DeviceProfile) -> str:
+    """Return a finding about a server in a sentence."""
+    if finding["verdict"] == "insufficient" or finding["evidence"] is None:
+        return str(finding["sentence"])
+    evidence: Mapping[str, Any] = json.loads(finding["evidence"])
+    source = f"its profile of {str(device['measured_at'])[:10]}"
+    used = (
+        f"The server keeps {device['block_device']} busy for {format_share(evidence['busy_share'])} of the time "
+        f"and uses {format_share(evidence['used_share'])} of its capability, by {source}"
+    )
+    if finding["verdict"] == "none":
+        return f"{used}: no mismatch."
+    full = evidence["saturating_depth"]
+    depth = f" ({format_number(evidence['busy_depth'])} of {format_number(full)})" if full else ""
+    flush = f" of {format_micros(evidence['flush_us'])}" if evidence["flush_us"] else ""
+    details = {"flush": flush, "depth": depth}
+    return f"{used}; {_HELD_BY[evidence['held_by']]}{details.get(evidence['held_by'], '')}."

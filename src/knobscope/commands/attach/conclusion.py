@@ -1,0 +1,161 @@
+"""What holds a server back, in a sentence: flushes, reads, writes, the processors, locks, or nothing at all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from knobscope.commands.attach.budget import Budget
+from knobscope.commands.attach.facts import Facts
+from knobscope.commands.attach.settings import Advice
+from knobscope.text.formats import (
+    format_decimals,
+    format_micros,
+    format_number,
+    format_rate,
+    format_share,
+    format_size,
+    join_words,
+)
+
+__all__ = ["MECHANISMS", "Conclusion", "conclude", "suggest"]
+
+#: What is at fault -> I/O mechanisms of a DBMS whose knobs steer it, the most direct one first.
+MECHANISMS: dict[str, tuple[str, ...]] = {
+    "flush": ("flush",),
+    "journal": ("flush", "double_write"),
+    "write": ("checkpoint", "write_buffer", "double_write"),
+    "read": ("cache", "prefetch", "io_workers"),
+    "one_read": ("prefetch", "io_workers", "cache"),
+}
+#: Of the time, from which something is named: the larger part of it.
+_LARGE = 0.5
+_FULL_MACHINE = 0.9
+_NEIGHBOURS = 0.5
+_ONE_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The answer: `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `idle`, `neighbour`, `other`; then the words."""
+
+    at_fault: str
+    headline: str
+    is_device: bool
+    sentences: list[str] = field(default_factory=list)
+
+
+def conclude(facts: Facts, budget: Budget | None) -> Conclusion:
+    """Return what a window says; with the budget of waits where that was watched, else from counts and times."""
+    at_fault = _judge(facts) if budget is None else "idle" if budget.is_idle(facts) else budget.at_fault
+    is_device = at_fault in MECHANISMS
+    evidence = [_describe_device(facts)]
+    if budget is not None:
+        headline = budget.describe(facts, at_fault)
+        evidence.insert(0, budget.describe_all())
+    else:
+        headline = _HEADLINES[at_fault](facts)
+    if is_device and facts.own_share is not None and facts.own_share < _NEIGHBOURS:
+        headline += f"; others cause {format_share(1 - facts.own_share)} of the device's reads and writes"
+    if not is_device and at_fault not in ("idle", "neighbour"):
+        headline = f"Not the device: {headline}"
+    return Conclusion(at_fault, f"{headline[0].upper()}{headline[1:]}.", is_device, evidence)
+
+
+def suggest(conclusion: Conclusion, advice: Sequence[Advice]) -> str | None:
+    """Return what to try: the knobs that steer what is at fault, and hardware that would."""
+    if not conclusion.is_device:
+        return None
+    tries = [one.words for one in advice]
+    if conclusion.at_fault in ("flush", "journal"):
+        tries.append("a device with power-loss protection, which answers a flush from protected memory")
+    elif conclusion.at_fault in ("read", "one_read"):
+        tries.append("more memory for the cache")
+    return f"To try: {join_words(tries, 'or')}." if tries else None
+
+
+def _judge(facts: Facts) -> str:
+    """Return what is at fault as far as counts and times at the device tell; waits are not known."""
+    busy, cores = facts.busy_share or 0, facts.cores or 0
+    reads, writes = facts.operations["read"], facts.operations["write"]
+    is_others = busy >= _LARGE and facts.own_share is not None and facts.own_share < _NEIGHBOURS
+    answers = (  # the first that is true
+        (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
+        (facts.flushing_share >= _LARGE, "flush"),
+        ((facts.machine_share or 0) >= _FULL_MACHINE, "cpu"),
+        (busy < _LARGE, "cpu" if cores >= _LARGE else "other"),
+        (is_others, "neighbour"),
+        (reads.in_flight < writes.in_flight, "write"),
+        ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
+    )
+    return next((fault for is_true, fault in answers if is_true), "read")
+
+
+def _describe_flush(facts: Facts) -> str:
+    flush = facts.operations["flush"]
+    return (
+        f"a flush is under way for {format_share(facts.flushing_share)} of the time: "
+        f"{format_rate(flush.device_per_s, 'flushes/s')} of {format_micros(flush.mean_us)} each{_describe_depth(facts)}"
+    )
+
+
+def _describe_depth(facts: Facts) -> str:
+    if facts.one_share is not None and facts.one_share >= _ONE_SHARE:
+        return "; one request in flight"
+    return "" if facts.depth is None else f"; {format_decimals(facts.depth, 1)} requests in flight"
+
+
+def _describe_op(facts: Facts, op: str) -> str:
+    one = facts.operations[op]
+    return (
+        f"the device is busy for {format_share(facts.busy_share)} of the time: "
+        f"{format_rate(one.device_per_s, f'{op}s/s')} of {format_size(one.mean_bytes)} and "
+        f"{format_micros(one.mean_us)} each{_describe_depth(facts)}"
+    )
+
+
+def _describe_cpu(facts: Facts) -> str:
+    return (
+        f"the server keeps {format_number(facts.cores)} processors busy, the machine's are busy for "
+        f"{format_share(facts.machine_share)} of the time, the device for {format_share(facts.busy_share)}"
+    )
+
+
+def _describe_other(facts: Facts) -> str:
+    return (
+        f"the device is idle for {format_share(1 - (facts.busy_share or 0))} of the time and the server keeps "
+        f"{format_number(facts.cores)} processors busy; it waits for its clients, a lock or a timer"
+    )
+
+
+def _describe_neighbour(facts: Facts) -> str:
+    return (
+        f"others use the device: it is busy for {format_share(facts.busy_share)} of the time, and "
+        f"{format_share(facts.own_share or 0)} of its requests are the server's"
+    )
+
+
+_HEADLINES: dict[str, Callable[[Facts], str]] = {
+    "flush": _describe_flush,
+    "write": lambda facts: _describe_op(facts, "write"),
+    "read": lambda facts: _describe_op(facts, "read"),
+    "one_read": lambda facts: _describe_op(facts, "read"),
+    "cpu": _describe_cpu,
+    "other": _describe_other,
+    "idle": lambda _: "the server is idle: it has next to nothing to do",
+    "neighbour": _describe_neighbour,
+}
+
+
+def _describe_device(facts: Facts) -> str:
+    parts = [
+        f"{format_rate(one.per_s, f'{op}s/s')} of {format_size(one.mean_bytes)}"
+        for op, one in facts.operations.items()
+        if op in ("read", "write") and one.per_s
+    ]
+    flush = facts.operations["flush"]
+    if flush.device_per_s:
+        parts.append(f"{format_rate(flush.device_per_s, 'flushes/s')} of {format_micros(flush.mean_us)}")
+    rates = ", ".join(parts) or "no requests of the server"
+    busy = f"At the device: {rates}; busy for {format_share(facts.busy_share)} of the time"
+    if facts.own_share is None:
+        return f"{busy}."
+    return f"{busy}; {format_share(facts.own_share)} of the device's reads and writes are the server's."

@@ -1,0 +1,108 @@
+"""What a window says in a few numbers: rates, sizes and times by operation, depth, processors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from knobscope.watch import Profile
+
+__all__ = ["Facts", "Operation", "read_facts"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Requests of one kind: `per_s` and `mean_bytes` of the server's, `device_per_s` of all, latencies of all."""
+
+    per_s: float
+    device_per_s: float
+    mean_bytes: float
+    mean_us: float | None
+    p99_us: float | None
+
+    @property
+    def in_flight(self) -> float:
+        """Mean number in flight, by Little's law."""
+        return self.device_per_s * (self.mean_us or 0) / 1e6
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The numbers that a judgement starts from; None: not known without BPF."""
+
+    seconds: float
+    operations: Mapping[str, Operation]
+    busy_share: float | None
+    depth: float | None  # while the device is busy
+    one_share: float | None  # of the busy time, with one request in flight
+    cores: float | None  # processors that the server keeps busy
+    machine_share: float | None  # of all processors' time
+    own_share: float | None  # of the device's reads and writes, those of the server; None: of a handful
+
+    @property
+    def flushing_share(self) -> float:
+        """Share of the time that flushes take, one after another."""
+        return min(self.operations["flush"].in_flight, 1.0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the server neither computes nor reads or flushes to speak of: writes can be others' for it."""
+        reads = self.operations["read"]
+        reading = reads.per_s * (reads.mean_us or 0) / 1e6
+        return (self.cores or 0) < _IDLE and reading < _IDLE and self.flushing_share < _IDLE
+
+    @property
+    def requests_per_s(self) -> float:
+        """Reads and writes of the server."""
+        return self.operations["read"].per_s + self.operations["write"].per_s
+
+
+_LEAST_REQUESTS = 30
+_IDLE = 0.05  # of the time of a processor, or with a request in flight
+
+
+def read_facts(profile: Profile) -> Facts:
+    """Return the numbers of a window."""
+    rows = {row["op"]: row for row in profile["io_profile"]}
+    seconds = profile["duration_s"]
+    latencies: Sequence[Mapping[str, Any]] = profile["io_latency"]
+    operations = {
+        op: Operation(
+            per_s=(row["requests"] or 0) / seconds,
+            device_per_s=(row["device_requests"] or 0) / seconds,
+            mean_bytes=(row["bytes"] or 0) / (row["requests"] or 1),
+            mean_us=_find_mean([bucket for bucket in latencies if bucket["op"] == op]),
+            p99_us=_find_quantile([bucket for bucket in latencies if bucket["op"] == op], 0.99),
+        )
+        for op, row in rows.items()
+    }
+    data = [rows[op] for op in ("read", "write")]
+    total = sum(row["device_requests"] or 0 for row in data)
+    own = sum(row["requests"] or 0 for row in data)
+    is_split = profile["monitor"] == "bpf" and total >= _LEAST_REQUESTS
+    cpu_s = profile["cpu_s"]
+    return Facts(
+        seconds,
+        operations,
+        profile.get("busy_share"),
+        profile.get("mean_depth"),
+        profile.get("depth_one_share"),
+        None if cpu_s is None else cpu_s / seconds,
+        profile.get("machine_cpu_share"),
+        own / total if is_split else None,
+    )
+
+
+def _find_mean(buckets: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the mean of a histogram by the middles of its buckets, which are a quarter of an octave wide."""
+    total = sum(bucket["requests"] for bucket in buckets)
+    area = sum(bucket["requests"] * (bucket["low_us"] + bucket["high_us"]) / 2 for bucket in buckets)
+    return area / total if total else None
+
+
+def _find_quantile(buckets: Sequence[Mapping[str, Any]], share: float) -> float | None:
+    left = share * sum(bucket["requests"] for bucket in buckets)
+    for bucket in buckets:
+        left -= bucket["requests"]
+        if left <= 0:
+            return float(bucket["high_us"])
+    return None

@@ -1,0 +1,96 @@
+"""Processes as /proc shows them: who descends from whom, what they run, in which cgroup."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.errors import UserError
+
+__all__ = ["Processes", "find_hierarchy", "list_group", "read_cgroup", "read_executable"]
+
+PROC = Path("/proc")
+#: Names that the monitor gives to its own cgroups: a process in one of them comes from the cgroup above.
+_OF_MONITOR = "knobscope-"
+
+
+@dataclass(frozen=True)
+class Processes:
+    """All processes at one moment: process -> parent."""
+
+    parents: dict[int, int]
+
+    @classmethod
+    def read(cls) -> "Processes":
+        """Return those of this moment."""
+        parents = {}
+        for entry in PROC.iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while we looked
+                    parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        return cls(parents)
+
+    def list_ancestors(self, pid: int) -> list[int]:
+        """Return parent, grandparent and so on."""
+        found: list[int] = []
+        while (pid := self.parents.get(pid, 0)) and pid not in found:
+            found.append(pid)
+        return found
+
+    def list_tree(self, root: int) -> set[int]:
+        """Return a process with all its descendants."""
+        return {root, *(pid for pid in self.parents if root in self.list_ancestors(pid))}
+
+    def find_top(self, pid: int) -> int:
+        """Return the server of a process: the oldest ancestor that runs the same program, without gaps."""
+        program = read_executable(pid)
+        for parent in self.list_ancestors(pid):
+            if program is None or read_executable(parent) != program:
+                break
+            pid = parent
+        return pid
+
+
+def read_executable(pid: int) -> str | None:
+    """Return the path of the program that a process runs, as it sees it; None where we may not know."""
+    try:
+        return str((PROC / str(pid) / "exe").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return None
+
+
+def read_cgroup(pid: int) -> str | None:
+    """Return the cgroup v2 of a process; None where there is none. UserError: there is no such process."""
+    try:
+        lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError) as gone:
+        raise UserError(f"attach: there is no process {pid}") from gone
+    path = next((line[3:] for line in lines if line.startswith("0::")), None)
+    if path is None or "/.." in path:  # ours is a namespace that does not hold it
+        return None
+    return "/" + "/".join(part for part in path.split("/") if part and not part.startswith(_OF_MONITOR))
+
+
+def find_hierarchy() -> Path | None:
+    """Return where cgroup v2 is mounted; None: nowhere."""
+    for line in (PROC / "self" / "mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.split()[0] == "cgroup2":
+            return Path(fields.split()[4])
+    return None
+
+
+def list_group(path: str) -> set[int]:
+    """Return the processes in a cgroup v2 and below. UserError: there is no such cgroup."""
+    hierarchy = find_hierarchy()
+    directory = None if hierarchy is None else hierarchy / path.strip("/")
+    if directory is None or not (directory / "cgroup.procs").exists():
+        raise UserError(f"attach: there is no cgroup {path} below {hierarchy or 'a mount of cgroup v2'}")
+    return set(_list_processes(Path(inner) for inner, _, _ in os.walk(directory)))
+
+
+def _list_processes(directories: Iterable[Path]) -> Iterator[int]:
+    for directory in directories:
+        with contextlib.suppress(OSError):  # removed while we looked, or one of threads
+            yield from map(int, (directory / "cgroup.procs").read_text().split())

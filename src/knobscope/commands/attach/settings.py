@@ -1,0 +1,91 @@
+"""The settings of a running server: as it answers, or as its command line says; and the knobs worth a try."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from knobscope.commands.attach.program import Running, read_command
+from knobscope.specs import Dbms, Knob, Value, value_text
+from knobscope.specs.models.dbms import is_factor
+
+__all__ = ["Advice", "choose_knobs", "list_advice", "parse_setting", "read_arguments"]
+
+_MOST = 4
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A knob that steers what is at fault; `value`: what is in force, None: not known."""
+
+    knob: str
+    value: str | None
+    default: str
+    risk: str
+    description: str
+    source: str
+
+    @property
+    def words(self) -> str:
+        """Name the knob with its value and its risk."""
+        now = f"now {self.value}" if self.value is not None else f"default {self.default}"
+        return f"{self.knob} ({now}{f'; {self.risk}' if self.risk else ''})"
+
+
+def read_arguments(running: Running, pid: int) -> dict[str, str]:
+    """Return the knobs that the command line of a server sets: `-c name=value`, `--name=value`."""
+    if running.dbms is None:
+        return {}
+    names = {(knob.alias or name).replace("-", "_"): name for name, knob in running.dbms.knobs.items()}
+    found = {}
+    for word in read_command(pid)[1:]:
+        name, mark, value = word.lstrip("-").partition("=")
+        if mark and (knob := names.get(name.replace("-", "_"))) is not None:
+            found[knob] = value
+    return found
+
+
+def list_advice(dbms: Dbms | None, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:
+    """Return the knobs of mechanisms, in their order and that of the spec: the first few."""
+    return (
+        [_advise(dbms, name, knob, settings) for name, knob in choose_knobs(dbms, mechanisms)][:_MOST] if dbms else []
+    )
+
+
+def choose_knobs(dbms: Dbms, mechanisms: Sequence[str]) -> Iterator[tuple[str, Knob]]:
+    """Yield the knobs of mechanisms, in their order and that of the spec."""
+    for mechanism in mechanisms:
+        for name, knob in dbms.knobs.items():
+            if knob.mechanism == mechanism and not is_factor(name) and dbms.part_of(name) is None:
+                yield name, knob
+
+
+def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str]) -> Advice:
+    values = knob.durability if isinstance(knob.durability, list) else []
+    risk = "risk: every other value" if knob.durability is True else ""
+    if values:
+        risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
+    default = dbms.write(name, knob.default)
+    return Advice(name, settings.get(name), default, risk, knob.description or "", knob.source)
+
+
+def parse_setting(dbms: Dbms, name: str, text: str) -> Value | None:
+    """Return a value in force as studies write it; None where the knob cannot take it."""
+    knob = dbms.knobs[name]
+    for value, answer in knob.reads_back.items():
+        if value_text(answer).lower() == text.lower():
+            return value
+    candidates: list[Value] = list(knob.possible_values)
+    for value in candidates:
+        spellings = {value_text(value).lower(), dbms.write(name, value).lower()}
+        spellings |= (
+            ({"1", "on", "yes", "true"} if value else {"0", "off", "no", "false"}) if isinstance(value, bool) else set()
+        )
+        if text.lower() in spellings:
+            return value
+    if candidates:
+        return None
+    try:
+        number = float(text.lower().removesuffix((knob.unit or "").lower()).strip())
+    except ValueError:
+        return text if text in map(str, knob.special) else None
+    value = int(number) if knob.type == "integer" else number
+    return value if knob.problem_with(value) is None else None

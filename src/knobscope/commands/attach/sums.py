@@ -1,0 +1,118 @@
+"""What the kernel's own sums say of a window, for machines without BPF: of the device, the processes, their stalls."""
+
+import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from knobscope.commands.attach.facts import Facts, Operation
+from knobscope.commands.attach.processes import PROC, find_hierarchy
+from knobscope.commands.attach.target import Target
+from knobscope.devices import BlockDevice
+from knobscope.text.formats import format_share, format_size
+
+__all__ = ["Sums", "complete_facts", "describe_sums", "read_sums"]
+
+#: Operation -> column of requests and of milliseconds in the device's `stat`
+#: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
+_COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 16)}
+_BUSY, _WEIGHTED = 9, 10  # milliseconds with a request in flight, and of all requests together
+_SECTOR = 512
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Counters at one moment; None: this machine has none, or not for us."""
+
+    at_s: float
+    device: list[int]
+    written: int | None  # bytes that the server's processes read from and dirtied for storage, /proc/PID/io
+    group: int | None  # bytes of the server's cgroup at the device, io.stat
+    stalled_us: int | None  # in which a process waited for I/O, io.pressure
+    pressure: str  # the file that says so
+
+
+def read_sums(block: BlockDevice, target: Target) -> Sums:
+    """Return the counters of this moment."""
+    hierarchy, group = find_hierarchy(), target.place.cgroup
+    directory = None if hierarchy is None or group is None else hierarchy / group.strip("/")
+    pressures = [*([directory / "io.pressure"] if directory else []), Path("/proc/pressure/io")]
+    pressure = next((path for path in pressures if path.exists()), None)
+    return Sums(
+        time.monotonic(),
+        [int(word) for word in Path(f"/sys/dev/block/{block.major}:{block.minor}/stat").read_text().split()],
+        _add_processes(target.pids),
+        None if directory is None else _read_group(directory / "io.stat", block),
+        None if pressure is None else _read_stalled(pressure),
+        "" if pressure is None else str(pressure),
+    )
+
+
+def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
+    """Return facts that procfs lacks: times and depth of the whole device, and the server's share of its bytes."""
+    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
+    milliseconds = 1000 * (after.at_s - before.at_s)
+    operations = {op: _time_operation(op, one, added) for op, one in facts.operations.items()}
+    moved = (added[2] + added[6]) * _SECTOR
+    own = _difference(before.group, after.group)
+    own = _difference(before.written, after.written) if own is None else own
+    return replace(
+        facts,
+        operations=operations,
+        busy_share=min(added[_BUSY] / milliseconds, 1.0),
+        depth=added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None,
+        own_share=None if own is None or not moved else min(own / moved, 1.0),
+    )
+
+
+def describe_sums(before: Sums, after: Sums) -> list[str]:
+    """Return what the sums cannot say, and what they say in addition."""
+    sentences = [
+        "Without BPF: numbers of requests, times and depth are those of the whole device, from /proc/diskstats; sizes "
+        "are means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
+    ]
+    stalled = _difference(before.stalled_us, after.stalled_us)
+    if stalled is not None:
+        share = format_share(min(stalled / 1e6 / (after.at_s - before.at_s), 1.0))
+        whose = "of this machine" if after.pressure.startswith("/proc") else "of the server"
+        sentences.append(f"For {share} of the time a process {whose} waited for I/O ({after.pressure}).")
+    written = _difference(before.written, after.written)
+    if written is not None:
+        sentences.append(f"The server's processes read and dirtied {format_size(written)} of files (/proc/PID/io).")
+    return sentences
+
+
+def _time_operation(op: str, one: Operation, added: list[int]) -> Operation:
+    requests, milliseconds = (added[column] if column < len(added) else 0 for column in _COLUMNS[op])
+    return replace(one, mean_us=1000 * milliseconds / requests if requests else None)
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else max(after - before, 0)
+
+
+def _add_processes(pids: Iterable[int]) -> int | None:
+    """Return bytes of all processes that we may ask; None: of none."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):  # ended, or another user's
+            lines = dict(line.split(": ") for line in (PROC / str(pid) / "io").read_text().splitlines())
+            found.append(int(lines["read_bytes"]) + int(lines["write_bytes"]) - int(lines["cancelled_write_bytes"]))
+    return sum(found) if found else None
+
+
+def _read_group(file: Path, block: BlockDevice) -> int | None:
+    with contextlib.suppress(OSError):  # the controller is off
+        for line in file.read_text().splitlines():
+            number, *words = line.split()
+            if number == f"{block.major}:{block.minor}":
+                values = dict(word.split("=") for word in words)
+                return int(values["rbytes"]) + int(values["wbytes"])
+    return None
+
+
+def _read_stalled(file: Path) -> int | None:
+    with contextlib.suppress(OSError):  # pressure is not accounted
+        return int(file.read_text().splitlines()[0].rpartition("total=")[2])
+    return None

@@ -1,0 +1,147 @@
+"""Finds the server that is meant: by process, systemd unit, container, cgroup or port."""
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.commands.attach.processes import PROC, Processes, find_hierarchy, list_group, read_cgroup
+from knobscope.commands.attach.program import is_server
+from knobscope.errors import UserError
+from knobscope.watch import Place
+
+__all__ = ["Target", "find_target"]
+
+_LISTENS = "0A"  # state of a socket in /proc/net/tcp
+_CONTAINER_ID = re.compile(r"[0-9a-f]{12,64}")
+#: What knows containers by name, and how it is asked for the number of their first process.
+_CONTAINER_TOOLS = {
+    "podman": ["inspect", "--type", "container", "--format", "{{.State.Pid}}"],
+    "docker": ["inspect", "--type", "container", "--format", "{{.State.Pid}}"],
+    "crictl": ["inspect", "--output", "go-template", "--template", "{{.info.pid}}"],
+}
+_TOOL_S = 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running server: its first process, all of its processes, and where they are watched."""
+
+    pid: int
+    pids: frozenset[int]
+    place: Place
+
+
+def find_target(args: argparse.Namespace) -> Target:
+    """Return the server that the arguments mean. UserError: there is none, or `--move` has nothing to move."""
+    processes = Processes.read()
+    if args.cgroup is not None:
+        return _find_in_group(processes, _strip_mount(args.cgroup))
+    if args.unit is not None:
+        return _find_in_group(processes, _find_unit(args.unit))
+    pid = args.pid if args.pid is not None else None
+    if args.port is not None:
+        pid = _find_listener(args.port)
+    if args.container is not None:
+        pid = _find_container(args.container)
+    assert pid is not None  # noqa: S101 - the parser wants one of them
+    if pid not in processes.parents:
+        raise UserError(f"attach: there is no process {pid}")
+    group = read_cgroup(pid)
+    if args.container is not None and group not in (None, "/"):
+        return _find_in_group(processes, group or "/")
+    top = processes.find_top(pid)
+    tree = processes.list_tree(top)
+    if group is not None and _is_own(processes, top, tree, group):
+        return Target(top, frozenset(tree), Place([top], cgroup=group))
+    return Target(top, frozenset(tree), Place([top], is_moved=args.move))
+
+
+def _is_own(processes: Processes, top: int, tree: set[int], group: str) -> bool:
+    """Whether a cgroup holds a server and whatever started it, and nothing else."""
+    return group != "/" and list_group(group) <= tree | set(processes.list_ancestors(top))
+
+
+def _find_in_group(processes: Processes, group: str) -> Target:
+    """Return the server in a cgroup: the first process there that runs a DBMS, else the one nearest to the top."""
+    inside = list_group(group)
+    if not inside:
+        raise UserError(f"attach: there is no process in cgroup {group}")
+    by_age = sorted(inside, key=lambda pid: (len(processes.list_ancestors(pid)), pid))
+    first = next((pid for pid in by_age if is_server(pid)), by_age[0])
+    return Target(first, frozenset(inside), Place(by_age, cgroup=group))
+
+
+def _strip_mount(text: str) -> str:
+    """Return a cgroup by its path in the hierarchy; it may be given with the mount point before it."""
+    hierarchy, path = find_hierarchy(), Path(text)
+    if hierarchy is not None and path.is_relative_to(hierarchy):
+        path = path.relative_to(hierarchy)
+    return f"/{str(path).strip('/')}" if str(path) != "." else "/"
+
+
+def _find_unit(name: str) -> str:
+    shown = _ask(["systemctl", "show", "--property=ControlGroup", "--value", "--", name])
+    if not shown:
+        raise UserError(f"attach: systemd has no running unit {name}; expected a name as `systemctl status` shows it")
+    return shown
+
+
+def _find_container(name: str) -> int:
+    """Return the first process of a container: by its id in the names of cgroups, or as the container's tool says."""
+    if _CONTAINER_ID.fullmatch(name):
+        for entry in sorted(PROC.glob("[0-9]*"), key=lambda entry: int(entry.name)):
+            with contextlib.suppress(OSError):
+                if name in (entry / "cgroup").read_text():
+                    return int(entry.name)
+    tools = [tool for tool in _CONTAINER_TOOLS if shutil.which(tool)]
+    for tool in tools:
+        with contextlib.suppress(UserError):  # another tool may know it
+            pid = _ask([tool, *_CONTAINER_TOOLS[tool], "--", name])
+            if pid.isdigit() and pid != "0":
+                return int(pid)
+    asked = f"asked: {', '.join(tools)}" if tools else f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
+    raise UserError(f"attach: no running container {name} ({asked}); expected a name, or an id of 12 digits or more")
+
+
+def _ask(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise UserError(f"attach: {command[0]} does not answer: {problem}") from problem
+    if done.returncode:
+        raise UserError(f"attach: {' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout.strip()
+
+
+def _find_listener(port: int) -> int:
+    """Return the process that listens on a TCP port, in whatever network namespace; the first of several."""
+    sockets = set(_list_listening(port))
+    for entry in sorted(PROC.glob("[0-9]*"), key=lambda entry: int(entry.name)):
+        with contextlib.suppress(OSError):
+            for link in (entry / "fd").iterdir():
+                if str(link.readlink()) in sockets:
+                    return int(entry.name)
+    why = "; its process is another user's: run attach as root" if sockets and os.geteuid() else ""
+    raise UserError(f"attach: no process that listens on port {port}{why}")
+
+
+def _list_listening(port: int) -> Iterator[str]:
+    """Yield the sockets that listen on a port, as links in /proc/PID/fd name them."""
+    seen = set()
+    for entry in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            namespace = (entry / "ns" / "net").readlink()
+            if namespace in seen:
+                continue
+            seen.add(namespace)
+            for name in ("tcp", "tcp6"):
+                for line in (entry / "net" / name).read_text().splitlines()[1:]:
+                    fields = line.split()
+                    if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
+                        yield f"socket:[{fields[9]}]"

@@ -1,0 +1,277 @@
+"""What the rows of a table cannot show, whatever a model explains of them.
+
+A ranking is of causes when rows were drawn without regard to what they did, as designs are. What a tuner leaves is
+different: it keeps what was fast, so its knobs move together, many of them split the rows as the one does that matters,
+and held-out rows come from the same path. Each guard finds one such thing, with the figures for it and a sentence.
+
+Several guards look at the *best split* of a knob: the cut of its numbers, or of its levels in the order of their mean
+response, that explains most of the response's variance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.design import Settings
+from knobscope.statistics.ranks import rank_values
+
+__all__ = ["Censored", "Duplicates", "Guards", "Jump", "MovingTogether", "Split", "find_guards", "missed_separators"]
+
+#: A side of a split has so many rows at least, and this share of them.
+_LEAST_ROWS, _LEAST_SHARE = 3, 0.02
+#: Splits of two knobs whose correlation is this high are the same but for a few rows: the rows cannot say whose it is.
+_SAME = 0.9
+#: A knob separates the rows when a row of one side of its split is faster than one of the other in so many pairs.
+_SEPARATES = 0.95
+#: Mean squared correlation of two knobs beyond chance, from which on knobs move together, where there are so many rows
+#: per knob, and where there are fewer, so that the other knobs cannot be held equal. 160 histories of tuners have .04
+#: to .3, designs 0, and a table of 250 rows per knob that was collected to train models .03.
+_TOGETHER, _ROWS_PER_KNOB, _TOGETHER_FEW = 0.035, 10, 0.01
+#: ... and it lies so many standard errors above what chance gives.
+_CERTAIN = 3.0
+#: A squared correlation above this is of one knob in two columns.
+_ONE_KNOB = 0.999
+#: An extreme of the response is a limit when so many rows share it, this share of all, and many times as many as share
+#: another value.
+_LEAST_LIMITED, _LIMITED, _MORE_OFTEN = 3, 0.01, 10
+#: A knob with one split that changes the response so many times is the answer, or a broken benchmark.
+_IMPLAUSIBLE = 10.0
+
+
+@dataclass(frozen=True)
+class Split:
+    """The best split of a knob: which rows are on its upper side, and how many pairs of rows it puts in order."""
+
+    knob: str
+    upper: Bools
+    explained: float  # share of the variance of the response's ranks
+    in_order: float  # share of the pairs of rows, one from either side, of which the same side is faster
+
+
+@dataclass(frozen=True)
+class MovingTogether:
+    """The rows are no random sample: knobs move together."""
+
+    correlation: float  # root of the mean squared correlation of two knobs, beyond chance
+    by_chance: float
+    like_the_row_before: float  # mean correlation of a knob with itself, one row earlier
+
+    def text(self) -> str:
+        """Return the sentence."""
+        order = ", and rows resemble the row before" if self.like_the_row_before > 0.2 else ""
+        return (
+            "the rows are no random sample: knobs move together (typical correlation "
+            f"{self.correlation:.2f}, by chance {self.by_chance:.2f}{order}), as in the history of a tuner, so a knob "
+            "that goes with speed need not cause it"
+        )
+
+
+@dataclass(frozen=True)
+class Censored:
+    """Rows at a limit of the response."""
+
+    value: float
+    rows: int
+    share: float
+
+    def text(self) -> str:
+        """Return the sentence."""
+        return (
+            f"{self.rows} rows ({100 * self.share:.0f} %) share the extreme response {self.value:g}, as at a time "
+            "limit or of failed runs: how far beyond it they belong is unknown"
+        )
+
+
+@dataclass(frozen=True)
+class Jump:
+    """One knob changes the response many times."""
+
+    knob: str
+    times: float
+    alike: int  # knobs with the same split, this one left out
+
+    def text(self) -> str:
+        """Return the sentence."""
+        others = f", and {self.alike} more split the rows in the same way" if self.alike else ""
+        return (
+            f"the response differs {self.times:.3g}x between the two sides of {self.knob} alone{others}: either the "
+            "answer, or a broken benchmark. Look at those runs first"
+        )
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Rows that repeat another one, settings and response: copies, not replicates."""
+
+    rows: int
+
+    def text(self) -> str:
+        """Return the sentence."""
+        copies = f"{self.rows} row{'s repeat' if self.rows > 1 else ' repeats'} an earlier row"
+        return f"{copies} to the last digit: copied, not measured again"
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What was found; None or empty: nothing of the kind."""
+
+    splits: tuple[Split, ...]  # of each knob with two sides
+    aliased: tuple[tuple[str, ...], ...]  # groups of knobs, the best split first
+    sample: MovingTogether | None
+    censored: Censored | None
+    jump: Jump | None
+    duplicates: Duplicates | None
+
+    def columns(self, factors: Sequence[str]) -> list[list[int]]:
+        """Return groups of columns for `rank_knobs`, one for each knob that is in no group."""
+        grouped = {name for group in self.aliased for name in group}
+        alone = [(name,) for name in factors if name not in grouped]
+        return [[factors.index(name) for name in group] for group in (*self.aliased, *alone)]
+
+    def group_of(self, knob: str) -> tuple[str, ...]:
+        """Return the knobs that are ranked under the name of one."""
+        return next((group for group in self.aliased if group[0] == knob), (knob,))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the keys of the document."""
+        parts = {name: getattr(self, name) for name in ("sample", "censored", "jump", "duplicates")}
+        return {
+            "aliased": [list(group) for group in self.aliased],
+            **{name: None if part is None else {**asdict(part), "text": part.text()} for name, part in parts.items()},
+        }
+
+    def doubt(self) -> str | None:
+        """Say why a ranking of these rows is none of causes."""
+        return None if self.sample is None else self.sample.text()
+
+
+def find_guards(settings: Settings, response: Floats, raw: Floats | None = None) -> Guards:
+    """Look at the rows of a table; `raw` is the response before a logarithm was taken, if one was."""
+    raw = response if raw is None else raw
+    group = settings.groups()
+    _, first = np.unique(group, return_index=True)
+    first.sort()  # in the order of the table
+    means = (np.bincount(group, response) / np.bincount(group))[group[first]]
+    distinct = settings.take(first)
+    splits = tuple(_find_splits(distinct, means))
+    aliased = _find_aliased(splits)
+    return Guards(
+        splits,
+        aliased,
+        _find_moving_together(distinct),
+        _find_censored(raw),
+        _find_jump(splits, aliased, raw[first]),
+        _count_duplicates(settings, raw),
+    )
+
+
+def missed_separators(guards: Guards, first: Sequence[str]) -> list[Split]:
+    """Return the knobs that alone separate fast rows from slow ones and are not among the first ones nor like them."""
+    known = set(first).union(*(group for group in guards.aliased if set(group) & set(first)))
+    missed = [split for split in guards.splits if split.in_order >= _SEPARATES and split.knob not in known]
+    return sorted(missed, key=lambda split: -split.in_order)
+
+
+def _find_splits(settings: Settings, response: Floats) -> list[Split]:
+    """Return the best split of each knob that has two sides with enough rows."""
+    ranks = rank_values(response)
+    ranks -= ranks.mean()
+    least = max(_LEAST_ROWS, round(_LEAST_SHARE * len(ranks)))
+    found = []
+    for column, factor in enumerate(settings.factors):
+        codes = settings.codes[:, column]
+        counts = np.bincount(codes, minlength=len(settings.levels[column]))
+        sums = np.bincount(codes, ranks, minlength=len(counts))
+        is_number = settings.numbers(factor) is not None
+        order = np.arange(len(counts)) if is_number else np.argsort(sums / np.maximum(counts, 1), kind="stable")
+        below, sum_below = np.cumsum(counts[order])[:-1], np.cumsum(sums[order])[:-1]
+        above = len(ranks) - below
+        explained = np.where((below >= least) & (above >= least), sum_below**2 / np.maximum(below * above, 1), 0.0)
+        if not len(explained) or explained.max() <= 0:
+            continue
+        cut = int(explained.argmax())
+        upper = np.isin(codes, order[cut + 1 :])
+        # Mann and Whitney's statistic from the sum of the ranks of one side, which are centred here.
+        wins = 0.5 + abs(float(sum_below[cut])) / float(below[cut] * above[cut])
+        total = float((ranks**2).sum()) / len(ranks)
+        found.append(Split(factor, upper, float(explained[cut]) / total if total else 0.0, wins))
+    return found
+
+
+def _find_aliased(splits: Sequence[Split]) -> tuple[tuple[str, ...], ...]:
+    """Return groups of knobs with the same split but for a few rows, best first; all pairs of a group are alike."""
+    if len(splits) < 2:
+        return ()
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    alike = np.abs(np.corrcoef([split.upper for split in splits]))
+    distance = np.clip(1 - alike, 0, None)
+    np.fill_diagonal(distance, 0)
+    number = fcluster(linkage(squareform(distance, checks=False), "complete"), 1 - _SAME, "distance")
+    groups = [
+        tuple(split.knob for split in sorted(members, key=lambda split: (-split.in_order, -split.explained)))
+        for one in np.unique(number)
+        if len(members := [split for split, own in zip(splits, number, strict=True) if own == one]) > 1
+    ]
+    return tuple(sorted(groups, key=len, reverse=True))
+
+
+def _find_moving_together(settings: Settings) -> MovingTogether | None:
+    """Judge how much knobs correlate, beyond chance; one knob written as two columns (`log`, `noLog`) is one."""
+    codes = settings.codes[:, np.ptp(settings.codes, axis=0) > 0].astype(float) if len(settings) else settings.codes
+    rows, knobs = codes.shape
+    if knobs < 2 or rows < 3:
+        return None
+    codes = (codes - codes.mean(axis=0)) / codes.std(axis=0)
+    squares = (codes.T @ codes / rows) ** 2
+    alone = ~(np.triu(squares, 1) > _ONE_KNOB).any(axis=0)
+    codes, knobs = codes[:, alone], int(alone.sum())
+    if knobs < 2:
+        return None
+    squares = squares[np.ix_(alone, alone)][np.triu_indices(knobs, 1)]
+    beyond = float(squares.mean()) - 1 / (rows - 1)
+    chance = float(np.sqrt(2 / len(squares))) / (rows - 1)
+    least = _TOGETHER if rows >= _ROWS_PER_KNOB * knobs else _TOGETHER_FEW
+    if beyond < max(least, _CERTAIN * chance):
+        return None
+    before = float(np.abs((codes[1:] * codes[:-1]).mean(axis=0)).mean())
+    return MovingTogether(float(np.sqrt(beyond)), float((rows - 1) ** -0.5), before)
+
+
+def _find_censored(response: Floats) -> Censored | None:
+    """Return the extreme that so many rows share that it is no measurement."""
+    values, counts = np.unique(response, return_counts=True)
+    if len(values) < 3:
+        return None
+    for end, rest in ((-1, counts[:-1]), (0, counts[1:])):
+        rows = int(counts[end])
+        if rows >= max(_LEAST_LIMITED, _LIMITED * len(response), _MORE_OFTEN * float(np.quantile(rest, 0.9))):
+            return Censored(float(values[end]), rows, rows / len(response))
+    return None
+
+
+def _find_jump(splits: Sequence[Split], aliased: Sequence[Sequence[str]], response: Floats) -> Jump | None:
+    """Return the knob with the split that changes a positive response most, if that is many times."""
+    found = []
+    for split in splits:
+        if split.in_order < _SEPARATES:
+            continue
+        sides = [float(np.median(response[side])) for side in (split.upper, ~split.upper)]
+        if min(sides) > 0 and (ratio := max(sides) / min(sides)) >= _IMPLAUSIBLE:
+            found.append((split.in_order, ratio, split.knob))
+    if not found:
+        return None
+    _, times, knob = max(found)
+    alike = next((len(group) - 1 for group in aliased if knob in group), 0)
+    return Jump(knob, times, alike)
+
+
+def _count_duplicates(settings: Settings, response: Floats) -> Duplicates | None:
+    both = np.column_stack([settings.groups(), np.unique(response, return_inverse=True)[1]])
+    copies = len(both) - len(np.unique(both, axis=0))
+    # Where the response has few values, replicates agree by chance.
+    return Duplicates(copies) if copies and len(np.unique(response)) > len(response) / 2 else None

@@ -1,0 +1,66 @@
+"""The answer: the fastest configuration of each case, with and without a risk to committed data, as blocks to copy."""
+
+import json
+from dataclasses import dataclass
+
+from knobscope.specs import Case, value_text
+from knobscope.study_data.study import StudyData, name_case
+from knobscope.tables import FastestRow
+from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
+from knobscope.text.settings import describe_settings
+
+__all__ = ["Fastest", "list_fastest"]
+
+_TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
+_NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
+
+
+@dataclass(frozen=True)
+class Fastest:
+    """A configuration in words and as its DBMS takes it; `risk` names what risks committed data, if anything does."""
+
+    title: str
+    case: str  # empty where the study has one case
+    settings: str
+    gain: str
+    is_certain: bool  # whether it was measured again, and was faster
+    risk: str
+    lines: list[str]
+
+
+def list_fastest(data: StudyData) -> list[Fastest]:
+    """Return the configurations of table `fastest` for the cases that are shown; no figure that chance has chosen."""
+    return [_tell(data, case, row) for case in data.shown_cases for row in _read(data, case)]
+
+
+def _read(data: StudyData, case: Case) -> list[FastestRow]:
+    names = (case.dbms, case.device, case.workload)
+    query = "SELECT * FROM fastest WHERE dbms = ? AND device = ? AND workload = ? ORDER BY risk DESC"  # `none` first
+    return data.table(FastestRow, query, *names)
+
+
+def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
+    dbms, changes = data.specs.dbms[case.dbms], json.loads(row["changes"])
+    risky = [name for name, value in changes.items() if dbms.knobs[name].risks(value_text(value))]
+    measured = " measured" if row["pairs"] else ""
+    settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
+    return Fastest(
+        title=f"{_TITLES[row['risk']]}{measured}",
+        case=name_case(case) if len(data.measured_cases) > 1 else "",
+        settings=", ".join(settings),
+        gain=_tell_gain(row),
+        is_certain=bool(row["pairs"]) and (row["again_low"] or 0.0) > 0,
+        risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
+        lines=describe_settings(dbms, changes),
+    )
+
+
+def _tell_gain(row: FastestRow) -> str:
+    again, low, high = row["again"], row["again_low"], row["again_high"]
+    if not row["pairs"] or again is None or low is None or high is None:
+        return _NOT_AGAIN
+    if low <= 0:
+        interval = describe_interval(again, low, high)
+        return f"did not prove faster than the default in {plural(row['pairs'], 'new pair')} of runs ({interval})"
+    words = describe_effect(again, low, high)
+    return f"{words} than the default in {plural(row['pairs'], 'new pair')} of runs"

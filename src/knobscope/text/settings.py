@@ -1,0 +1,56 @@
+"""Knobs as their DBMS takes them, to be copied: `PRAGMA journal_mode=wal`, `-c shared_buffers=2048`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from knobscope.specs import Dbms, Value, Writing
+
+__all__ = ["describe_settings"]
+
+
+def describe_settings(dbms: Dbms, configuration: Mapping[str, Value]) -> list[str]:
+    """Return the lines that set knobs, as the spec writes them: arguments, statements, properties, lines of a file.
+
+    A comment names the file, and what has to be set before data is loaded.
+    """
+    lines: dict[str, list[str]] = {}
+    for name in dbms.knobs:
+        if name in configuration:
+            place, text = _describe(dbms, name, configuration[name])
+            lines.setdefault(place, []).extend(text)
+    return [line for place, texts in lines.items() for line in ([f"# {place}"] if place else []) + texts if line]
+
+
+def _describe(dbms: Dbms, name: str, value: Value) -> tuple[str, list[str]]:
+    """Return where a knob is set, empty where its line says that, and its lines."""
+    writing = dbms.writing_of(name)
+    if dbms.part_of(name) is not None or writing is None:
+        return "", [f"# {name} = {value}"]
+    places = [writing.file] if writing.file else []
+    places += ["before data is loaded"] if dbms.knobs[name].apply == "load" else []
+    return ", ".join(places), list(_write(dbms, name, value, writing))
+
+
+def _write(dbms: Dbms, name: str, value: Value, writing: Writing) -> Iterator[str]:
+    knob = dbms.knobs[name]
+    names = _Names(knob=knob.alias or name, value=dbms.write(name, value), unit=knob.unit or "", property="…")
+    if writing.by_value is not None:
+        said = writing.of_value(value) or []
+        texts = [yaml.safe_dump(said, sort_keys=False).strip()] if isinstance(said, dict) else list(said)
+        yield from (text.format_map(names) for text in (texts if writing.file else [" ".join(texts)]))
+    elif writing.argv is not None:
+        yield " ".join(writing.argv).format_map(names)
+    elif writing.key is not None or writing.client is not None:
+        key, sign = (writing.key, ": ") if writing.key is not None else (writing.client, "=")
+        yield f"{key}{sign}{writing.value}".format_map(names)
+    else:
+        yield (writing.sql or writing.line or "").format_map(names)
+
+
+class _Names(dict[str, Any]):
+    """What stands in templates; places of an instance, such as {data}, stay as they are."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"

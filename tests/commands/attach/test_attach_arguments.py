@@ -1,0 +1,102 @@
+"""What attach says to arguments that mean no server, and which questions a URL stands for."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.commands.attach.connecting import _read_url
+from knobscope.commands.attach.data import find_data
+from knobscope.devices import find_block_device
+from knobscope.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--pid", "4194304"], "there is no process 4194304"),
+        (["--port", "1"], "no process that listens on port 1"),
+        (["--cgroup", "/no/such"], "there is no cgroup /no/such"),
+        (["--container", "no-such-container"], "no running container no-such-container"),
+    ],
+)
+def test_a_server_that_is_not_there_is_an_error(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # no tool of containers is asked
+    assert main(["attach", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--pid", "1", "--port", "2"], ["--pid", "1", "--for", "soon"]])
+def test_arguments_that_contradict_each_other_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["attach", *arguments])
+    assert ended.value.code == 2
+
+
+@pytest.fixture
+def process() -> Iterator[int]:
+    """A process that is no server, with a file open."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=ROOT) as started:
+        yield started.pid
+        started.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--connect", "postgresql://x"], "no spec knows"),
+        (["--write-study", "specs/studies/x.yaml"], "no spec says how"),
+    ],
+)
+def test_an_unknown_program_cannot_be_asked(
+    process: int, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["attach", "--pid", str(process), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_urls_become_properties_of_the_client() -> None:
+    found, statements = _read_url("postgresql://me:p%40ss@127.0.0.1:5432/shop?sslmode=require", "other")
+    assert found == {
+        "jdbc.url": "jdbc:postgresql://127.0.0.1:5432/shop?sslmode=require",
+        "jdbc.user": "me",
+        "jdbc.password": "p@ss",
+    }
+    assert "read only" in statements[0]
+    assert _read_url("mysql://me@127.0.0.1:3306/x", "from outside")[0]["jdbc.password"] == "from outside"
+    assert _read_url("redis:///run/s", "from outside")[0] == {
+        "redis.socket": "/run/s",
+        "redis.password": "from outside",
+    }
+    assert _read_url("redis://127.0.0.1:7")[0]["redis.port"] == "7"
+    for wrong in ("redis://elsewhere:1", "oracle://x", "nonsense"):
+        with pytest.raises(UserError, match="expected"):
+            _read_url(wrong)
+
+
+_WRITER = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True); input()"
+
+
+@pytest.mark.parametrize("place", ["inside", "elsewhere", "nowhere"])
+def test_data_lie_where_a_server_writes(tmp_path: Path, place: str) -> None:
+    """Some servers work in their data directory, others wherever they were started."""
+    home, data = tmp_path / "home", tmp_path / "data"
+    for directory in (home, data / "journal"):
+        directory.mkdir(parents=True)
+    target = {"inside": home / "x", "elsewhere": data / "journal" / "x", "nowhere": Path("/dev/null")}[place]
+    command = [sys.executable, "-c", _WRITER, str(target)]
+    with subprocess.Popen(command, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        found = find_data(process.pid, [process.pid], None)
+        process.kill()
+    assert found.directory == (data / "journal" if place == "elsewhere" else home)
+    assert found.block == find_block_device(home)

@@ -1,0 +1,114 @@
+"""One PostgreSQL under attach: its catalogue, the study to run next, no BPF, and attach killed at any moment."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loop_devices import Loop
+from servers import ROOT, Started, diagnose, find_hierarchy, list_children, start_attach, start_server
+from waiting import wait_until
+
+from knobscope.cli import main
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def postgresql(device: Loop) -> Iterator[Started]:
+    assert device.mount is not None
+    with start_server("postgresql", device.mount, None) as started:
+        yield started
+
+
+def test_catalogue_names_tables_and_settings_become_a_study(
+    postgresql: Started, device: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    for folder in ("dbms", "workloads", "generators", "devices"):
+        (specs / folder).mkdir()
+        for file in (ROOT / "specs" / folder).iterdir():
+            if folder != "devices":
+                (specs / folder / file.name).symlink_to(file)
+    (specs / "studies").mkdir()
+    study = specs / "studies" / "next.yaml"
+    wal = int(_ask(postgresql, "select wal_sync from pg_stat_wal"))
+    found, _, _ = diagnose(postgresql, device, tmp_path, "--connect", postgresql.url, "--write-study", str(study))
+    synced = int(_ask(postgresql, "select wal_sync from pg_stat_wal")) - wal
+    flushes = next(row["requests"] for row in found["io_profile"] if row["op"] == "flush")
+    assert synced <= flushes + 1
+    assert found["settings"]["shared_buffers"] == "2048"
+    assert any(file["purpose"] == "table pgbench_accounts" for file in found["busy_files"])
+    if not found["is_device"]:
+        assert not study.exists()
+        return
+    monkeypatch.chdir(tmp_path)
+    assert main(["validate", str(study)]) == 0
+    assert "shared_buffers: 2048" in study.read_text()
+
+
+def _ask(server: Started, query: str) -> str:
+    port, host = server.url.rpartition(":")[2].split("/")[0], "127.0.0.1"
+    command = ["psql", "-h", host, "-p", port, "-U", "postgres", "-Atc", query, "postgres"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_port_finds_the_same_server(postgresql: Started, tmp_path: Path) -> None:
+    out = tmp_path / "attached.json"
+    port = postgresql.url.rpartition(":")[2].split("/")[0]
+    with start_attach("--port", port, "--for", "1s", "--json", str(out)) as attached:
+        attached.process.communicate(timeout=120)
+    assert json.loads(out.read_text())["server"]["pid"] == postgresql.pid
+
+
+def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: Loop, tmp_path: Path) -> None:
+    found, text, added = diagnose(postgresql, device, tmp_path, "--monitor", "procfs")
+    rows = {row["op"]: row for row in found["io_profile"]}
+    assert added[15] <= rows["flush"]["device_requests"] <= added[15] + 60
+    assert "Without BPF" in text
+    assert "/proc/diskstats" in text
+
+
+@pytest.mark.parametrize("trial", range(5))
+def test_nothing_is_left_after_kill(postgresql: Started, trial: int) -> None:
+    """Killed with -9 at a random moment: alone, with its monitor, or with the warden, too."""
+    kill_attach(postgresql, trial)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("trial", range(5, 20))
+def test_nothing_is_left_after_more_kills(postgresql: Started, trial: int) -> None:
+    kill_attach(postgresql, trial)
+
+
+def kill_attach(server: Started, trial: int) -> None:
+    before = server.list_cgroups()
+    moment = random.Random(trial).uniform(0, 1)
+    with start_attach("--pid", str(server.pid), "--move", "--for", "60s") as attached:
+        started = time.monotonic()
+        if trial % 2:
+            attached.wait_watching()
+            time.sleep(moment)
+        else:
+            while time.monotonic() - started < 12 * moment and attached.process.poll() is None:
+                time.sleep(0.01)
+        descendants = list_children(attached.process.pid)
+        everyone = [attached.process.pid, *(descendants if trial % 3 else [])]
+        for pid in everyone:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    if trial % 3 and trial % 2:  # the warden was killed, too: the next call gives the server back
+        with start_attach("--pid", str(server.pid), "--for", "1s") as again:
+            again.process.communicate(timeout=120)
+    assert wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in descendants))
+    assert wait_until(lambda: server.list_cgroups() == before), server.list_cgroups()
+    assert server.process.poll() is None
+    groups = [group for group in find_hierarchy().glob("knobscope-*") if (group / "cgroup.procs").exists()]
+    assert not [group for group in groups if str(server.pid) in (group / "cgroup.procs").read_text().split()]

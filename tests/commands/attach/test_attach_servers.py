@@ -1,0 +1,75 @@
+"""Real servers, started by hand, under attach: right counts, right names, and nothing about them changed."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loop_devices import Loop
+from servers import Started, diagnose, open_cgroup, start_attach, start_server
+
+pytestmark = pytest.mark.real
+
+_READS, _WRITES, _FLUSHES = 0, 4, 15  # columns of the device's own sums
+_UNSEEN = 60  # requests that a server that does nothing may add before and after the load
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb", "redis"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=["own cgroup", "shared cgroup"])
+def server(request: pytest.FixtureRequest, device: Loop, kind: str) -> Iterator[Started]:
+    assert device.mount is not None
+    with contextlib.ExitStack() as stack:
+        group = stack.enter_context(open_cgroup("attach-test")) if request.param == "own cgroup" else None
+        yield stack.enter_context(start_server(kind, device.mount, group))
+
+
+def test_counts_are_those_of_the_device_and_the_server_is_untouched(
+    server: Started, device: Loop, tmp_path: Path, kind: str
+) -> None:
+    untouched = server.describe()
+    found, text, added = diagnose(server, device, tmp_path)
+    assert server.describe() == untouched
+    assert found["server"]["dbms"] == kind
+    assert found["server"]["version"]
+    is_own = "attach-test" in next(iter(untouched[2]))
+    assert (found["server"]["cgroup"] or "").endswith("/inner") == is_own
+    rows = {row["op"]: row for row in found["io_profile"]}
+    assert added[_FLUSHES] <= rows["flush"]["device_requests"] <= added[_FLUSHES] + _UNSEEN
+    assert_writes(rows["write"]["device_requests"], added)
+    written = rows["write"]
+    journal = written["journal_requests"]
+    assert written["requests"] + journal >= 0.95 * written["device_requests"], "the device is the server's alone"
+    assert rows["flush"]["requests"] >= 90, "every change was durable"
+    logs = [file for file in found["busy_files"] if file["purpose"] == "log" and file["op"] == "write"]
+    assert logs, "the log has its name"
+    assert text.startswith(found["conclusion"])
+
+
+def test_a_moved_server_goes_back(server: Started, device: Loop, tmp_path: Path) -> None:
+    untouched = server.describe()
+    found, _, added = diagnose(server, device, tmp_path, "--move")
+    assert server.describe() == untouched
+    is_shared = found["server"]["cgroup"] is None
+    assert found["server"]["is_moved"] == is_shared, "only who has no cgroup of its own is moved"
+    writes = next(row for row in found["io_profile"] if row["op"] == "write")
+    assert_writes(writes["device_requests"], added)
+
+
+def assert_writes(counted: int, added: list[int]) -> None:
+    """The kernel counts a flush without data as a write, too."""
+    assert added[_WRITES] - added[_FLUSHES] <= counted <= added[_WRITES] + _UNSEEN
+
+
+def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    with start_attach("--pid", str(server.pid), "--for", "2s", "--html", str(page)) as attached:
+        attached.wait_watching()
+        out, _ = attached.process.communicate(timeout=120)
+    assert out.startswith("The server is idle")
+    assert "To try" not in out
+    text = page.read_text()
+    assert text.index("The server is idle") < text.index("Requests at the device"), "the conclusion comes first"

@@ -1,0 +1,140 @@
+"""The conclusion from the numbers of a window, whose truth is known."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from knobscope.commands.attach.budget import read_budget
+from knobscope.commands.attach.conclusion import conclude, suggest
+from knobscope.commands.attach.facts import Facts, Operation
+from knobscope.commands.attach.settings import list_advice, parse_setting
+from knobscope.specs import Dbms
+
+
+def facts(
+    *, reads: float = 0, writes: float = 0, flushes: float = 0, us: Mapping[str, float] | None = None, **more: Any
+) -> Facts:
+    """A window: requests per second of the server and of the device, mean microseconds by operation."""
+    times = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
+    rates = {"read": reads, "write": writes, "flush": flushes}
+    operations = {op: Operation(rate, rate, 4096, times[op], None) for op, rate in rates.items()}
+    usual = {"busy_share": 0.0, "depth": 1.0, "one_share": 1.0, "cores": 0.5, "machine_share": 0.3, "own_share": 1.0}
+    return Facts(10.0, operations, **{**usual, **more})
+
+
+@pytest.mark.parametrize(
+    ("window", "at_fault", "words"),
+    [
+        (facts(flushes=600, writes=600, busy_share=0.7), "flush", "600 flushes/s of 1 ms each; one request in flight"),
+        (facts(reads=9000, busy_share=0.9), "one_read", "one request in flight"),
+        (facts(reads=9000, busy_share=0.9, one_share=0.1, depth=7.0), "read", "7.0 requests in flight"),
+        (facts(writes=20000, busy_share=0.95, depth=30.0, one_share=0.0), "write", "20,000 writes/s"),
+        (facts(writes=10, busy_share=0.1, machine_share=0.97, cores=1.8), "cpu", "Not the device"),
+        (facts(writes=10, busy_share=0.1, cores=0.9), "cpu", "Not the device"),
+        (facts(writes=10, busy_share=0.1, cores=0.1), "other", "Not the device"),
+        (facts(cores=0.01), "idle", "The server is idle"),
+        (facts(reads=900, busy_share=0.9, own_share=0.1), "neighbour", "Others use the device"),
+    ],
+)
+def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, words: str) -> None:
+    found = conclude(window, None)
+    assert found.at_fault == at_fault
+    assert words in found.headline.replace("\u00a0", " ")
+    assert found.is_device == (at_fault in ("flush", "read", "one_read", "write"))
+
+
+def test_neighbours_are_named_where_the_device_holds_a_server_back() -> None:
+    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, own_share=0.2), None)
+    assert found.at_fault == "flush"
+    assert "others cause 80" in found.headline
+
+
+def thread(tid: int, wall_us: float, served: int, *, is_followed: bool = True) -> dict[str, Any]:
+    return {"tid": tid, "pid": 1, "name": "", "title": "", "wall_us": wall_us, "is_followed": is_followed} | {
+        "served": served
+    }
+
+
+def wait(tid: int, reason: str, time_us: float, links: int = 0) -> dict[str, Any]:
+    return {"tid": tid, "via": 9 if links else 0, "links": links, "reason": reason, "waits": 1, "time_us": time_us}
+
+
+def test_time_of_sessions_decides_where_it_is_known() -> None:
+    """A background writer that waits all the time is no session, nor is a thread of the kernel."""
+    profile = {
+        "wait_threads": [
+            thread(1, 1000, 500),
+            thread(2, 1000, 0),
+            thread(3, 1000, 9),
+            thread(4, 9, 500, is_followed=False),
+        ],
+        "waits": [
+            wait(1, "network", 500),
+            wait(1, "flush", 100),
+            wait(1, "flush", 250, links=1),
+            wait(1, "cpu", 150),
+            wait(2, "write", 1000),
+            wait(3, "read", 1000),
+        ],
+        "wait_files": [{"reason": "flush", "waits": 10, "time_us": 87000}],
+    }
+    budget = read_budget(profile, 1.0)
+    assert budget is not None
+    assert budget.sessions == 1
+    assert (budget.idle_us, budget.active_us) == (500, 500)
+    assert [(line.reason, line.share, line.through_share) for line in budget.lines] == [
+        ("flush", 0.7, 0.5),
+        ("cpu", 0.3, 0),
+    ]
+    found = conclude(facts(flushes=1, machine_share=1.0), budget)
+    headline = found.headline.replace("\u00a0", " ")
+    assert headline == "70 % of a session's time waits for flushes of 8.7 ms each; one request in flight."
+
+
+@pytest.mark.parametrize(("reason", "at_fault"), [("lock", "lock"), ("runnable", "cpu"), ("async", "other")])
+def test_sessions_that_wait_for_something_else_do_not_blame_the_device(reason: str, at_fault: str) -> None:
+    profile = {"wait_threads": [thread(1, 1000, 5)], "waits": [wait(1, reason, 900), wait(1, "flush", 100)]}
+    found = conclude(facts(flushes=900, busy_share=0.9), read_budget(profile, 1.0))
+    assert found.at_fault == at_fault
+    assert found.headline.startswith("Not the device: 90")
+
+
+def test_the_spec_says_which_threads_are_sessions(postgresql: Dbms) -> None:
+    threads = [
+        {**thread(1, 1000, 900), "title": "postgres: walwriter "},
+        {**thread(2, 1000, 1), "title": "postgres: me shop [local] COMMIT"},
+    ]
+    profile = {"wait_threads": threads, "waits": [wait(1, "flush", 1000), wait(2, "lock", 1000)]}
+    budget = read_budget(profile, 1.0, postgresql.threads)
+    assert budget is not None
+    assert (budget.sessions, budget.at_fault) == (1, "lock")
+
+
+def test_waits_that_were_not_watched_are_no_budget() -> None:
+    assert read_budget({}, 1.0) is None
+    assert read_budget({"wait_threads": [], "waits": []}, 1.0) is None
+
+
+def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
+    advice = list_advice(postgresql, ("flush",), {"synchronous_commit": "on"})
+    assert advice[0].words == "synchronous_commit (now on; risk: off can lose committed data)"
+    assert advice[0].source.startswith("https://www.postgresql.org/docs/")
+    text = suggest(conclude(facts(flushes=900, busy_share=0.9), None), advice)
+    assert text is not None
+    assert "power-loss protection" in text
+
+
+@pytest.mark.parametrize(
+    ("knob", "text", "value"),
+    [
+        ("shared_buffers", "2048", 2048),
+        ("synchronous_commit", "on", "on"),
+        ("full_page_writes", "off", False),
+        ("full_page_writes", "on", True),
+        ("shared_buffers", "plenty", None),
+        ("wal_compression", "no such thing", None),
+    ],
+)
+def test_answers_become_values_of_studies(postgresql: Dbms, knob: str, text: str, value: Any) -> None:
+    assert parse_setting(postgresql, knob, text) == value

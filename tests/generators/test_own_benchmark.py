@@ -1,0 +1,80 @@
+"""The page "Bring your own benchmark": its programs print what the parser reads, and its specs make a study."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from knobscope.generators.output import Output
+from knobscope.generators.parsers import read_output
+from knobscope.specs import find_specs, validate_files
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/how-to/own-benchmark.md").read_text()
+SECONDS = 1.2
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def build(language: str, folder: Path) -> list[str]:
+    """Return the command of the page's program in a language; skips where nothing here can build it."""
+    (text,) = blocks(language)
+    endings = {"python": "py", "go": "go", "rust": "rs"}
+    source = folder / f"append.{endings[language]}"
+    source.write_text(text)
+    if language == "python":
+        return [sys.executable, str(source)]
+    compiler = {"go": ["go", "build", "-o"], "rust": ["rustc", "-O", "-o"]}[language]
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"no {compiler[0]} here")
+    program = folder / "append"
+    subprocess.run([*compiler, str(program), str(source)], check=True, cwd=folder)
+    return [str(program)]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("language", ["python", "go", "rust"])
+def test_the_programs_print_what_is_read(language: str, tmp_path: Path) -> None:
+    command = build(language, tmp_path)
+    began = time.monotonic()
+    text = subprocess.run(
+        [*command, str(tmp_path), str(SECONDS), "--sync=each"], check=True, capture_output=True, text=True
+    ).stdout
+    duration = time.monotonic() - began
+    result = read_output(
+        "generic", Output([(duration, line) for line in text.splitlines()], duration, tmp_path, tmp_path, 1), 1.0
+    )
+    assert result.operations["ALL"]["ok"] * 1000 == (tmp_path / "log").stat().st_size
+    assert result.window_s >= SECONDS - 0.1
+
+
+def test_the_outputs_of_the_page_are_read(tmp_path: Path) -> None:
+    for language, operations in (("csv", 1602), ("json", 4)):
+        (text,) = blocks(language)
+        read = read_output(
+            "generic", Output([(3.0, line) for line in text.splitlines()], 3.0, tmp_path, tmp_path, 1), 1
+        )
+        assert read.operations["ALL"]["ok"] == operations
+
+
+@pytest.fixture
+def project(tmp_path: Path, open_directory: Path) -> Path:
+    """A project with the page's specs, which call the page's program where servers' users can read it."""
+    build("python", open_directory)
+    for text in blocks("yaml"):
+        (path,) = re.findall(r"^# (specs/\S+)$", text, re.MULTILINE)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text.replace("/opt/append.py", str(open_directory / "append.py")))
+    (tmp_path / "specs/devices").mkdir()
+    shutil.copy(ROOT / "specs/devices/local-disk.yaml", tmp_path / "specs/devices")
+    return tmp_path
+
+
+def test_the_specs_of_the_page_are_right(project: Path) -> None:
+    assert len(validate_files(find_specs([project / "specs"]), project)) == 5

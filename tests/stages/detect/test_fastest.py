@@ -1,0 +1,102 @@
+"""The fastest configurations are picked by runs against the default of their block, and reduced to what matters."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from knobscope.specs import StudySpecs, Value, load_study
+from knobscope.stages.detect.fastest import pick_fastest
+from knobscope.tables import TABLES
+
+ROOT = Path(__file__).parents[3]
+CASE = ("sqlite", "local-disk", "ycsb-a")
+DEFAULT: Mapping[str, Value] = {
+    "journal_mode": "delete", "synchronous": "full", "page_size": 4096, "cache_size": -2000,
+    "wal_autocheckpoint": 1000, "temp_store": "default",
+}  # fmt: skip
+FULL_WAL, NORMAL_WAL = {"journal_mode": "wal"}, {"journal_mode": "wal", "synchronous": "normal"}
+
+
+class Measured:
+    """Tables of a study in memory, to which runs are added."""
+
+    def __init__(self, specs: StudySpecs) -> None:
+        self.specs, self.connection, self.runs = specs, duckdb.connect(), 0
+        for table in ("runs", "plan", "importance", "effects", "set_aside_runs"):
+            columns = ", ".join(f'"{name}" {kind}' for name, kind in TABLES[table].items())
+            self.connection.execute(f"CREATE TABLE {table} ({columns})")
+        for knob in ("journal_mode", "synchronous"):
+            self.connection.execute(
+                "INSERT INTO importance (dbms, device, workload, knob, above_noise) VALUES (?, ?, ?, ?, true)",
+                [*CASE, knob],
+            )
+        self._rng = np.random.default_rng(1)
+
+    def add(self, block: str, times: float, changes: Mapping[str, Value] | None = None, level: float = 100.0) -> str:
+        """Add a run that is so many times as fast as the default, in a block of this level; return its name."""
+        self.runs += 1
+        configuration = json.dumps({**DEFAULT, **(changes or {})}, sort_keys=True)
+        run, ops = f"r{self.runs}", level * times * math.exp(self._rng.normal(0, 0.02))
+        self.connection.execute(
+            "INSERT INTO plan (block_id, config_id, configuration, is_sentinel) VALUES (?, ?, ?, ?)",
+            [block, configuration, configuration, not changes],
+        )
+        self.connection.execute(
+            "INSERT INTO runs (run_id, block_id, dbms, device, workload, config_id, is_sentinel, status,"
+            " throughput_ops) VALUES (?, ?, ?, ?, ?, ?, ?, 'ok', ?)",
+            [run, block, *CASE, configuration, not changes, ops],
+        )
+        return run
+
+    def pick(self) -> dict[str, dict[str, Value]]:
+        """Return risk -> changes of what is picked."""
+        return {row["risk"]: json.loads(row["changes"]) for row in pick_fastest(self.connection, self.specs)}
+
+
+@pytest.fixture
+def measured() -> Measured:
+    found = Measured(load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False))
+    for block, level in (("b0", 100.0), ("b1", 300.0)):  # the machine became faster
+        for _ in range(3):
+            found.add(block, 1.0, level=level)
+    return found
+
+
+def test_the_safe_one_and_the_risky_one_are_reduced_to_knobs_that_stand_out(measured: Measured) -> None:
+    measured.add("b0", 3.0, {**FULL_WAL, "temp_store": "memory"})
+    measured.add("b0", 12.0, {**NORMAL_WAL, "cache_size": -500})
+    measured.add("b1", 1.2, {"synchronous": "normal"}, level=300.0)  # slower than wal, though it did more per second
+    assert measured.pick() == {"none": FULL_WAL, "any": NORMAL_WAL}
+
+
+def test_a_safe_one_that_is_the_fastest_is_named_once(measured: Measured) -> None:
+    measured.add("b0", 3.0, FULL_WAL)
+    measured.add("b0", 1.5, {"synchronous": "off"})
+    assert measured.pick() == {"none": FULL_WAL}
+
+
+def test_one_lucky_run_is_worth_less_than_many(measured: Measured) -> None:
+    for cache in (-500, -2000, -32000):
+        for page in (1024, 4096, 16384):
+            measured.add("b0", 3.0, {**FULL_WAL, "cache_size": cache, "page_size": page})
+            measured.add("b0", 0.5 + cache % 3, {"synchronous": "normal", "cache_size": cache, "page_size": page})
+    measured.add("b0", 3.05, {**FULL_WAL, "synchronous": "extra"})
+    assert measured.pick()["none"] == FULL_WAL
+
+
+def test_a_run_that_was_set_aside_wins_nothing(measured: Measured) -> None:
+    run = measured.add("b0", 50.0, FULL_WAL)
+    assert measured.pick() == {"none": FULL_WAL}
+    measured.connection.execute("INSERT INTO set_aside_runs (run_id, guard) VALUES (?, 'stalled')", [run])
+    assert measured.pick() == {}
+
+
+def test_where_nothing_is_faster_than_the_default_nothing_is_picked(measured: Measured) -> None:
+    measured.add("b0", 0.8, FULL_WAL)
+    measured.add("b0", 0.9, {"temp_store": "memory"})
+    assert measured.pick() == {}
