@@ -34,7 +34,7 @@ _OWN = ("cpu", "runnable", "preempted")
 _NO_CALL, _NO_STACK, _NOT_COUNTING = 0xFFFF, -1, (1 << 64) - 1
 _ONLY_NEW = 1  # BPF_NOEXIST
 _MAX_STACKS, _MAX_TITLE = 50, 200
-_TITLE_EVERY = 10  # samples
+_NAMES_EVERY = 10  # samples
 
 
 class WaitProbe:
@@ -60,6 +60,7 @@ class WaitProbe:
         self._symbols = Symbols()
         self._groups: list[Path] = []
         self._titles: dict[int, str] = {}
+        self._comms: dict[int, str] = {}
         self._samples = self._epoch = self._began_ns = 0
 
     def follow(self, groups: Sequence[Path]) -> None:
@@ -75,31 +76,32 @@ class WaitProbe:
         if set(groups) != set(self._groups):
             self.follow(groups)
         self._clear()
-        self._titles, self._samples = {}, 0
+        self._titles, self._comms, self._samples = {}, {}, 0
         self._program.start_costs()
         self._epoch += 1
         self._began_ns = time.monotonic_ns()
         self._configure(is_following=bool(groups), is_counting=True)
         self._add_sleepers()
-        self._read_titles(is_first=True)
+        self._read_names(is_due=True)
 
     def sample(self) -> None:
-        """Read the titles of processes, which tell what these do and are gone when they end."""
+        """Read the names of threads and titles of processes, which tell what these do and are gone when they end."""
         self._samples += 1
-        self._read_titles(is_first=self._samples % _TITLE_EVERY == 0)
+        self._read_names(is_due=self._samples % _NAMES_EVERY == 0)
 
     def stop(self) -> Row:
         """Return where the time of the run's threads went."""
         self._configure(is_following=False)
         end_ns = time.monotonic_ns()
         costs = self._program.list_costs()
-        self._read_titles(is_first=True)
+        self._read_names(is_due=True)
         self._program.follow(())
         self._groups = []
         reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
-        sums: dict[tuple[int, int, int, str], _Sum] = defaultdict(_Sum)
+        sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
         for key, own in self._program["times"].items():
-            sums[key.thread, key.via, key.links, reasons.find(key.what, own.time)].add(own.waits, own.time, own.longest)
+            reason = reasons.find(key.what, own.waits, own.time)
+            sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
         threads = [
             self._describe_thread(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
         ]
@@ -107,7 +109,8 @@ class WaitProbe:
             "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
             "waits": [
                 {"tid": tid, "via": via, "links": links, "reason": reason, **total.describe()}
-                for (tid, via, links, reason), total in sorted(sums.items())
+                for tid, parts in sorted(sums.items())
+                for (via, links, reason), total in sorted(parts.items())
             ],
             "wait_files": self._list_files(reasons),
             "wait_stacks": reasons.list_stacks(),
@@ -152,16 +155,18 @@ class WaitProbe:
             leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
             lib.bpf_update_elem(table.map_fd, ctypes.byref(ctypes.c_uint32(tid)), ctypes.byref(leaf), _ONLY_NEW)
 
-    def _read_titles(self, *, is_first: bool) -> None:
+    def _read_names(self, *, is_due: bool) -> None:
+        """Read those that are not known yet, or all: a thread is named only after it was born, and again later."""
+        for tid in list_threads(self._groups) if is_due else ():
+            if name := _read(Path("/proc", str(tid), "comm")).strip():
+                self._comms[tid] = name
         for pid in list_processes(self._groups):
-            if is_first or pid not in self._titles:
+            if is_due or pid not in self._titles:
                 words = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
                 if words:
                     self._titles[pid] = words[:_MAX_TITLE]
 
-    def _describe_thread(
-        self, tid: int, thread: Any, end_ns: int, sums: Mapping[Any, _Sum], reasons: _Reasons
-    ) -> Row | None:
+    def _describe_thread(self, tid: int, thread: Any, end_ns: int, sums: _Sums, reasons: _Reasons) -> Row | None:
         """Return a thread's row, and add to the sums what is in it alone; None when it ended before the window."""
         end = min(thread.ended or end_ns, end_ns)
         if end <= self._began_ns:
@@ -169,19 +174,19 @@ class WaitProbe:
         is_current = thread.epoch == self._epoch
         for i, name in enumerate(_OWN):
             if is_current and thread.own[i].waits:
-                sums[tid, 0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
+                sums[tid][0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
         if thread.state != _ENDED:
             rest = max(end_ns - max(thread.since, self._began_ns), 0)
-            reason = reasons.find(thread.what, rest) if thread.state == _BLOCKED else _OWN[thread.state]
-            sums[tid, 0, 0, reason].add(1, rest, rest)
+            reason = reasons.find(thread.what, 1, rest) if thread.state == _BLOCKED else _OWN[thread.state]
+            sums[tid][0, 0, reason].add(1, rest, rest)
         wall = end - max(thread.born, self._began_ns)
-        known = sum(total.time for key, total in sums.items() if key[0] == tid)
+        known = sum(total.time for total in sums[tid].values())
         if wall > known:
-            sums[tid, 0, 0, "unknown"].add(0, wall - known, 0)
+            sums[tid][0, 0, "unknown"].add(0, wall - known, 0)
         return {
             "tid": tid,
             "pid": thread.process,
-            "name": (_read(Path("/proc", str(tid), "comm")).strip() or thread.name.decode(errors="replace")),
+            "name": self._comms.get(tid) or thread.name.decode(errors="replace"),
             "title": self._titles.get(thread.process, ""),
             "wall_us": wall / 1e3,
             "is_followed": not thread.is_helper,
@@ -202,6 +207,8 @@ class WaitProbe:
 
 
 class _Sum:
+    """Of waits of one kind; times in ns."""
+
     def __init__(self) -> None:
         self.waits = self.time = self.longest = 0
 
@@ -214,6 +221,9 @@ class _Sum:
         return {"waits": self.waits, "time_us": self.time / 1e3, "longest_us": self.longest / 1e3}
 
 
+_Sums = dict[int, dict[tuple[int, int, str], _Sum]]  # thread -> (via, links, reason) -> sum
+
+
 class _Reasons:
     """Names the reasons of one run, and remembers the time of each stack."""
 
@@ -222,7 +232,7 @@ class _Reasons:
         self._stacks: dict[int, tuple[str, ...]] = {}
         self._sums: dict[tuple[str, str | None, tuple[str, ...]], _Sum] = defaultdict(_Sum)
 
-    def find(self, what: Any, time_ns: int = 0) -> str:
+    def find(self, what: Any, waits: int = 0, time_ns: int = 0) -> str:
         if what.state != _BLOCKED:
             return _OWN[what.state]
         call = None if what.call == _NO_CALL else self._names.get(what.call, f"call {what.call}")
@@ -230,13 +240,19 @@ class _Reasons:
         kind = self._kinds.get(what.call, 0)
         reason = name_reason(kind, call, stack, is_io=bool(what.is_io), request=what.request)
         if time_ns and stack:
-            self._sums[reason, call, stack].add(1, time_ns, time_ns)
+            self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
 
     def list_stacks(self) -> list[Row]:
         costliest = sorted(self._sums.items(), key=lambda item: -item[1].time)[:_MAX_STACKS]
         return [
-            {"reason": reason, "syscall": call, "stack": ";".join(stack), "time_us": total.time / 1e3}
+            {
+                "reason": reason,
+                "syscall": call,
+                "stack": ";".join(stack),
+                "waits": total.waits,
+                "time_us": total.time / 1e3,
+            }
             for (reason, call, stack), total in costliest
         ]
 

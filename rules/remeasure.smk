@@ -1,6 +1,7 @@
 # The DBMS runs again with the values of mismatches. A mismatch whose effect does not reproduce is refuted. On what-if
-# devices, which differ from a modelled device in one property and are used where a study asks for them, the cause is the
-# property whose change removes the effect. Runs lie in the store, like all. A job for each device, where that device is.
+# devices, which differ from a modelled device in one property, the cause is the property whose change removes the effect:
+# by default only the property that a rule blames is changed. Runs lie in the store, like all. A job for each device, where
+# that device is.
 
 
 rule remeasure:

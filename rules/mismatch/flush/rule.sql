@@ -95,6 +95,7 @@ verdicts AS (
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN more_q IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
+            WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN is_it THEN 'cpu'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
             WHEN can_be THEN 'same_rate'

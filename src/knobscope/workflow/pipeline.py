@@ -162,8 +162,12 @@ class Pipeline:
 
     @property
     def remeasure_spec(self) -> Dump:
-        """What the causes depend on, in addition to the findings and the devices."""
-        return {"explain": select_fields(self.specs.study, "remeasure")["remeasure"]}  # as finished studies recorded it
+        """What the causes depend on, in addition to the findings and the devices, as finished studies recorded it.
+
+        A study without a number of effects to follow recorded 0, and stays finished.
+        """
+        recorded = select_fields(self.specs.study, "remeasure")["remeasure"]
+        return {"explain": {**recorded, "what_if": recorded["what_if"] or 0}}
 
     @property
     def rule_files(self) -> list[str]:

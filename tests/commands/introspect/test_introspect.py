@@ -158,7 +158,7 @@ def test_words_of_a_broken_connection_are_no_answers() -> None:
 
 def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
-    assert "mariadb, mongodb, mysql" in capsys.readouterr().err
+    assert "oracle (did you mean that?)" in capsys.readouterr().err
 
 
 @pytest.mark.real

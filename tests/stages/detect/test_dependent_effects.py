@@ -79,11 +79,11 @@ def test_the_runs_behind_are_those_that_were_compared(study: Study) -> None:
 def test_sentences_name_the_other_change(study: Study) -> None:
     found = study.judge("intuition").set_index(["device", "knob", "value"])
     narrow = found.loc[("nvme", "window", "2")]
-    assert narrow["sentence"].startswith("Lowering window from 8 kB to 2 kB with ahead = on makes")
+    assert narrow["sentence"].startswith("Lowering window from 8 KiB to 2 KiB with ahead = on makes")
     assert json.loads(narrow["evidence"])["beside"] == {"ahead": "true"}
     assert narrow["effect"] == pytest.approx(-0.4, abs=0.03)
     slower = study.judge("slower_tier").set_index(["knob", "value"])
-    assert "with window = 2 kB with ahead = on is slower on nvme" in slower.loc[("window", "2"), "sentence"]
+    assert "with window = 2 KiB with ahead = on is slower on nvme" in slower.loc[("window", "2"), "sentence"]
     assert "beside" not in slower.loc[("page", "1"), "sentence"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from group_commit import simulate_group_commit
 
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
@@ -170,6 +171,37 @@ def test_flushes_are_confirmed_where_they_take_long(database: duckdb.DuckDBPyCon
     (flush,) = confirm(database, [finding("flush", "writers", "3")], modelled)
     assert flush["confirmed"] == "yes", flush["confirmation"]
     assert "With as few flushes as the default configuration and nothing else changed" in flush["confirmation"]
+
+
+def add_group_commits(database: duckdb.DuckDBPyConnection, cpu_s: float) -> float:
+    """Add runs of eight clients that write and commit, and of a value that takes more CPU time; return its effect."""
+    insert(database, "cases", **CASE, threads=8)
+    default = {"page": "64", "writers": "2"}
+    fewer, default_s = simulate_group_commit(8, 0.0005, 0.005)
+    more, value_s = simulate_group_commit(8, cpu_s, 0.005)
+    assert more / fewer > 1.5
+    add_run(database, "quick", default, sentinel=True, block_id="b7", flushes=fewer)
+    add_run(database, "busy", default | {"writers": "3"}, block_id="b7", flushes=more)
+    for run, flushes in (("quick", fewer), ("busy", more)):  # each flush is for what was written since the last one
+        database.execute("UPDATE io_profile SET requests = ? WHERE run_id = ? AND op = 'write'", [flushes, run])
+        database.execute("UPDATE io_sizes SET requests = ? WHERE run_id = ?", [flushes, run])
+    database.execute("UPDATE queue_depth SET time_ns = 100 WHERE run_id IN ('quick', 'busy') AND depth = 0")
+    return default_s / value_s - 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("modelled", [{"flush": "5ms"}], indirect=True)
+def test_cpu_time_under_group_commit_is_not_confirmed_as_flushes(
+    database: duckdb.DuckDBPyConnection, modelled: OpenDevice
+) -> None:
+    """The replica, with the flushes that it has more, is slower, whatever the reason for them is."""
+    effect = add_group_commits(database, cpu_s=0.005)
+    (flush,) = confirm(database, [finding("flush", "writers", "3", effect=effect)], modelled)
+    assert flush["confirmed"] == "not_tested", flush["confirmation"]
+    assert "fio cannot refute this: commits of the 8 clients can share flushes" in flush["confirmation"]
+    database.execute("UPDATE cases SET threads = 1")  # who is alone shares nothing
+    (alone,) = confirm(database, [finding("flush", "writers", "3", effect=effect)], modelled)
+    assert alone["confirmed"] == "yes", alone["confirmation"]
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule, shipped_r
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
-from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of, remaining_share
+from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of, remaining_share
 from knobscope.tables import WhatIfRunRow
 
 CASE = Case("toy", "ssd", "w")
@@ -103,6 +103,32 @@ def test_time_that_requests_still_take_without_cost_may_be_the_way_to_the_model(
     assert ("if the path to the modelled device is included" in found.describe()) == found.is_open
     refuted = judge_finding(found, cause("flush"), "It flushes.")["confirmed"]
     assert refuted == ("not_tested" if found.is_open else "no")
+
+
+def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
+    """Asked by default: one device each. What they leave open stays with fio."""
+    asked = replace(ask(), blamed=frozenset({"flush"}))
+    shown = answer({ITSELF: 2200, "flush": 500}, asked)
+    assert judge_finding(shown, cause("flush"), "It flushes.")["confirmed"] == "yes"
+    assert judge_finding(shown, None, "It flushes.")["cause"] == "flush"
+    cpu = answer({ITSELF: 2200, "flush": 2190}, asked)
+    refuted = judge_finding(cpu, cause("flush"), "It flushes.")
+    assert (cpu.conclusion, refuted["confirmed"]) == ("not_as_blamed", "no")
+    assert (
+        "with a flush that takes no time. Most of it remains, so something else is the cause."
+        in (refuted["confirmation"])
+    )
+    assert refuted["sentence"].startswith("Refuted")
+    for open_ in (answer({ITSELF: 2200, "flush": 1500}, asked), answer({ITSELF: 2200}, asked)):
+        assert judge_finding(open_, cause("flush"), "It flushes.")["confirmed"] is None
+    noisy = answer({ITSELF: 2200}, asked)
+    noisy.shares["flush"] = Share(1.0, -math.inf, math.inf)
+    assert noisy.describe().endswith("per operation. These runs cannot tell what the cause is.")
+    spent = replace(ask(), blamed=frozenset({"everything"}))
+    wasted = judge_finding(answer(CPU, spent), cause("io_sequentiality"), "It sorts.")
+    needed = judge_finding(answer({ITSELF: 2200, "everything": 260}, spent), cause("io_sequentiality"), "It sorts.")
+    assert (wasted["confirmed"], needed["confirmed"]) == ("yes", "no")
+    assert "Most of it is due to the device." in needed["confirmation"]
 
 
 DEFAULT = {"sync": "full"}

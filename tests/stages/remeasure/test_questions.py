@@ -11,11 +11,17 @@ import duckdb
 import pytest
 
 from knobscope.specs import Case, StudySpecs, load_study
-from knobscope.specs.models.study import Remeasure
+from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import case_space
 from knobscope.stages.remeasure.experiment import _list_changed, _share_references
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, count_remeasuring_runs
+from knobscope.stages.remeasure.questions import (
+    Question,
+    ask_fastest,
+    ask_questions,
+    count_remeasuring_runs,
+    what_if_number,
+)
 from knobscope.stages.remeasure.shares import Amount
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables import TABLES
@@ -157,14 +163,48 @@ def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_mea
 
 def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
     """Three cases, so three references, and values of one share up to four runs of it."""
-    count = count_remeasuring_runs(changed(specs, findings=8, repeats=4))
+    count = count_remeasuring_runs(changed(specs, findings=8, repeats=4, what_if=0))
     fastest = 6 + 4  # two a case, and what they are compared with
     assert count == 4 * LOOKS * (8 + 3 + 2 + fastest)
-    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3)) == 3 * LOOKS * (2 + fastest)
+    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0)) == 3 * LOOKS * (2 + fastest)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
     most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
     assert followed == 3 * (LOOKS * (4 + 4 + fastest) + most * (2 + 2))
+
+
+def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    off = ("synchronous", "off")
+    rows = [finding("default_profile"), finding("intuition", *off), finding("flush", *off), finding("io_size", *off)]
+    (asked,) = ask_questions(rows, specs, connection, most=4, what_if=None)
+    assert (asked.findings, asked.followed, asked.blamed) == ((1, 2, 3), True, {"flush", "write_unit"})
+    assert (asked.asks("flush"), asked.asks("everything")) == (True, False)
+    (spent,) = ask_questions([finding("io_sequentiality", *off)], specs, connection, most=4, what_if=None)
+    assert spent.blamed == {"everything"}
+    (unblamed,) = ask_questions(rows[:2], specs, connection, most=4, what_if=None)
+    assert not unblamed.followed
+    (every,) = ask_questions(rows[2:], specs, connection, most=4, what_if=1)
+    assert every.followed
+    assert every.asks("everything")
+    (none,) = ask_questions(rows, specs, connection, most=4, what_if=0)
+    assert not none.followed
+    real = specs.devices["nvme-consumer"].model_copy(update={"emulate": None, "path": "/srv"})
+    with_real = replace(specs, devices={**specs.devices, "nvme-consumer": real})
+    (on_real,) = ask_questions(rows, with_real, connection, most=4, what_if=None)
+    assert not on_real.followed
+
+
+def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
+    again = 3 * LOOKS * (4 + 4 + 6 + 4)  # with the fastest configurations
+    three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
+    assert count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 3
+    flush = replace(specs, rules={"flush": specs.rules["flush"]})
+    assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4)
+    limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))
+    assert count_remeasuring_runs(changed(limited, findings=4, repeats=3)) == again
+    assert what_if_number(changed(limited, what_if=2)) == 2
 
 
 def changed(specs: StudySpecs, **remeasure: int) -> StudySpecs:

@@ -78,9 +78,10 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=4)
     case = Case("sqlite", "slow-flush", "ycsb-a")
     full = {"synchronous": "full"}
-    question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,))
-    idle = Question(case, "temp_store", "memory", {**full, "temp_store": "memory"}, full, (1,))
-    what_ifs = {"flush": what_if_devices(device)["flush"]}
+    blamed = frozenset({"flush"})
+    question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,), blamed=blamed)
+    idle = Question(case, "temp_store", "memory", {**full, "temp_store": "memory"}, full, (1,), blamed=blamed)
+    what_ifs = what_if_devices(device)
     try:
         (answer, _), runs = ask_until_decided(
             bench, lambda bench: answer_questions(bench, device, what_ifs, [question, idle])

@@ -179,7 +179,7 @@ def test_hostile_words_stay_words(changed_study: Change, specs: StudySpecs, tmp_
         "SET VARIABLE hostile = ?",
         "UPDATE runs SET log_tail = getvariable('hostile'), reason = getvariable('hostile') WHERE status <> 'ok'",
         "UPDATE findings SET sentence = getvariable('hostile'), confirmation = getvariable('hostile')",
-        "UPDATE findings SET evidence = getvariable('hostile')",
+        "UPDATE findings SET evidence = to_json({obstacle: getvariable('hostile'), word: getvariable('hostile')})",
         "UPDATE knob_values SET value = getvariable('hostile') WHERE knob = 'temp_store' AND value = 'memory'",
         "UPDATE effects SET baseline = getvariable('hostile'), value = value || getvariable('hostile')",
         "UPDATE fits SET reason = getvariable('hostile')",

@@ -146,10 +146,11 @@ class Tune(SpecModel):
 
 
 class Remeasure(SpecModel):
-    """Mismatches are measured again; where asked for, also on devices that differ, or are slower, in one property.
+    """Mismatches are measured again, also on devices that differ, or are slower, in one property.
 
-    Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect only other
-    devices tell, at the cost of many runs each, so a study asks for them.
+    Of many noisy effects the largest look larger than they are, and some are chance. What causes an effect, only other
+    devices show. On a modelled device the one without the property that a rule blames is cheap; all others, and delays
+    on a real device, take many runs, so a study asks for them.
     """
 
     findings: int = Field(
@@ -159,13 +160,15 @@ class Remeasure(SpecModel):
         description="Effects to measure again at most, the costliest first, together with the fastest configurations; "
         "0: none, no mismatch is ever refuted because its effect was chance, and no configuration has a gain.",
     )
-    what_if: int = Field(
-        default=0,
+    what_if: int | None = Field(
+        default=None,
         ge=0,
         le=100_000,
         description="How many of these are measured on other devices, too, to find what of the device is the cause: "
-        "those on modelled devices on what-if devices, which differ in one property; those on real devices behind a "
-        "program that makes reads, writes or flushes slower (needs root or the helper, and /dev/fuse).",
+        "those on modelled devices on all what-if devices, which differ in one property; those on real devices behind "
+        "a program that makes reads, writes or flushes slower (needs root or the helper, and /dev/fuse). When absent: "
+        "each on a modelled device whose rule blames a property, on the device without this property alone; none "
+        "where the study has a budget of runs or hours. 0: none.",
     )
     repeats: int = Field(
         default=4,

@@ -11,7 +11,7 @@ from knobscope.stages.imitate.pattern import Pattern
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Side", "find_preferred_bytes", "find_sides", "name_value", "read_pattern"]
+__all__ = ["Side", "find_clients", "find_preferred_bytes", "find_sides", "name_value", "read_pattern"]
 
 _PROFILE = """
 SELECT op, sum(requests), sum(sequential_requests), sum(fua) FROM io_profile
@@ -78,6 +78,16 @@ def find_preferred_bytes(connection: "duckdb.DuckDBPyConnection", device: str) -
     row = connection.execute(
         "SELECT coalesce(preferred_write_bytes, 4096) FROM device_profile WHERE device = ?", [device]
     ).fetchone()
+    return row[0] if row is not None else None
+
+
+def find_clients(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> int | None:
+    """Return how many clients the workload of a finding has, None where nobody knows or its settings differ in that."""
+    others = json.loads(finding.get("evidence") or "{}").get("beside") or {}
+    if "workload.threads" in (finding["knob"], *others):
+        return None
+    case = [finding["dbms"], finding["device"], finding["workload"]]
+    row = connection.execute("SELECT threads FROM cases WHERE (dbms, device, workload) = (?, ?, ?)", case).fetchone()
     return row[0] if row is not None else None
 
 

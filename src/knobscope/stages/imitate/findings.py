@@ -9,7 +9,13 @@ from knobscope.errors import UserError
 from knobscope.specs import Rule, RuleCause
 from knobscope.stages.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
 from knobscope.stages.detect import find_busy_share, withdraw
-from knobscope.stages.imitate.evidence import find_preferred_bytes, find_sides, name_value, read_pattern
+from knobscope.stages.imitate.evidence import (
+    find_clients,
+    find_preferred_bytes,
+    find_sides,
+    name_value,
+    read_pattern,
+)
 from knobscope.stages.imitate.replica import find_aligned_part
 from knobscope.stages.imitate.trials import Setting, Stand, try_cause
 from knobscope.tables.detection import FindingRow
@@ -109,7 +115,7 @@ def _test(
     outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
     seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
     if outcome.is_borne_out is None:
-        why = "these intervals allow both answers, so they do not show whether that is the cause"
+        why = outcome.obstacle or "these intervals allow both answers, so they do not show whether that is the cause"
         return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
     if outcome.is_borne_out:
         return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
@@ -151,4 +157,5 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
     if not pattern.operations or (other is not None and not other.operations):
         raise _UntestableError("the number of operations behind the requests is unknown")
     measured = math.exp(abs(math.log1p(row["effect"])))
-    return Setting(slower.name, pattern, faster.name, other, measured, busy_share)
+    clients = find_clients(connection, row)
+    return Setting(slower.name, pattern, faster.name, other, measured, busy_share, clients)

@@ -33,10 +33,13 @@ from knobscope.stages.imitate.verdict import (
 )
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Outcome", "Setting", "Stand", "try_cause"]
+__all__ = ["Figures", "Outcome", "Setting", "Stand", "Trial", "plan_trial", "try_cause"]
 
 Replica = tuple[Pattern, Figure]
 Figures = list[list[float]]  # of each replica, in each round
+
+#: Ratio of counts per second that neither noise nor operations which take longer bring about.
+_CLEARLY_MORE = 1.25
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Setting:
 
     `other` is None where the finding is about one configuration (`other_name` is empty then), or the faster one did no
     I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the device
-    was busy with the slower one.
+    was busy with the slower one. `clients` of the workload; None where nobody knows.
     """
 
     name: str
@@ -54,6 +57,18 @@ class Setting:
     other: Pattern | None
     measured: float
     busy_share: float
+    clients: int | None = None
+
+    def may_share(self, count: Callable[[Pattern], float]) -> bool:
+        """Whether slower operations alone may be why the slower setting has a higher count per operation.
+
+        Clients that wait for a flush share it, and the slower the operations are, the fewer of them share one: flushes
+        per operation rise, flushes per second do not.
+        """
+        if self.clients == 1 or self.other is None:
+            return False
+        slower, faster = (count(pattern) / pattern.operations for pattern in (self.pattern, self.other))
+        return slower / self.measured < _CLEARLY_MORE * faster
 
 
 @dataclass(frozen=True)
@@ -69,10 +84,14 @@ class Stand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the cause is confirmed (None: cannot be determined), and what was seen, as whole sentences."""
+    """Whether the cause is confirmed (None: cannot be determined), and what was seen, as whole sentences.
+
+    `obstacle` is why it cannot be determined, where more rounds would not help.
+    """
 
     is_borne_out: Answer
     words: str
+    obstacle: str | None = None
 
 
 def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
@@ -80,11 +99,11 @@ def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
 
     `factor` is that of `cause: {factor: ...}` in `rule.yaml`. Raises FioRefusedError when fio fails.
     """
-    trial = _TRIALS[factor](setting, stand.preferred_bytes)
+    trial = plan_trial(factor, setting, stand.preferred_bytes)
     looks = run_replicas(trial.replicas, stand.file, stand.part, stand.seconds, stand.label)
     outcomes = (trial.judge(figures) for figures in looks)
     for outcome in outcomes:
-        if outcome.is_borne_out is not None:
+        if outcome.is_borne_out is not None or outcome.obstacle is not None:
             break
     return outcome
 
@@ -111,7 +130,9 @@ def _try_sizes(setting: Setting, unit: int) -> Trial:
         if not cost.may_be_most:
             words += f" {_tell_cost(cost)}"
         claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
-        return _within_busy_time(setting, claims, f"{told} {words}")
+        outcome = _within_busy_time(setting, claims, f"{told} {words}")
+        is_shared = setting.may_share(lambda pattern: count_partly_filled(pattern, unit) * pattern.operations)
+        return _cannot_refute(setting, outcome, "writes") if is_shared and outcome.is_borne_out else outcome
 
     sides: list[Replica] = [(across, "written_bytes"), (aligned, "written_bytes")]
     return Trial([*sides, *_both(setting), (exchanged, "operations")], judge)
@@ -151,7 +172,9 @@ def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
 def _try_flushes(setting: Setting, _: int) -> Trial:
     def judge(found: Figures) -> Outcome:
         comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
-        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+        outcome = _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+        is_shared = setting.may_share(_count_flushes)
+        return _cannot_refute(setting, outcome, "flushes") if is_shared and outcome.is_borne_out else outcome
 
     return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
 
@@ -178,7 +201,10 @@ def _try_order(setting: Setting, _: int) -> Trial:
             )
         comparison = Comparison(setting.measured, compare(found[1], found[0]))
         told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
-        return Outcome(all_hold([loses_nothing(random), deny(comparison.is_reproduced)]), told)
+        harmless, reproduced = loses_nothing(random), comparison.is_reproduced
+        outcome = Outcome(all_hold([harmless, deny(reproduced)]), told)
+        is_shared = setting.may_share(_count_flushes) and reproduced and harmless is not False
+        return _cannot_refute(setting, outcome, "flushes") if is_shared else outcome
 
     return Trial([*_both(setting), (change_sequentiality(setting.pattern), "operations")], judge)
 
@@ -205,6 +231,21 @@ def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Out
     )
 
 
+def _count_flushes(pattern: Pattern) -> float:
+    return pattern.flushes
+
+
+def _cannot_refute(setting: Setting, outcome: Outcome, shared: str) -> Outcome:
+    """Return that replicas reproduce a difference because they repeat counts that may be its consequence."""
+    clients = "its clients" if setting.clients is None else f"the {setting.clients} clients"
+    obstacle = (
+        f"fio cannot refute this: commits of {clients} can share {shared}, and those of the replica do not. "
+        f"{setting.name} has hardly more {shared} per second than {setting.other_name}, so slower operations alone may "
+        "be why it has more per operation"
+    )
+    return Outcome(None, outcome.words, obstacle)
+
+
 def _tell_busy(setting: Setting) -> str:
     return loosen_units(
         f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time"
@@ -228,7 +269,7 @@ def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison,
     return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
 
 
-#: Names are those of `cause: {factor: ...}` in `rule.yaml`; a trial is made of a setting and the device's write unit.
+#: Names are those of `cause: {factor: ...}` in `rule.yaml`.
 _TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
     "write_size": _try_sizes,
     "flush": _try_flushes,
@@ -236,3 +277,8 @@ _TRIALS: dict[str, Callable[[Setting, int], Trial]] = {
     "parallelism": _try_parallelism,
     "sequentiality": _try_order,
 }
+
+
+def plan_trial(factor: str, setting: Setting, unit: int) -> Trial:
+    """Return the trial of a factor, on a device that has this write unit."""
+    return _TRIALS[factor](setting, unit)

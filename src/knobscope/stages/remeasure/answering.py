@@ -36,9 +36,9 @@ def answer_questions(
     answers = [Answer(question) for question in questions]
     runs = _repeat_on_itself(bench, device, answers)
     for name in sorted(what_ifs, key=lambda name: name != EVERYTHING):
-        still_open = {answer.question: answer for answer in answers if answer.is_open}
+        still_open = {answer.question: answer for answer in answers if answer.is_open and answer.question.asks(name)}
         if not still_open:
-            break
+            continue
         try:
             for question, measured in measure_pairs(bench, what_ifs[name], name, list(still_open)):
                 still_open[question].add(name, measured, what_ifs[name].change)

@@ -4,12 +4,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from knobscope.specs import RuleCause
 from knobscope.stages.detect import withdraw
 from knobscope.stages.remeasure.experiment import ITSELF
-from knobscope.stages.remeasure.properties import EVERYTHING, PROPERTY_WORDS
+from knobscope.stages.remeasure.properties import EVERYTHING, FACTOR_PROPERTIES, PROPERTY_WORDS
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount, Share, amount_of, remaining_share
 from knobscope.statistics.looks import SIGNIFICANCE
@@ -33,22 +33,13 @@ _HALF = 0.5
 _NOT_AGAIN = "its effect did not reproduce in new runs"
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
-#: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
-_PROPERTIES = {
-    "write_size": ("write_unit",),
-    "flush": ("flush", "flush_delay"),
-    "reads": ("latency", "bandwidth", "order", "rotation", "read_delay"),
-    "parallelism": ("channels", "one_channel"),
-    "sequentiality": (),
-}
-
 #: Where no rule names a cause, these properties keep their names: they are what writes cost, too.
 _SHARED = ("latency", "bandwidth", "order", "rotation")
-_BLAMED = {name: factor for factor, names in _PROPERTIES.items() for name in names if name not in _SHARED} | {
+_BLAMED = {name: factor for factor, names in FACTOR_PROPERTIES.items() for name in names if name not in _SHARED} | {
     "write_delay": "writes"
 }
 
-Conclusion = Literal["cause", "several", "not_the_device", "undecided", "gone"]
+Conclusion = Literal["cause", "several", "not_the_device", "not_as_blamed", "undecided", "gone"]
 
 
 @dataclass
@@ -56,7 +47,6 @@ class Answer:
     """What is known of a question so far: property -> amount of the effect, and its share."""
 
     question: Question
-    untold: ClassVar[str | None] = "not_tested"  # `confirmed` of a finding of which the runs do not tell the cause
     amounts: dict[str, Amount] = field(default_factory=dict)
     pairs: dict[str, int] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
@@ -98,6 +88,11 @@ class Answer:
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
         return list_differences(ok, time_of_run if self.question.other is None else _log_throughput)
+
+    @property
+    def undecided(self) -> str | None:
+        """`confirmed` of a finding whose cause the runs do not show; None leaves it to fio."""
+        return None if self.question.blamed else "not_tested"
 
     @property
     def is_reproduced(self) -> bool:
@@ -184,7 +179,10 @@ class Answer:
             return "cause"
         if self._is_not_the_device:
             return "not_the_device"
-        return "several" if self.whole is not None and self.whole.is_most else "undecided"
+        if self.whole is not None and self.whole.is_most:
+            return "several"
+        is_tested = self.question.blamed and self.question.blamed <= self.shares.keys()
+        return "not_as_blamed" if is_tested and all(share.is_minor for share in self.shares.values()) else "undecided"
 
     def rows(self) -> list[WhatIfRow]:
         """Return its rows of table `what_ifs`."""
@@ -223,7 +221,10 @@ class Answer:
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
         said = f" each there and on what-if devices, and {self._effect()}. "
-        told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in self.causes]
+        shares = (
+            [one for one in self.shares.items() if math.isfinite(one[1].low)] if self.question.blamed else self.causes
+        )
+        told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
         said += f"The share of it that disappears is {join_words(told)}. " if told else ""
         return said + self._conclude()
 
@@ -275,15 +276,19 @@ class Answer:
         if self.conclusion == "not_the_device":
             words = share_words(everything) if everything else ""
             return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
+        if self.conclusion == "not_as_blamed":
+            return "Most of it remains, so something else is the cause."
         if self.conclusion == "several":
-            return "No single property explains it, but all of them together do."
+            only = "No single property explains it, but all of them together do."
+            return "Most of it is due to the device." if self.question.blamed else only
+        unknown = "These runs cannot tell what the cause is."
         if everything and everything.is_less_than_half and self.most_of_everything:
-            return (
+            unknown = (
                 f"Without any cost of the device, {share_words(everything)} of it is gone, and "
                 f"{share_words(self.most_of_everything)} if the path to the modelled device is included: "
                 "these runs cannot tell whether the device is the cause."
             )
-        return "These runs cannot tell what the cause is."
+        return unknown
 
 
 def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
@@ -304,7 +309,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
         return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": said}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
-        return {"confirmed": answer.untold, "confirmation": said}
+        return {"confirmed": answer.undecided, "confirmation": said}
     judged: FindingRow = {
         "confirmed": "yes" if confirmed else "no",
         "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
@@ -314,20 +319,21 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
 
 def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     """Whether the named cause is the one that was found; None where that cannot be determined."""
-    if answer.conclusion == "undecided" or not (answer.can_judge(cause) or answer.conclusion == "not_the_device"):
-        return None
+    is_unknown = answer.conclusion == "undecided"
     if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
-        return answer.conclusion == "not_the_device"
-    named = [answer.shares[name] for name in _PROPERTIES[cause.factor] if name in answer.shares]
+        return None if is_unknown else answer.conclusion == "not_the_device"
+    properties = FACTOR_PROPERTIES[cause.factor]
+    named = [answer.shares[name] for name in properties if name in answer.shares]
     if any(share.is_most for share in named):
         return True
-    if answer.conclusion == "not_the_device":
+    if answer.conclusion == "not_the_device" or (named and all(share.is_minor for share in named)):
         return False
-    others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *_PROPERTIES[cause.factor])]
+    if is_unknown or not answer.can_judge(cause):
+        return None
+    others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *properties)]
     if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
-    # One of several causes is neither refuted nor called the cause.
-    return False if all(share.is_less_than_half and not share.is_part for share in named) else None
+    return None if named else False  # one of several causes is neither refuted nor called the cause
 
 
 def list_usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:

@@ -19,7 +19,7 @@ from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, is_modelled
+from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, is_modelled, what_if_number
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
         remeasure = specs.study.remeasure
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
-        questions = ask_questions(findings, specs, connection, remeasure.findings, remeasure.what_if)
+        questions = ask_questions(findings, specs, connection, remeasure.findings, what_if_number(specs))
         questions += ask_fastest(specs, connection)
     of_device = [one for one in questions if one.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
@@ -149,8 +149,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Run the DBMS again with the values of mismatches: mismatches that do not reproduce are refuted. "
         "On a "
         "modelled device go on to what-if devices, which differ from it in one property: the cause of an effect is the "
-        "property whose change removes it. On another device requests are made slower: that shows what a setting waits "
-        "for. Section `remeasure` of the study sets how many effects. Each device is measured on its own machine "
+        "property whose change removes it. On another device, where the study asks for it, requests are made slower: "
+        "that shows what a setting waits for. Section `remeasure` of the study sets how many effects. "
+        "Each device is measured on its own machine "
         "(--device), and --remeasured joins the answers.",
     )
     add_study_arguments(parser)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any
 
 from knobscope.specs import RuleCause
 from knobscope.stages.remeasure.causes import Answer, list_usable, share_words, time_of
@@ -43,7 +43,6 @@ class DelayedAnswer(Answer):
     Its shares are of the effect on the device itself. What it cannot tell is left to fio.
     """
 
-    untold: ClassVar[str | None] = None
     runs: dict[str, list[WhatIfRunRow]] = field(default_factory=dict)
     delays_us: dict[str, float] = field(default_factory=dict)  # by property
 
@@ -53,6 +52,11 @@ class DelayedAnswer(Answer):
         if name in DELAYED and change:
             self.delays_us[name] = change[DELAYED[name]].us
         super().add(name, runs, change)
+
+    @property
+    def undecided(self) -> None:
+        """Leave to fio the cause of a finding that the runs do not show."""
+        return
 
     @property
     def is_watched(self) -> bool:

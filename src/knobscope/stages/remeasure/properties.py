@@ -9,10 +9,17 @@ Of a real device nothing can be taken away. There a file on it stands behind a p
 
 from collections.abc import Iterator, Mapping
 
-from knobscope.specs import Device, DiskModel, FlashModel
+from knobscope.specs import Device, DiskModel, FlashModel, RuleCause
 from knobscope.specs.models.quantity import Duration, Quantity, Rate, Size
 
-__all__ = ["EVERYTHING", "PROPERTY_WORDS", "delayed_device", "what_if_devices"]
+__all__ = [
+    "EVERYTHING",
+    "FACTOR_PROPERTIES",
+    "PROPERTY_WORDS",
+    "blamed_properties",
+    "delayed_device",
+    "what_if_devices",
+]
 
 EVERYTHING = "everything"
 #: Property -> the changed device in words.
@@ -27,6 +34,14 @@ PROPERTY_WORDS = {
     "channels": "many more requests served at a time",
     "one_channel": "one request served at a time",
     EVERYTHING: "no costs at all",
+}
+#: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
+FACTOR_PROPERTIES = {
+    "write_size": ("write_unit",),
+    "flush": ("flush", "flush_delay"),
+    "reads": ("latency", "bandwidth", "order", "rotation", "read_delay"),
+    "parallelism": ("channels", "one_channel"),
+    "sequentiality": (),
 }
 _NO_TIME = Duration("0us")
 _NO_LIMIT = Rate("1000GB/s")
@@ -50,6 +65,18 @@ def what_if_devices(device: Device) -> dict[str, Device]:
         key: value for name, change in changes.items() if name != "one_channel" for key, value in change.items()
     }
     return {name: _change(device, name, change) for name, change in {**changes, EVERYTHING: together}.items()}
+
+
+def blamed_properties(cause: RuleCause | None, device: Device | None) -> frozenset[str]:
+    """Return the properties of a modelled device that can confirm or refute a cause; none of another device.
+
+    A device without any costs shows that CPU time is spent for nothing. How much a device can do at a time costs
+    nothing: that is left to fio.
+    """
+    if cause is None or device is None or device.model is None or cause.factor == "parallelism":
+        return frozenset()
+    names = (EVERYTHING,) if cause.expected == "no_loss" else FACTOR_PROPERTIES[cause.factor]
+    return frozenset(names) & what_if_devices(device).keys()
 
 
 def delayed_device(device: Device, name: str, change: Mapping[str, Duration], filesystem: str, size: int) -> Device:

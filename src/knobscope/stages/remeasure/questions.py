@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.stages.plan import case_space, list_dependents
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import blamed_properties, what_if_devices
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables.detection import FindingRow
@@ -19,7 +19,15 @@ from knobscope.tables.detection import FindingRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TOGETHER", "Question", "ask_fastest", "ask_questions", "count_remeasuring_runs", "is_modelled"]
+__all__ = [
+    "TOGETHER",
+    "Question",
+    "ask_fastest",
+    "ask_questions",
+    "count_remeasuring_runs",
+    "is_modelled",
+    "what_if_number",
+]
 
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
@@ -65,7 +73,8 @@ class Question:
     device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
     The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
     gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
-    `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device.
+    `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device: to
+    those without a property that is `blamed`, or to all where a study asks for them.
     A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
     """
 
@@ -81,7 +90,12 @@ class Question:
     seen: Amount | None = None
     least: float = 0.0
     followed: bool = True
+    blamed: frozenset[str] = frozenset()
     risk: str | None = None
+
+    def asks(self, name: str) -> bool:
+        """Whether it goes on to the what-if device of a property."""
+        return not self.blamed or name in self.blamed
 
     @property
     def is_default(self) -> bool:
@@ -99,12 +113,13 @@ def ask_questions(
     specs: StudySpecs,
     connection: "duckdb.DuckDBPyConnection",
     most: int,
-    what_if: int,
+    what_if: int | None,
 ) -> list[Question]:
     """Return at most so many effects, the costliest first; findings that share one are put to one test.
 
     The first `what_if` are followed to what-if devices, or slower ones; only there a level can be asked about. A gap
-    between tiers is not followed to slower devices: ratios do not add up over what is waited for.
+    between tiers is not followed to slower devices: ratios do not add up over what is waited for. Without a number
+    (None), those on modelled devices are followed to the devices without what their rules blame.
     """
     least = math.log1p(specs.study.thresholds.min_effect)
     order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
@@ -120,15 +135,25 @@ def ask_questions(
             continue
         device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
-        can_follow = is_modelled(specs.devices.get(device)) or other is None or is_level
-        followed = can_follow and sum(one.followed for one in found.values()) < what_if
+        blamed: frozenset[str] = frozenset()
+        if what_if is None:
+            blamed = blamed_properties(rule.about.cause if rule else None, specs.devices.get(device))
+            followed = bool(blamed)
+        else:
+            can_follow = is_modelled(specs.devices.get(device)) or other is None or is_level
+            followed = can_follow and sum(one.followed for one in found.values()) < what_if
         if key in found:
             known = found[key]
-            found[key] = replace(known, findings=(*known.findings, index))
+            found[key] = replace(
+                known,
+                findings=(*known.findings, index),
+                followed=known.followed or bool(blamed),
+                blamed=known.blamed | blamed,
+            )
         elif device in specs.devices and (followed or not is_level) and len(found) < most:
             question = _pose(row, index, device, other, connection, is_level=is_level)
             if question is not None:
-                found[key] = replace(question, followed=followed, least=least)
+                found[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(found.values())
 
 
@@ -215,15 +240,31 @@ def _pose(
     )
 
 
+def what_if_number(specs: StudySpecs) -> int | None:
+    """Return how many effects a study follows to other devices; None: those of which rules blame a device's property.
+
+    A budget was divided up without these, so that only a number takes anything from it.
+    """
+    asked, budget = specs.study.remeasure.what_if, specs.study.budget
+    return 0 if asked is None and (budget.runs, budget.hours) != (None, None) else asked
+
+
 def count_remeasuring_runs(specs: StudySpecs) -> int:
     """Return how many runs the stage takes at most."""
-    remeasure = specs.study.remeasure
+    remeasure, what_if = specs.study.remeasure, what_if_number(specs)
     references = sum(_count_references(specs, case) for case in specs.cases)
-    devices = [len(what_if_devices(device)) if is_modelled(device) else _SLOWER for device in specs.devices.values()]
     fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
     again = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
-    followed = _count_round(min(remeasure.what_if, remeasure.findings), references) * max(devices, default=0)
-    return remeasure.repeats * (again + followed)
+    most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
+    devices = [_count_devices(specs, device, what_if) for device in specs.devices.values()]
+    return remeasure.repeats * (again + _count_round(most, references) * max(devices, default=0))
+
+
+def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> int:
+    """Return to how many other devices the effects on a device are followed at most."""
+    if what_if is not None:
+        return len(what_if_devices(device)) if is_modelled(device) else _SLOWER
+    return len({name for rule in specs.rules.values() for name in blamed_properties(rule.about.cause, device)})
 
 
 def _count_round(effects: int, references: int) -> int:

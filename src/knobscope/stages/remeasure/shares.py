@@ -74,6 +74,11 @@ class Share:
         """Whether it is surely less than half."""
         return self.high < 0.5
 
+    @property
+    def is_minor(self) -> bool:
+        """Whether it is neither the larger part nor one of several causes."""
+        return self.is_less_than_half and not self.is_part
+
 
 def amount_of(values: Sequence[float]) -> Amount:
     """Return mean and error of repeated measurements; at least two."""

@@ -1,0 +1,77 @@
+"""Counts per operation that may follow from slower operations: replicas that repeat them cannot refute a cause."""
+
+import pytest
+from group_commit import simulate_group_commit
+
+from knobscope.stages.imitate.pattern import Pattern
+from knobscope.stages.imitate.trials import Figures, Outcome, Setting, plan_trial
+
+FLUSH_S = 0.002
+UNIT = 65536
+
+
+def committed(flushes: float, size: int = 4096) -> Pattern:
+    """Return the I/O of a thousand operations, in which each flush follows one write."""
+    writes = max(1, round(flushes))
+    return Pattern(0, writes, {}, {size: writes}, 1.0, 1.0, flushes, 1.0, operations=1000)
+
+
+def compare_cpu(clients: int, cpu_s: float, more: float, known: int | None) -> Setting:
+    """Return a setting that takes more CPU time only, beside another one."""
+    fewer, faster_s = simulate_group_commit(clients, cpu_s, FLUSH_S)
+    flushes, slower_s = simulate_group_commit(clients, cpu_s * more, FLUSH_S)
+    return Setting("slow", committed(flushes), "fast", committed(fewer), slower_s / faster_s, 1.0, known)
+
+
+def count_flushes(pattern: Pattern) -> float:
+    return pattern.flushes
+
+
+@pytest.mark.parametrize("clients", [2, 8, 32])
+@pytest.mark.parametrize("cpu_s", [0.0002, 0.001])
+@pytest.mark.parametrize("more", [1.5, 3, 10])
+def test_cpu_time_raises_flushes_per_operation_and_not_per_second(clients: int, cpu_s: float, more: float) -> None:
+    setting = compare_cpu(clients, cpu_s, more, clients)
+    assert setting.may_share(count_flushes)
+    assert setting.other is not None
+    assert setting.pattern.flushes / setting.measured <= 1.05 * setting.other.flushes
+
+
+def test_more_flushes_per_second_and_those_of_one_client_are_no_consequence() -> None:
+    flushes, slower_s = simulate_group_commit(8, 0.0005, FLUSH_S)
+    _, faster_s = simulate_group_commit(8, 0.0005, 0)
+    durable = Setting("on", committed(flushes), "off", committed(20), slower_s / faster_s, 1.0, 8)
+    assert not durable.may_share(count_flushes)
+    assert not compare_cpu(8, 0.0005, 3, 1).may_share(count_flushes)
+    assert compare_cpu(8, 0.0005, 3, None).may_share(count_flushes)
+    assert not Setting("on", committed(flushes), "", None, 1.0, 1.0, 8).may_share(count_flushes)
+
+
+def judge(factor: str, setting: Setting, *times: float) -> Outcome:
+    """Return what replicas come to that do operations so many times as fast as the first one."""
+    figures: Figures = [[1000 * times_as_fast * (1 + 0.001 * round_) for round_ in range(5)] for times_as_fast in times]
+    return plan_trial(factor, setting, UNIT).judge(figures)
+
+
+@pytest.mark.parametrize(
+    ("factor", "times", "alone", "shared"),
+    [
+        ("flush", (1, 4, 4), True, "flushes"),
+        ("write_size", (1, 9, 1, 4, 4), True, "writes"),
+        ("sequentiality", (1, 4, 1), False, "flushes"),
+    ],
+)
+def test_a_difference_that_replicas_reproduce_is_no_answer_where_counts_may_be_shared(
+    factor: str, times: tuple[float, ...], alone: bool, shared: str
+) -> None:
+    assert judge(factor, compare_cpu(8, 0.0005, 10, 1), *times).is_borne_out is alone
+    several = judge(factor, compare_cpu(8, 0.0005, 10, 8), *times)
+    assert several.is_borne_out is None
+    assert several.obstacle is not None
+    assert f"commits of the 8 clients can share {shared}," in several.obstacle
+
+
+@pytest.mark.parametrize(("factor", "times"), [("flush", (1, 1, 1)), ("write_size", (1, 1, 1, 1, 1))])
+def test_replicas_that_show_no_difference_refute_also_what_may_be_shared(factor: str, times: tuple[float, ...]) -> None:
+    refuted = judge(factor, compare_cpu(8, 0.0005, 10, 8), *times)
+    assert (refuted.is_borne_out, refuted.obstacle) == (False, None)
