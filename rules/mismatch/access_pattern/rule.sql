@@ -1,21 +1,21 @@
--- access_pattern: what is asked for in order is read or written at random on the device or by the DBMS, or the reverse.
+-- access_pattern: what is requested in order is read or written at random on the device or by the DBMS, or the reverse.
 -- Source: IOscope (Saif, Nussbaum and Song, 2018), which watches the order of requests file by file; that the order of
 --        calls differs from that of the device is ours. Fragmentation, many writers, and writing back by
 --        the kernel turn sequential into random; caching and merging turn random into sequential.
--- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility (which tells the order
---        that the workload declares, `read_order`; it counts for reads of data files).
+-- Needs: access_contrasts (from files and file_access), device_profile for the penalty, visibility (with the order that
+--        the workload declares, `read_order`, which applies to reads of data files).
 -- Mismatch: one side is sequential, the other random (labels of all such runs together), and the shares of what is
---        sequential differ significantly (false discovery rate over all files). One row per file and direction.
---        Reads of which less than kept_share are in order have lost the order that they were asked for in, though they are
---        labelled as mixed: in a file of few blocks many follow on another one by chance. That is why order is gained only
---        where all but few are in order.
---        Calls that reach the device in requests at least merge_factor times as large have kept their order inside
---        these: no loss. Where the workload declares an order, it replaces that of the calls: calls in the other order are
---        a mismatch as well, unless the device sees the declared one. The label decides there: a declared order has no noise.
+--        sequential differ significantly (false discovery rate over all files). One row per file and direction. Reads
+--        of which less than kept_share are in order have lost the order of the calls, though they are labelled as
+--        mixed: in a file of few blocks many follow another one by chance. For the same reason order is gained only if
+--        nearly all are in order. Calls that reach the device in requests at least merge_factor times as large have
+--        kept their order inside these: no loss. Where the workload declares an order, it replaces that of the calls:
+--        calls in the other order are a mismatch as well, unless the device sees the declared one. The label decides
+--        there: a declared order has no noise.
 -- None: the order of a file is kept, or changed to neither extreme.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin; the system calls were not watched; no file is known with enough calls and requests in three runs of the
---        default configuration. Each is said once per case.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
+--        runs of the default configuration. Each is reported once per case.
 -- Penalty: only where order is lost: how many times more sequential than random reads the device does, an upper bound.
 -- Cannot see: files that are mapped into memory, which are read and written without calls.
 WITH judged AS (

@@ -1,25 +1,26 @@
 -- default_profile: the device is busy, and gives a small part of what it can, whatever the knobs are set to.
 -- Source: ours. The PVLDB 2023 study (He et al.) compares settings of knobs, and cannot see what all of them share.
--- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes, run_metrics and io_modes of the default configuration,
---        device_profile and device_curve, visibility, effects and cases (of waits). Table io_modes is empty unless system calls were watched; it
---        decides nothing, and says how many requests an asynchronous call passes (MySQL 105982: one, where the
---        interface takes many).
--- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of its
---        ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
---        (reads and writes added). Where flushes take held_share of the time or more, it is held back by them, or by the
---        units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else by
---        depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One row
---        per case, without a knob.
--- None: the device is busy for less than that, so that little waits for it, or enough_used of its ability is used.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin, or the device has no profile, or the runs use more than most_used of the ability in it, so that it was measured
---        while something else slowed the device down; no run of the default configuration has queue depths; depth holds the
---        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
---        whose operations read less than reads_at_once times each, so that they asked for no more at a time; whether depth does is not known; all processors of the machine are busy for busy_processors of the time, so that no
---        device would make it much faster; clients wait for the device for less
---        than least_waiting of their time or, where waits were not watched, CPU time leaves them no more, or is unknown.
--- Penalty: none: what the DBMS would gain is not known from one profile.
--- Cannot see: whether a faster device would make the DBMS faster; work that a device does without being asked.
+-- Needs: runs_behind, ok_runs, io_profile, run_depths, run_flushes, run_metrics and io_modes of the default
+--        configuration, device_profile and device_curve, visibility, effects and cases (of waits). Table io_modes is
+--        empty unless system calls were watched; it decides nothing, and says how many requests an asynchronous call
+--        passes (MySQL 105982: one, where the interface takes many).
+-- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of
+--        its ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
+--        (reads and writes added). Where flushes take held_share of the time or more, it is held back by them, or by
+--        the units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else
+--        by depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One
+--        row per case, without a knob.
+-- None: the device is busy for less than that, so little waits for it, or enough_used of its ability is used.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin, or the device has no profile, or the runs use more than most_used of the ability in it, which
+--        means that something else slowed the device down while it was measured; no run of the default configuration
+--        has queue depths; depth holds the device back, and nearly as many requests are in flight as there are client
+--        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
+--        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
+--        busy_processors of the time, so no device would make it much faster; clients wait for the device for less than
+--        least_waiting of their time or, where waits were not watched, CPU time leaves them no more, or is unknown.
+-- Penalty: none: one profile does not show what the DBMS would gain.
+-- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own.
 WITH ability AS (
     SELECT device,
         max(iops) FILTER (pattern IN ('randread', 'read')) AS read_iops,

@@ -1,24 +1,26 @@
--- flush: commits wait for the device's flush: the setting that flushes more is slower, by about what its flushes take.
--- Source: He et al. (PVLDB 16(7), 2023) count this among mismatches of I/O size; here the cost of flushing is told from
---        that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
+-- flush: commits wait for the device's flush: the setting that flushes more is slower, by about the time of its
+--        flushes.
+-- Source: He et al. (PVLDB 16(7), 2023) count this among mismatches of I/O size; here the cost of flushing is separated
+--        from that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
 -- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), flushes_behind,
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
--- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and these flushes are
---        flush_share or more of the lost time, which is what an operation of it takes longer. Where waits were watched,
---        by the time that clients waited for flushes. Else by counts: the additional flushes per operation can be as
---        much of it, within the busy time of the device and what CPU time leaves; and half of that or more is flushed in
---        addition in each second, the lower end of its 95 % interval being a quarter or more. A slowdown by itself does
---        not flush more often per second: where commits share a flush, fewer of them do. A flush takes as long as on
---        average in the runs of each setting; where no run tells that, as long as one after 4 KiB takes on this device.
---        What the device takes to fill units that writes filled in part is no cost of the flush, and is left to rule
---        io_size: write_unit_us for the share of the writes that do so.
--- None: the intervals rule out an effect on throughput that matters, or that flushes make up flush_share of it.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin, or the time of a flush is unknown (each said once per case); no interval, or too wide a one; flushes
---        that rise per operation and not per second, or that take longer, or leave room for CPU time: only waits tell.
+-- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and these flushes
+--        account for flush_share or more of the lost time, the additional time per operation of the slower one. If
+--        waits were watched, this is the time that clients waited for flushes. Otherwise counts decide: the additional
+--        flushes per operation can account for as much, within the busy time of the device and what CPU time leaves;
+--        and the additional flushes per second account for half of that or more, with the lower end of the 95 %
+--        interval at a quarter or more. A slowdown by itself does not flush more often per second: if commits share a
+--        flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
+--        that of one after 4 KiB on this device. The time to fill units that writes filled in part is no cost of the
+--        flush, and is left to rule io_size: write_unit_us for the share of such writes.
+-- None: the intervals rule out an effect on throughput that matters, or that flushes account for flush_share of it.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
+--        one; flushes that rise per operation and not per second, or that take longer, or leave room for CPU time: only
+--        waits can decide.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
--- Cannot see: writes that force their own data to storage (FUA), which are no flushes; without waits, flushes that one
---        setting adds on a device that flushes all the time in any case.
+-- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
+--        setting adds on a device that flushes all the time anyway.
 WITH seen AS (
     SELECT dbms, device, workload, watched, threads,
         coalesce(flush_p50_us, fsync_p50_us) AS usual_us, write_unit_us,

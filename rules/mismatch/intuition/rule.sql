@@ -1,8 +1,8 @@
--- intuition: changing the knob moves throughput against what is expected of raising it.
--- Source: CP-Detector (He et al., ASE 2020), which checks performance properties of options; kept as the baseline of the
---        other rules.
--- Needs: effects (throughput_ops) and the knob's `expect`; knobs without it are not judged, nor are special values,
---        of which the intuition says nothing (unless it expects no effect at all).
+-- intuition: changing the knob moves throughput against the expectation of raising it.
+-- Source: CP-Detector (He et al., ASE 2020), which checks performance properties of options; kept as the baseline of
+--        the other rules.
+-- Needs: effects (throughput_ops) and the knob's `expect`; knobs without it are not judged, nor are special values, for
+--        which the intuition says nothing (unless it expects no effect at all).
 -- Mismatch: the effect is significant, and against the expectation.
 -- None: the interval rules out an effect against the expectation that matters.
 -- Insufficient: the effect has no interval, or one that does not rule that out.

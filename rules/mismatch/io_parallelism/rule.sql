@@ -1,22 +1,22 @@
--- io_parallelism: the device waits for one request at a time, or one hardware queue carries most, whatever the knobs say.
+-- io_parallelism: the device waits for one request at a time, or one hardware queue carries most, whatever the knobs
+--        say.
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O parallelism.
 -- Needs: queue_depth (views run_depths, run_queues), runs_behind, run_metrics, effects, visibility, device_profile
---        (saturating_depth), device_curve.
---        A configuration is confined when, in its median run, each hardware queue has one request in flight for at least
---        busy_share of the time in which it has any, or the most loaded of several queues has more load than all others
---        together (by min_effect); and of the requests beyond the first that saturate this device, where that is known,
---        fewer than used_share are in flight on average while it is busy.
+--        (saturating_depth), device_curve. A configuration is confined when, in its median run, each hardware queue has
+--        one request in flight for at least busy_share of the time in which it has any, or the most loaded of several
+--        queues has more load than all others together (by min_effect); and of the requests beyond the first that
+--        saturate this device, where that is known, fewer than used_share are in flight on average while it is busy.
 -- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth. One
 --        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin; one client thread, which waits for each of its operations, of which none reads enough_reads times or
---        more on average, so that nobody could ask for more at a time; the device is busy for less than least_busy of
---        the time, or for less than least_waited of it and nobody watched waits, so that it is unknown whether anybody
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
+--        times or more on average, so it never has more outstanding; the device is busy for less than least_busy of the
+--        time, or for less than least_waited of it while waits were not watched, so it is unknown whether anything
 --        waits for it; no value of a knob was measured together with the default.
 -- Penalty: what throughput gains at most if the time in which the device is busy becomes as much shorter as the device
---        does more random requests, of the kind that most of them are, at its best depth than at depth one. Where writes
---        at depth were not measured, reads stand for them.
+--        does more random requests, of the kind that most of them are, at its best depth than at depth one. If writes
+--        at depth were not measured, reads replace them.
 -- Cannot see: what the DBMS would do with more clients than the workload has.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,

@@ -4,17 +4,17 @@
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
 --        writes_per_op), flushes_behind, device_behind, runs_behind, io_profile, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
---        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the requests
---        in order per second, for writes beyond noise: else fewer others come between those of the background, as any
---        slowdown brings about. The CPU time makes up cpu_share or more of the time per operation that it takes more.
---        Not where flushes or writes that it does more make up the rest of that time or more: a flush with what one takes
---        on average in the slower one's runs (where no run tells that, after 4 KiB on this device), and each of both with
---        request_cpu_us, since they take CPU of their own.
+--        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the
+--        requests in order per second, for writes beyond noise: otherwise fewer others come between those of the
+--        background, as with any slowdown. The additional CPU time accounts for cpu_share or more of the additional
+--        time per operation. Not if its additional flushes or writes account for the rest of that time or more: a flush
+--        with its average time in the slower one's runs (if no run has it, after 4 KiB on this device), and each of
+--        both with request_cpu_us, since they take CPU of their own.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin (each said once per case); no interval, or too wide a one, for throughput, CPU or both shares; no more
---        requests in order per second.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
+--        shares; no more requests in order per second.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (

@@ -1,26 +1,27 @@
--- io_size: writes that fill the device's units in part become more, and throughput goes down.
+-- io_size: more writes fill the device's units only in part, and throughput goes down.
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O size.
 -- Needs: effects (throughput_ops, unaligned_write_share, unaligned_writes_per_op, flushes_per_op, cpu_s_per_op),
 --        flushes_behind, device_behind, cases, device_profile (write_unit_bytes, write_unit_us), visibility.
 -- Mismatch: throughput falls where the SHARE of such writes rises, whichever end of the change is the default; or where
---        their NUMBER per operation rises with the knob (downwards it does not count: any knob that saves writes saves
---        unaligned ones too; of special values, such as 0 = off, nobody knows the direction); or where more flushes per
---        operation wait for units to be filled (write_unit_us for the share of such writes). Each change is significant,
---        and its time is fill_share or more of the lost time, which is what an operation takes longer. Where waits were
---        watched, by the time that clients waited for writes and flushes. Else by counts: what is filled in addition in
---        each second makes up half of that or more, and two units for each such write can make up all of it, within the
---        busy time of the device, the writes that somebody waits for (where that is known, and unless the device is busy
---        for most_busy of the time), and what CPU time leaves. Where the time of a unit is unknown, the busy time has to
---        rise by as much. Not where the other part of the flushes' time makes up more than half of it: that is for rule
---        flush.
+--        their NUMBER per operation rises with the knob (not if it rises with a lower value: any knob that saves writes
+--        saves unaligned ones too; special values, such as 0 = off, have no direction); or where more flushes per
+--        operation wait for units to be filled (write_unit_us for the share of such writes). Each change is
+--        significant, and its time is fill_share or more of the lost time, the additional time per operation. If waits
+--        were watched, this is the time that clients waited for writes and flushes. Otherwise counts decide: the units
+--        filled in addition in each second account for half of that or more, and two units for each such write can
+--        account for all of it, within the busy time of the device, the writes that a thread waits for (if that is
+--        known, and unless the device is busy for most_busy of the time), and what CPU time leaves. If the time of a
+--        unit is unknown, the busy time must rise by as much. Not if the other part of the flushes' time accounts for
+--        more than half of it: that is for rule flush.
 -- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin, or the device has no profile, or no write unit was found (each said once per case); no interval, or too
---        wide a one, for an effect; such writes do not become more per second, so that it may be the slowdown that changes
---        them; nobody waits for them; CPU time is unknown, or may account for the difference; a special value whose
---        number of such writes would decide.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin, or the device has no profile, or no write unit was found (each reported once per case); no
+--        interval, or too wide a one, for an effect; such writes do not become more frequent per second, so the
+--        slowdown may be what changes them; no thread waits for them; CPU time is unknown, or may account for the
+--        difference; a special value whose number of such writes would decide.
 -- Penalty: throughput of the better value / that of the worse, within what the share of such writes allows.
--- Cannot see: whether the size is the cause: values that change the size of writes may change more. That is for confirm.
+-- Cannot see: whether the size is the cause: values that change the size of writes may change more. Experiments test
+--        that.
 WITH seen AS (
     SELECT dbms, v.device, workload, watched, threads, write_unit_bytes, write_unit_us,
         coalesce(

@@ -1,24 +1,28 @@
--- read_amplification: a setting reads more from the device for an operation, and is slower by what it waits for that.
--- Source: ours; a page, block or read-ahead too large for point reads is among the most frequent complaints about storage
---        engines. The RUM conjecture (Athanassoulis et al., EDBT 2016) calls the ratio of bytes read to bytes needed read
---        amplification; how many bytes an operation needs nobody says, so settings are compared with each other.
+-- read_amplification: a setting reads more from the device for an operation, and is slower by the time that it waits
+--        for these reads.
+-- Source: ours; a page, block or read-ahead too large for point reads is among the most frequent complaints about
+--        storage engines. The RUM conjecture (Athanassoulis et al., EDBT 2016) calls the ratio of bytes read to bytes
+--        needed read amplification; the bytes that an operation needs are unknown, so settings are compared with each
+--        other.
 -- Needs: effects (throughput_ops, read_bytes_per_op, reads_per_op, read_us_per_op, read_busy_us_per_op and, where waits
---        were watched, wait_read_us_per_op and wait_fault_us_per_op), reads_behind, visibility (with the client threads).
--- Mismatch: of value and default, the slower one reads more bytes or requests per operation, significantly, and its
---        clients wait so much longer for reads that this makes up read_share or more of the time per operation that it
---        takes more, and surely half of that (95 % interval). Where waits were not watched, their time lies between two bounds:
---        the latencies of all reads, of which no more run at a time than there are clients, and the time of all clients
---        while the device is busy with reads. Then more bytes or requests have to be read per second, too, or as many
---        bytes from a device that is busy for saturated_share of the time: reads in the background become more per
---        operation by any slowdown.
+--        were watched, wait_read_us_per_op and wait_fault_us_per_op), reads_behind, visibility (with the client
+--        threads).
+-- Mismatch: of value and default, the slower one reads more bytes or requests per operation, significantly, and the
+--        additional waiting of its clients for reads accounts for read_share or more of the additional time per
+--        operation, and surely for half of that (95 % interval). If waits were not watched, their time lies between two
+--        bounds: the latencies of all reads, of which no more run at a time than there are clients, and the time of all
+--        clients while the device is busy with reads. Then it must also read more bytes or requests per second, or as
+--        many bytes from a device that is busy for saturated_share of the time: background reads per operation rise
+--        with any slowdown.
 -- None: the intervals rule out that throughput or what is read changes by an amount that matters, that the slower one
---        reads more, or that waiting for reads makes up read_share of the difference; nothing was read from the device.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin (each said once per case); no interval, or too wide a one; without watched waits, bounds that allow both
---        answers, or no more reads per second.
+--        reads more, or that waiting for reads accounts for read_share of the difference; nothing was read from the
+--        device.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin (each reported once per case); no interval, or too wide a one; without watched waits, bounds
+--        that allow both answers, or no more reads per second.
 -- Penalty: throughput of the better value / that of the worse.
--- Cannot see: reads that the page cache serves, which cost CPU only; how much of what was read an operation used; without
---        watched waits, whether clients or background threads waited.
+-- Cannot see: reads that the page cache serves, which cost CPU only; how much of what was read an operation used;
+--        without watched waits, whether clients or background threads waited.
 WITH seen AS (
     SELECT dbms, device, workload, watched, threads, obstacle AS blind FROM visibility
 ),

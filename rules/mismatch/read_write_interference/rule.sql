@@ -7,17 +7,18 @@
 --        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
 --        reads; written to: least_part of all writes.
 -- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
---        throughput would gain min_effect or more if they were not. Where something is written all the time, reads surely take
---        longer_than_alone times as long as those of the device's profile with as many in flight, or more: the profile is of
---        another time, so a smaller difference proves nothing.
+--        throughput would gain min_effect or more if they were not. Where something is written all the time, reads
+--        surely take longer_than_alone times as long as those of the device's profile with as many in flight, or more:
+--        the profile was measured at another time, so a smaller difference proves nothing.
 -- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of unknown
---        origin; no requests of the default configuration are known by file; such files exist, there are not three
---        runs of the default configuration with moments in which nothing was written, to compare with, and the profile of
---        the device does not prove it; the gain is more than clients can wait for reads, and without it nothing that
---        matters is left.
--- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time leaves. An upper bound: it takes away all that reads wait longer for, and moments with writes may
---        differ in more than the writes. One row per case, without a knob.
+-- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+--        unknown origin; no requests of the default configuration are known by file; such files exist, there are not
+--        three runs of the default configuration with moments in which nothing was written, to compare with, and the
+--        profile of the device does not prove it; the gain is more than clients can wait for reads, and without it
+--        nothing that matters is left.
+-- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time
+--        leaves. An upper bound: it removes all additional waiting of reads, and moments with writes may differ in more
+--        than the writes. One row per case, without a knob.
 -- Cannot see: reads and writes of one file, which no second device would keep apart.
 WITH usage AS (
     SELECT dbms, device, workload, file_group AS file, role,

@@ -1,14 +1,15 @@
 -- slower_tier: the same configuration is slower on a higher-tier device than on a lower-tier one.
--- Source: He et al. (PVLDB 16(7), 2023), its motivating case: a database that a new device makes slower than the old one.
+-- Source: He et al. (PVLDB 16(7), 2023), its motivating case: a database that a new device makes slower than the old
+--        one.
 -- Needs: level_contrasts (throughput and 95th percentile of latency on both devices), device_tiers, cases.
 -- Mismatch: on the higher tier throughput is lower, or its 95th percentile of latency longer by latency_gap, beyond
---        chance (false discovery rate over all configurations). A value of a knob counts where the default configuration
---        does not: else it is the default that is slower, said once.
+--        chance (false discovery rate over all configurations). A value of a knob is a mismatch only if the default
+--        configuration is not; otherwise the default is slower, which is reported once.
 -- None: the intervals rule both out; or the default configuration is slower there too.
--- Insufficient: no second device of another tier in the study (said once per case), fewer than two comparable blocks on
---        one of the two, or intervals that rule neither out.
+-- Insufficient: no second device of another tier in the study (reported once per case), fewer than two comparable
+--        blocks on one of the two, or intervals that rule neither out.
 -- Penalty: throughput on the lower tier / that on the higher one; where latency alone is worse, its ratio.
--- Cannot see: what of the machines differs apart from the device, if the two were measured on different ones.
+-- Cannot see: differences of the machines other than the device, if the two were measured on different ones.
 WITH compared AS (
     SELECT t.dbms, t.workload, t.higher_device AS device, t.lower_device, t.knob, t.value,
         t.estimate, t.low, t.high, t.q_value,

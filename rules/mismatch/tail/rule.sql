@@ -1,18 +1,19 @@
 -- tail: a value leaves throughput as it is, and makes the slowest operations slower or faster.
 -- Source: ours; Dean and Barroso (The Tail at Scale, CACM 56(2), 2013) on why high percentiles matter.
--- Needs: effects (throughput_ops, latency_p95_rank, latency_p99_rank), tails_behind, cases; what the sentence says of the
---        device comes from slow_requests_behind, slow_moments_behind and visibility.
--- Mismatch: the 95th or 99th percentile of latency differs by tail_gap or more between value and default, beyond chance:
---        by the ranks of all runs of the case (normal scores in the model of the effects, false discovery rate over all
---        of them), and by an interval of Wilcoxon's test within blocks that excludes no change. Throughput is even: its
---        interval rules out an effect that matters; or, where runs are too noisy for that, it has no significant effect,
---        and its interval ends below half of what the percentile changes at least (as logarithms).
+-- Needs: effects (throughput_ops, latency_p95_rank, latency_p99_rank), tails_behind, cases; what the sentence says of
+--        the device comes from slow_requests_behind, slow_moments_behind and visibility.
+-- Mismatch: the 95th or 99th percentile of latency differs by tail_gap or more between value and default, beyond
+--        chance: by the ranks of all runs of the case (normal scores in the model of the effects, false discovery rate
+--        over all of them), and by an interval of Wilcoxon's test within blocks that excludes no change. Throughput is
+--        even: its interval rules out an effect that matters; or, where runs are too noisy for that, it has no
+--        significant effect, and its interval ends below half of the least change of the percentile (as logarithms).
 -- None: the intervals rule out that either percentile changes by tail_gap; or throughput itself changes significantly,
 --        which is for the other rules.
 -- Insufficient: neither percentile is known; fewer than two comparable blocks; intervals that rule nothing out.
 -- Penalty: the longer percentile / the shorter one.
 -- Cannot see: why. What the device did differently in the same runs is mentioned; no cause is named. Percentiles beyond
---        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a stall.
+--        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a
+--        stall.
 WITH percentiles AS (
     SELECT b.*, r.q_value AS rank_q,
         r.q_value <= getvariable('fdr') AND exp(abs(b.estimate)) - 1 >= getvariable('tail_gap') AND b.low * b.high > 0

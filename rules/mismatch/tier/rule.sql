@@ -1,15 +1,16 @@
--- tier: the same change of a knob turns round on a higher-tier device, or does more to it than to a lower-tier one.
+-- tier: the same change of a knob has the opposite effect on a higher-tier device, or a larger one than on a lower-tier
+--        one.
 -- Source: He et al. (PVLDB 16(7), 2023): a faster tier must not turn a good setting bad.
 -- Needs: effects and tier_contrasts (throughput of both devices), tier_rank of the device profiles.
 -- Mismatch: the effects differ (false discovery rate over all contrasts) and are opposite, both significant; or their
---        ratio differs from 1 by more than tier_gap, away from what a faster device brings about by itself: whatever
---        saves work or waiting for a device does less where there is less to wait for. A knob of mechanism io_workers
---        keeps more requests in flight, of which a higher tier takes more: it has to do as much there, so that doing
---        less is a mismatch as well. So is any gap where the lower tier's own effect is not significant.
--- None: the interval of the ratio rules out a gap of that size; where the effect on the lower tier is significant, a gap
---        of that size away from 1 and, on the higher tier, an opposite effect of that size.
--- Insufficient: no second device of another tier in the study (said once per case), no interval for the effect on one of
---        the two, or an interval that holds both a gap that matters and one that does not.
+--        ratio differs from 1 by more than tier_gap, away from what a faster device does by itself: whatever saves work
+--        or waiting for a device does less where there is less to wait for. A knob of mechanism io_workers keeps more
+--        requests in flight, of which a higher tier takes more: its effect must be as large there, so a smaller one is
+--        a mismatch as well. So is any gap where the lower tier's own effect is not significant.
+-- None: the interval of the ratio rules out a gap of that size; where the effect on the lower tier is significant, a
+--        gap of that size away from 1 and, on the higher tier, an opposite effect of that size.
+-- Insufficient: no second device of another tier in the study (reported once per case), no interval for the effect on
+--        one of the two, or an interval that holds both a gap that matters and one that does not.
 -- Penalty: the ratio of the ratios, as a factor above 1.
 -- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives. Nor a mechanism that does
 --        less on the higher tier than it should: how much it should is not known without a model of both devices.
