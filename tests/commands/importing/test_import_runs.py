@@ -99,7 +99,7 @@ def test_an_effect_beyond_everything_that_was_measured_is_not_published(
     for value, _, sentence in findings:
         assert ("outside the whole range that was measured" in sentence) == (value != "16")
     page = (tmp_path / "results/theirs/report.html").read_text().replace("\u00a0", " ")
-    assert "None of 13 questions about DBMS and device could be judged" in page
+    assert "None of 14 questions about DBMS and device could be judged" in page
 
 
 def test_the_generated_specs_are_valid(import_table: Import, tmp_path: Path) -> None:
