@@ -76,14 +76,14 @@ def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: 
     assert "/proc/diskstats" in text
 
 
-@pytest.mark.parametrize("trial", range(5))
+@pytest.mark.parametrize("trial", range(2))
 def test_nothing_is_left_after_kill(postgresql: Started, trial: int) -> None:
     """Killed with -9 at a random moment: alone, with its monitor, or with the warden, too."""
     kill_attach(postgresql, trial)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("trial", range(5, 20))
+@pytest.mark.parametrize("trial", range(2, 20))
 def test_nothing_is_left_after_more_kills(postgresql: Started, trial: int) -> None:
     kill_attach(postgresql, trial)
 

@@ -14,16 +14,33 @@ _READS, _WRITES, _FLUSHES = 0, 4, 15  # columns of the device's own sums
 _UNSEEN = 60  # requests that a server that does nothing may add before and after the load
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb", "redis"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+_PLACES = [(kind, place) for place in ("own cgroup", "shared cgroup") for kind in ("postgresql", "mariadb", "redis")]
+_QUICK = {("postgresql", "own cgroup"), ("mariadb", "shared cgroup"), ("redis", "shared cgroup")}
 
 
-@pytest.fixture(scope="module", params=["own cgroup", "shared cgroup"])
-def server(request: pytest.FixtureRequest, device: Loop, kind: str) -> Iterator[Started]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(one, marks=() if one in _QUICK else pytest.mark.long, id=" in its ".join(one)) for one in _PLACES
+    ],
+)
+def place(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A DBMS, and whether its server has a cgroup of its own."""
+    kind, cgroup = request.param
+    return kind, cgroup
+
+
+@pytest.fixture(scope="module")
+def kind(place: tuple[str, str]) -> str:
+    return place[0]
+
+
+@pytest.fixture(scope="module")
+def server(device: Loop, place: tuple[str, str]) -> Iterator[Started]:
     assert device.mount is not None
+    kind, cgroup = place
     with contextlib.ExitStack() as stack:
-        group = stack.enter_context(open_cgroup("attach-test")) if request.param == "own cgroup" else None
+        group = stack.enter_context(open_cgroup("attach-test")) if cgroup == "own cgroup" else None
         yield stack.enter_context(start_server(kind, device.mount, group))
 
 

@@ -72,8 +72,8 @@ def draw_sweep() -> Callable[..., pd.DataFrame]:
             parts.append(pd.DataFrame({"block_id": f"b{block}", "position": range(len(setting)), "setting": setting}))
         frame = pd.concat(parts, ignore_index=True)
         named = np.where(frame["setting"] > 0, frame["setting"].astype(str), None)
-        level = dict.fromkeys(METRICS, np.nan) | {"throughput_ops": 1000.0} | more
-        columns = {
+        level = {"throughput_ops": 1000.0} | more  # draws do not depend on how many metrics there are
+        columns = dict.fromkeys(METRICS, np.nan) | {
             name: value * np.exp(rng.normal(0, noise, len(frame)) + 0.2 * frame["block_id"].factorize()[0])
             for name, value in level.items()
         }

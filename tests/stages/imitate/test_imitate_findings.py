@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from group_commit import simulate_group_commit
+from simulated_group import simulate_group_commit
 
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError

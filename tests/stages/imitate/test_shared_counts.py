@@ -1,7 +1,7 @@
 """Counts per operation that may follow from slower operations: replicas that repeat them cannot refute a cause."""
 
 import pytest
-from group_commit import simulate_group_commit
+from simulated_group import simulate_group_commit
 
 from knobscope.stages.imitate.pattern import Pattern
 from knobscope.stages.imitate.trials import Figures, Outcome, Setting, plan_trial
