@@ -110,6 +110,22 @@ int HANDLER(on_switch)
     return 0;
 }
 
+// A new thread may run for long before it leaves its processor for the first time.
+int HANDLER(on_born)
+{
+    struct config_t *c = get_config();
+    u64 task = ctx->args[ARG_sched_wakeup_new];
+    if (!c || !c->is_following || !is_of_followed())
+        return 0;
+    u32 id = LOAD(task, task_struct, pid, u32);
+    struct thread_t *t = threads.lookup(&id) ? 0 : add_thread(c, id, 0, bpf_ktime_get_ns());
+    if (!t)
+        return 0;
+    t->process = LOAD(task, task_struct, tgid, u32);
+    t->state = RUNNABLE;
+    return 0;
+}
+
 // A write that has to be durable ends right after the flush that the kernel sends for it: that one counts.
 int HANDLER(on_complete)
 {

@@ -27,7 +27,12 @@ __all__ = ["WaitProbe"]
 Row = dict[str, Any]
 
 _SOURCE = Path(__file__).resolve().with_name("waits.bpf.c")
-_HANDLERS = {"sched_switch": "on_switch", "sched_waking": "on_waking", "block_rq_complete": "on_complete"}
+_HANDLERS = {
+    "sched_switch": "on_switch",
+    "sched_waking": "on_waking",
+    "sched_wakeup_new": "on_born",
+    "block_rq_complete": "on_complete",
+}
 _LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
 _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
@@ -303,6 +308,7 @@ def _state_needs(machine: str) -> Needs:
         tracepoints={
             "sched_switch": "task_struct",
             "sched_waking": "task_struct",
+            "sched_wakeup_new": "task_struct",
             "block_rq_complete": "request",
             **FOLLOWED_TRACEPOINTS,
         },
