@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kernel import Member, UnavailableError
 
-__all__ = ["CALLS", "Call", "describe_registers", "list_registers"]
+__all__ = ["CALLS", "Call", "describe_registers", "list_registers", "number_call"]
 
 (_READ, _WRITE, _SYNC, _COPY, _SENDFILE, _SUBMIT, _REAP, _ENTER, _OTHER) = range(9)  # as the enum in the program
 _FROM_RETURN = _FROM_POSITION = 0xFF
@@ -27,51 +27,52 @@ class Call:
     offset: int = 0
 
 
-def _on(x86_64: int, aarch64: int | None) -> dict[str, int]:
+def number_call(x86_64: int, aarch64: int | None) -> dict[str, int]:
+    """Return the numbers of a call by machine; None: the machine has no such call."""
     return {"x86_64": x86_64} | ({} if aarch64 is None else {"aarch64": aarch64})
 
 
 #: Name -> call. The read, write, sync and thread series, and what else makes a DBMS' I/O.
 CALLS: dict[str, Call] = {
-    "read": Call(_on(0, 63), _READ, 1, _FROM_RETURN, _FROM_POSITION),
-    "pread64": Call(_on(17, 67), _READ, 1, _FROM_RETURN, 4),
-    "readv": Call(_on(19, 65), _READ, 1, _FROM_RETURN, _FROM_POSITION),
-    "preadv": Call(_on(295, 69), _READ, 1, _FROM_RETURN, 4),
-    "preadv2": Call(_on(327, 286), _READ, 1, _FROM_RETURN, 4),
-    "write": Call(_on(1, 64), _WRITE, 1, _FROM_RETURN, _FROM_POSITION),
-    "pwrite64": Call(_on(18, 68), _WRITE, 1, _FROM_RETURN, 4),
-    "writev": Call(_on(20, 66), _WRITE, 1, _FROM_RETURN, _FROM_POSITION),
-    "pwritev": Call(_on(296, 70), _WRITE, 1, _FROM_RETURN, 4),
-    "pwritev2": Call(_on(328, 287), _WRITE, 1, _FROM_RETURN, 4),
-    "io_submit": Call(_on(209, 2), _SUBMIT),
-    "io_getevents": Call(_on(208, 4), _REAP),
-    "io_pgetevents": Call(_on(333, 292), _REAP),
-    "io_uring_setup": Call(_on(425, 425), _OTHER),
-    "io_uring_enter": Call(_on(426, 426), _ENTER),
-    "fsync": Call(_on(74, 82), _SYNC, 1),
-    "fdatasync": Call(_on(75, 83), _SYNC, 1),
-    "sync_file_range": Call(_on(277, 84), _SYNC, 1, 3, 2),
-    "syncfs": Call(_on(306, 267), _OTHER),
-    "sync": Call(_on(162, 81), _OTHER),
-    "msync": Call(_on(26, 227), _OTHER, 0, 2),
-    "mmap": Call(_on(9, 222), _OTHER, 5, 2, 6),
-    "madvise": Call(_on(28, 233), _OTHER, 0, 2),
-    "fadvise64": Call(_on(221, 223), _OTHER, 1, 3, 2),
-    "readahead": Call(_on(187, 213), _OTHER, 1, 3, 2),
-    "fallocate": Call(_on(285, 47), _OTHER, 1, 4, 3),
-    "truncate": Call(_on(76, 45), _OTHER),
-    "ftruncate": Call(_on(77, 46), _OTHER, 1),
-    "copy_file_range": Call(_on(326, 285), _COPY, 1, _FROM_RETURN),
-    "splice": Call(_on(275, 76), _COPY, 1, _FROM_RETURN),
-    "sendfile": Call(_on(40, 71), _SENDFILE, 2, _FROM_RETURN),
-    "open": Call(_on(2, None), _OTHER),
-    "openat": Call(_on(257, 56), _OTHER),
-    "openat2": Call(_on(437, 437), _OTHER),
-    "fcntl": Call(_on(72, 25), _OTHER, 1),
-    "clone": Call(_on(56, 220), _OTHER),
-    "clone3": Call(_on(435, 435), _OTHER),
-    "fork": Call(_on(57, None), _OTHER),
-    "vfork": Call(_on(58, None), _OTHER),
+    "read": Call(number_call(0, 63), _READ, 1, _FROM_RETURN, _FROM_POSITION),
+    "pread64": Call(number_call(17, 67), _READ, 1, _FROM_RETURN, 4),
+    "readv": Call(number_call(19, 65), _READ, 1, _FROM_RETURN, _FROM_POSITION),
+    "preadv": Call(number_call(295, 69), _READ, 1, _FROM_RETURN, 4),
+    "preadv2": Call(number_call(327, 286), _READ, 1, _FROM_RETURN, 4),
+    "write": Call(number_call(1, 64), _WRITE, 1, _FROM_RETURN, _FROM_POSITION),
+    "pwrite64": Call(number_call(18, 68), _WRITE, 1, _FROM_RETURN, 4),
+    "writev": Call(number_call(20, 66), _WRITE, 1, _FROM_RETURN, _FROM_POSITION),
+    "pwritev": Call(number_call(296, 70), _WRITE, 1, _FROM_RETURN, 4),
+    "pwritev2": Call(number_call(328, 287), _WRITE, 1, _FROM_RETURN, 4),
+    "io_submit": Call(number_call(209, 2), _SUBMIT),
+    "io_getevents": Call(number_call(208, 4), _REAP),
+    "io_pgetevents": Call(number_call(333, 292), _REAP),
+    "io_uring_setup": Call(number_call(425, 425), _OTHER),
+    "io_uring_enter": Call(number_call(426, 426), _ENTER),
+    "fsync": Call(number_call(74, 82), _SYNC, 1),
+    "fdatasync": Call(number_call(75, 83), _SYNC, 1),
+    "sync_file_range": Call(number_call(277, 84), _SYNC, 1, 3, 2),
+    "syncfs": Call(number_call(306, 267), _OTHER),
+    "sync": Call(number_call(162, 81), _OTHER),
+    "msync": Call(number_call(26, 227), _OTHER, 0, 2),
+    "mmap": Call(number_call(9, 222), _OTHER, 5, 2, 6),
+    "madvise": Call(number_call(28, 233), _OTHER, 0, 2),
+    "fadvise64": Call(number_call(221, 223), _OTHER, 1, 3, 2),
+    "readahead": Call(number_call(187, 213), _OTHER, 1, 3, 2),
+    "fallocate": Call(number_call(285, 47), _OTHER, 1, 4, 3),
+    "truncate": Call(number_call(76, 45), _OTHER),
+    "ftruncate": Call(number_call(77, 46), _OTHER, 1),
+    "copy_file_range": Call(number_call(326, 285), _COPY, 1, _FROM_RETURN),
+    "splice": Call(number_call(275, 76), _COPY, 1, _FROM_RETURN),
+    "sendfile": Call(number_call(40, 71), _SENDFILE, 2, _FROM_RETURN),
+    "open": Call(number_call(2, None), _OTHER),
+    "openat": Call(number_call(257, 56), _OTHER),
+    "openat2": Call(number_call(437, 437), _OTHER),
+    "fcntl": Call(number_call(72, 25), _OTHER, 1),
+    "clone": Call(number_call(56, 220), _OTHER),
+    "clone3": Call(number_call(435, 435), _OTHER),
+    "fork": Call(number_call(57, None), _OTHER),
+    "vfork": Call(number_call(58, None), _OTHER),
 }
 
 #: Machine -> members of struct pt_regs: one per argument, or the array that begins with them; and the call's number.

@@ -22,11 +22,11 @@ LAYERS = (
     {"counters"},
     {"needs", "origins", "typed"},
     {"file_of"},
-    {"program"},
+    {"program", "wait_calls"},
     {"calls", "cgroup", "disk"},
     {"followed"},
     {"kernel"},
-    {"btf", "buckets", "patterns", "probe", "wait_calls", "wait_reasons"},
+    {"btf", "buckets", "patterns", "probe", "wait_reasons"},
 )
 MODULES = set().union(*LAYERS)
 

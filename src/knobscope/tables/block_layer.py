@@ -113,7 +113,7 @@ class IoLatencyRow(RunColumns, total=False):
 class IoSeriesRow(RunColumns, total=False):
     """Requests of a run over time, by interval of 100 ms and operation."""
 
-    t_s: Annotated[Real, "End of the interval, from the begin of the window."]
+    t_s: Annotated[Real, "End of the interval, from the start of the window."]
     op: Annotated[Text, "`read`, `write`, `discard` or `flush`."]
     requests: Annotated[Count, "Requests that were issued."]
     bytes: Annotated[Count, "Bytes of these."]

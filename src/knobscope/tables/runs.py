@@ -174,7 +174,7 @@ class EffectiveValueRow(RunColumns, total=False):
 class IntervalRow(RunColumns, total=False):
     """Throughput and latency of a run over time, by interval of a second or less."""
 
-    t_s: Annotated[Real, "End of the interval, from the begin of the window."]
+    t_s: Annotated[Real, "End of the interval, from the start of the window."]
     ops: Annotated[Count, "Operations of the interval that succeeded."]
     failed: Annotated[Count, "Operations of the interval that failed."]
     latency_p95_us: Annotated[Real | None, "95th percentile of latency in the interval."]

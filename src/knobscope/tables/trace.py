@@ -10,7 +10,7 @@ __all__ = ["TRACE_ROWS", "EventRow", "LostRow"]
 class EventRow(TypedDict, total=False):
     """Every request that was issued in the run, in order of issue."""
 
-    ts_ns: Annotated[Count, "Time of issue, from the begin of the run."]
+    ts_ns: Annotated[Count, "Time of issue, from the start of the run."]
     lba: Annotated[Count, "First sector of 512 bytes, on the whole disk."]
     bytes: Annotated[Count, "Length."]
     op: Annotated[Text, "`read`, `write`, `discard` or `flush`."]
@@ -34,7 +34,7 @@ class EventRow(TypedDict, total=False):
 class LostRow(TypedDict, total=False):
     """What was recorded and lost each time that events were taken out of the kernel's buffer, about ten a second."""
 
-    ts_ns: Annotated[Count, "When, from the begin of the run; the last one is its end."]
+    ts_ns: Annotated[Count, "When, from the start of the run; the last one is its end."]
     recorded: Annotated[Count, "Events that were kept since the row before."]
     lost: Annotated[Count, "Events that were not: the buffer was full, or the trace had its full length."]
 
