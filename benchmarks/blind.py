@@ -147,15 +147,15 @@ def measure(device: Device, mode: Mode) -> dict[str, Any]:
     return profile
 
 
-def is_near(truth: float | None, found: float | None) -> bool:
+def is_near(truth: float | None, estimate: float | None) -> bool:
     """Whether a figure is within the tolerance, or rightly absent."""
-    if truth is None or found is None:
-        return truth is found
-    return abs(found / truth - 1) <= TOLERANCE
+    if truth is None or estimate is None:
+        return truth is estimate
+    return abs(estimate / truth - 1) <= TOLERANCE
 
 
 CHECKS: dict[str, Callable[[Any, Any], bool]] = {
-    "write_unit_bytes": lambda truth, found: bool(truth == found),
+    "write_unit_bytes": lambda truth, estimate: bool(truth == estimate),
     "flush_p50_us": is_near,
     "random_sequential_ratio": is_near,
     "saturating_depth": is_near,
@@ -175,13 +175,13 @@ def show(results: list[dict[str, Any]]) -> None:
         print(f"{name}: {right} of {len(results)}")
 
 
-def describe(name: str, truth: float | None, found: float | None) -> str:
+def describe(name: str, truth: float | None, estimate: float | None) -> str:
     """Return one cell: put in, found, and a mark when that is wrong."""
     if name == "write_unit_bytes":
-        texts = ["none" if value is None else f"{value / 1024:.0f} KiB" for value in (truth, found)]
+        texts = ["none" if value is None else f"{value / 1024:.0f} KiB" for value in (truth, estimate)]
     else:
-        texts = ["none" if value is None else f"{value:.3g}" for value in (truth, found)]
-    return f"{texts[0]}, {texts[1]}{'' if CHECKS[name](truth, found) else ' ✗'}"
+        texts = ["none" if value is None else f"{value:.3g}" for value in (truth, estimate)]
+    return f"{texts[0]}, {texts[1]}{'' if CHECKS[name](truth, estimate) else ' ✗'}"
 
 
 def main() -> None:

@@ -78,8 +78,8 @@ def subtract(followed: Costs, beside: Costs, calls: int) -> float:
     total = 0.0
     for program, (runs, time_ns) in followed.items():
         other_runs, other_ns = beside[program]
-        others = max(runs - calls, 0) * (other_ns / other_runs if other_runs else 0)
-        total += time_ns - others
+        other_calls_ns = max(runs - calls, 0) * (other_ns / other_runs if other_runs else 0)
+        total += time_ns - other_calls_ns
     return total / calls
 
 
@@ -88,13 +88,13 @@ def measure(watch: Watch, file: Path, repeats: int) -> None:
     print("| call | ns, followed | ns, not followed |\n|---|---|---|")
     for name, (key, calls, text) in LOADS.items():
         command = [sys.executable, "-c", _HEAD + text, str(file)]
-        costs, others = [], []
+        costs, unfollowed = [], []
         for _ in range(repeats):
             beside = run_program(watch, command, key, followed=False)
             costs.append(subtract(run_program(watch, command, key, followed=True), beside, calls))
-            others.append(sum(time_ns / runs for runs, time_ns in beside.values() if runs > calls / 2))
-        middle, other = statistics.median(costs), statistics.median(others)
-        print(f"| {name} | {middle:.0f} ({min(costs):.0f} to {max(costs):.0f}) | {other:.0f} |")
+            unfollowed.append(sum(time_ns / runs for runs, time_ns in beside.values() if runs > calls / 2))
+        middle, baseline = statistics.median(costs), statistics.median(unfollowed)
+        print(f"| {name} | {middle:.0f} ({min(costs):.0f} to {max(costs):.0f}) | {baseline:.0f} |")
 
 
 def main() -> None:

@@ -129,8 +129,8 @@ class Campaign:
         return self.folder / "report.html"
 
 
-def _knobscope(*words: str) -> list[str]:
-    return [sys.executable, "-m", "knobscope", *words]
+def _knobscope(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "knobscope", *arguments]
 
 
 def _show(name: str, command: list[str], folder: Path) -> None:
@@ -162,15 +162,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes that simulate")
     args = parser.parse_args()
     folder = (args.folder or Path(f"campaign-{args.runs}")).absolute()
-    campaign, done = Campaign(folder, args.runs), folder / "simulated"
-    if not done.exists():
+    campaign, marker = Campaign(folder, args.runs), folder / "simulated"
+    if not marker.exists():
         shutil.rmtree(folder, ignore_errors=True)
         write_specs(folder, args.runs)
         begin = time.monotonic()
         count = write_runs(folder, args.jobs)
-        done.write_text(str(count), encoding="utf-8")
+        marker.write_text(str(count), encoding="utf-8")
         print(f"simulated {count} runs in {time.monotonic() - begin:.0f} s", flush=True)
-    campaign.runs = int(done.read_text(encoding="utf-8"))
+    campaign.runs = int(marker.read_text(encoding="utf-8"))
     for step in args.steps:
         steps[step](campaign)
 

@@ -268,5 +268,5 @@ def write_table_of_runs(path: Path, runs: int) -> None:
             change = 0.0 if knob is None else _effect(device, KNOBS.index(knob), value)
             ops = TIERS[device] * np.exp(change + rng.normal(0, 0.03))
             about = (knob, value, DEFAULT, _MECHANISMS[KNOBS.index(knob)]) if knob else ("", "", "", "")
-            told = (f"{ops:.3f}", f"{2e7 / ops:.3f}", 5, f"{ops / 3000:.4f}")
-            writer.writerow([f"b{number}", dbms, device, _tier(device), workload, *about, *told])
+            figures = (f"{ops:.3f}", f"{2e7 / ops:.3f}", 5, f"{ops / 3000:.4f}")
+            writer.writerow([f"b{number}", dbms, device, _tier(device), workload, *about, *figures])

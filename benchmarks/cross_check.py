@@ -41,7 +41,7 @@ def main() -> None:
     anywhere = {mechanism for (_, _, mechanism), is_true in truth.items() if is_true}
     score = Score()
     for (dbms, device, mechanism), is_true in sorted(truth.items()):
-        if len([one for one in studies if one[1] == device]) < 2:
+        if len([case for case in studies if case[1] == device]) < 2:
             continue
         pointed = mechanism in point(studies, dbms, device)
         if score.add(pointed, mechanism in anywhere, is_true):
@@ -51,18 +51,18 @@ def main() -> None:
 
 def read_studies(folder: Path) -> dict[tuple[str, str], Path]:
     """Return the databases of all studies of DBMSs, by DBMS and device; programs (fio) are none."""
-    found = {}
+    databases = {}
     for file in sorted(folder.glob("results/verdicts-*/study.duckdb")):
         with duckdb.connect(str(file), read_only=True) as connection:
             (case,) = connection.execute("SELECT DISTINCT dbms, device FROM cases").fetchall()
         if case[0] != "fio":
-            found[case] = file
-    return found
+            databases[case] = file
+    return databases
 
 
 def read_truth(cases: Path, studies: dict[tuple[str, str], Path]) -> dict[Mechanism, bool | None]:
     """Return by DBMS, device and mechanism whether flushes or units are to blame for an effect of one of its knobs."""
-    told: dict[Mechanism, list[bool | None]] = defaultdict(list)
+    verdicts: dict[Mechanism, list[bool | None]] = defaultdict(list)
     mechanisms = {case: read_mechanisms(file) for case, file in studies.items()}
     for line in cases.read_text().splitlines():
         row = json.loads(line)
@@ -71,8 +71,8 @@ def read_truth(cases: Path, studies: dict[tuple[str, str], Path]) -> dict[Mechan
             continue
         mechanism = mechanisms[case][row["knob"]]
         if mechanism != "other":
-            told[(*case, mechanism)] += [row["truth"][rule] for rule in TOLD]
-    return {one: True if True in of else None if None in of else False for one, of in told.items()}
+            verdicts[(*case, mechanism)] += [row["truth"][rule] for rule in TOLD]
+    return {key: True if True in votes else None if None in votes else False for key, votes in verdicts.items()}
 
 
 def read_mechanisms(file: Path) -> dict[str, str]:
@@ -85,11 +85,11 @@ def point(studies: dict[tuple[str, str], Path], dbms: str, device: str) -> set[s
     """Return the mechanisms to which the rule points in a DBMS of which nothing was varied on this device."""
     with duckdb.connect() as connection:
         connection.execute(_TABLES)
-        for (other, where), file in studies.items():
-            if where != device:
+        for (source_dbms, place), file in studies.items():
+            if place != device:
                 continue
             connection.execute(f"ATTACH '{file}' AS study (READ_ONLY)")
-            tables = ("knobs", "cases") if other == dbms else ("knobs", "cases", "earlier_findings", "effects")
+            tables = ("knobs", "cases") if source_dbms == dbms else ("knobs", "cases", "earlier_findings", "effects")
             for table in tables:
                 source = "findings" if table == "earlier_findings" else table
                 columns = [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]

@@ -92,7 +92,7 @@ def measure_ceilings() -> Ceilings:
             rates[pattern, depth].append(run_fio(file, pattern, depth)[pattern.removeprefix("rand")]["iops"])
     finally:
         take_down(INSTANT_DEVICE, Path("/"))
-    return {place: statistics.median(found) / HEADROOM for place, found in rates.items()}
+    return {place: statistics.median(samples) / HEADROOM for place, samples in rates.items()}
 
 
 def axes_of(model: DeviceModel, way: Transport, ceilings: Ceilings) -> Iterator[Axis]:
@@ -116,23 +116,23 @@ def measure(device: Device, way: Transport, ceilings: Ceilings) -> list[Point]:
     """Bring a device up, measure all axes, take it down."""
     file = bring_up(device, Path("/"), os.getpid()) / "file"
     axes = list(axes_of(device.emulate.model, way, ceilings))
-    found: dict[str, list[float]] = defaultdict(list)
+    samples: dict[str, list[float]] = defaultdict(list)
     try:
         run_fio(file, "write", 32, *FILLING, size="1800m")
         for axis in REPEATS * [axis for axis in axes if axis.target <= axis.ceiling]:
-            found[axis.name].append(measure_axis(file, axis))
-        points = [Point(device.name, axis.name, axis.target, median_of(found[axis.name])) for axis in axes]
+            samples[axis.name].append(measure_axis(file, axis))
+        points = [Point(device.name, axis.name, axis.target, median_of(samples[axis.name])) for axis in axes]
         points.append(measure_flush(device, file, way))
     finally:
         take_down(device, Path("/"))
     for point in points:
-        print(f"  {point.axis}: {point.target:.0f} {found.get(point.axis, point.measured)}", file=sys.stderr)
+        print(f"  {point.axis}: {point.target:.0f} {samples.get(point.axis, point.measured)}", file=sys.stderr)
     return points
 
 
-def median_of(found: list[float]) -> float | None:
+def median_of(samples: list[float]) -> float | None:
     """Return the median; None of nothing."""
-    return statistics.median(found) if found else None
+    return statistics.median(samples) if samples else None
 
 
 def measure_axis(file: Path, axis: Axis) -> float:

@@ -134,10 +134,10 @@ class Design:
     def _look(self, runs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """Return blocks more and which values suffice, as `knobscope reinforce` would say."""
         setting, block = runs["setting"].to_numpy(np.int64), runs["block"].to_numpy(np.int64)
-        seen = SweepRuns(setting, block, block, np.log(runs["throughput_ops"].to_numpy(float)), VALUES + 1)
-        precision = measure_precision(seen)
+        sweep = SweepRuns(setting, block, block, np.log(runs["throughput_ops"].to_numpy(float)), VALUES + 1)
+        precision = measure_precision(sweep)
         suffices = AIM.suffices(AIM.smallest(precision.errors, precision.degrees))
-        planned = seen.count_blocks(np.ones(len(runs), bool))
+        planned = sweep.count_blocks(np.ones(len(runs), bool))
         return count_more(precision, AIM, ~suffices, np.maximum((self.most or 0) - planned, 0)), suffices
 
 
@@ -163,19 +163,19 @@ def judge(noise: Noise, design: Design, seed: int) -> dict[str, float]:
         if effect:
             rows["power"] = float(is_found(contrasts[contrasts["value"] == TRUE_VALUE]).any())
         else:
-            known = effects["low"].notna()
+            has_interval = effects["low"].notna()
             alarms = pd.concat(
                 [
                     contrasts[is_found(contrasts)].assign(rule="tier"),
                     effects[is_found(effects)].assign(rule="intuition"),
                 ]
             )
-            kept = measure_again(alarms, noise, rng)
+            confirmed = measure_again(alarms, noise, rng)
             for rule, compared in (("tier", len(contrasts)), ("intuition", len(effects))):
                 rows[rule] = 200 * float((alarms["rule"] == rule).sum()) / compared
-                rows[f"{rule}_kept"] = 200 * float((kept["rule"] == rule).sum()) / compared
-            rows["judged"] = float(known.mean())
-            rows["coverage"] = float(((effects["low"] <= 0) & (effects["high"] >= 0))[known].mean())
+                rows[f"{rule}_kept"] = 200 * float((confirmed["rule"] == rule).sum()) / compared
+            rows["judged"] = float(has_interval.mean())
+            rows["coverage"] = float(((effects["low"] <= 0) & (effects["high"] >= 0))[has_interval].mean())
             if design.most is not None:
                 runs = pd.concat([runs for runs, _ in drawn])
                 rows["blocks"] = float((runs["setting"] > 0).sum() / (VALUES * len(DEVICES)))
@@ -193,21 +193,21 @@ def measure_again(alarms: pd.DataFrame, noise: Noise, rng: Generator) -> pd.Data
 
 def is_gone(row: "pd.Series[Any]", noise: Noise, rng: Generator) -> bool:
     """Measure a value and the default configuration again, in pairs, until stage `remeasure` would have its answer."""
-    rest = NOTHING
-    seen = Amount(row["estimate"], row.get("standard_error"), row.get("degrees"))
+    base = NOTHING
+    effect = Amount(row["estimate"], row.get("standard_error"), row.get("degrees"))
     if row["rule"] == "tier":  # on the device where the effect is larger, against that on the other one
         sides = [
             Amount(*(row[f"{column}_{side}"] for column in ("estimate", "standard_error", "degrees")))
             for side in ("lower", "higher")
         ]
-        seen, rest = sorted(sides, key=lambda one: -abs(one.mean))
-    known = seen.minus(rest) if seen.is_clear() else None
-    other = None if row["rule"] == "intuition" else "other"
+        effect, base = sorted(sides, key=lambda amount: -abs(amount.mean))
+    gap = effect.minus(base) if effect.is_clear() else None
+    side = None if row["rule"] == "intuition" else "other"
     least = float(np.log1p(MIN_EFFECT))
-    asked = Question(
-        Case("d", "x", "w"), "k", row["value"], {"k": 1}, {}, (0,), other, rest, False, known, least, False
+    question = Question(
+        Case("d", "x", "w"), "k", row["value"], {"k": 1}, {}, (0,), side, base, False, gap, least, False
     )
-    answer, pairs = Answer(asked), list[WhatIfRunRow]()
+    answer, pairs = Answer(question), list[WhatIfRunRow]()
     for _ in range(LOOKS):
         pairs += draw_pairs(int(row["value"]), len(pairs) // 2, noise, rng)
         answer.add(ITSELF, pairs)
@@ -226,9 +226,9 @@ def draw_pairs(value: int, first: int, noise: Noise, rng: Generator) -> list[Wha
             "pair": first + index // 2,
             "is_reference": index % 2 == 0,
             "status": "ok",
-            "throughput_ops": 1000 * float(one),
+            "throughput_ops": 1000 * float(ops),
         }
-        for index, one in enumerate(throughput)
+        for index, ops in enumerate(throughput)
     ]
 
 
@@ -260,8 +260,8 @@ def main() -> None:
             if not name.startswith(args.only) or (args.most is not None and repeats > 1):
                 continue
             design = Design(args.blocks, args.most, repeats)
-            found = pool.map(partial(judge, noise, design), range(args.studies), chunksize=5)
-            table[name] = pd.DataFrame(list(found)).mean()
+            outcomes = pool.map(partial(judge, noise, design), range(args.studies), chunksize=5)
+            table[name] = pd.DataFrame(list(outcomes)).mean()
     rows = pd.DataFrame(table).T
     shares = [name for name in ("judged", "coverage", "power", "sufficed") if name in rows]
     rows[shares] *= 100

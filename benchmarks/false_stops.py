@@ -129,13 +129,13 @@ def smooth(rng: Generator) -> pd.DataFrame:
 def switched_off(rng: Generator) -> pd.DataFrame:
     """Two switches fix other knobs at their first level: cells of them hold very different shares of the settings."""
     grid = make_grid(rng)
-    switch, other = rng.permutation(grid.columns)[:2], rng.permutation(grid.columns)[:2]
-    for off, knob in zip(switch, other, strict=True):
+    switch, dependents = rng.permutation(grid.columns)[:2], rng.permutation(grid.columns)[:2]
+    for off, knob in zip(switch, dependents, strict=True):
         if off != knob:
             grid.loc[grid[off] == 0, knob] = 0
     grid = grid.drop_duplicates(ignore_index=True)
     y = main_effects(grid, rng, 1)
-    for first, second in zip(switch, other, strict=True):
+    for first, second in zip(switch, dependents, strict=True):
         cell = (grid[first] > 0) & (grid[second] == 0)
         y = y + rng.uniform(1, 5) * cell.to_numpy() * (grid[rng.choice(grid.columns)] > 0).to_numpy()
     return grid.assign(y=y + rng.normal(0, 0.1, len(grid)))
@@ -178,13 +178,13 @@ def judge(seed: int, trials: int, item: tuple[str, int, pd.DataFrame | None]) ->
     with one_thread():
         for name, (model, sampling) in STRATEGIES.items():
             for trial in range(trials):
-                found = run_trial(settings, table.y.to_numpy(float), Plan(model, sampling, seed=number), trial)
-                r2 = found["r2_unsampled"]
-                false = found["stopped"] and r2 is not None and r2 < FALSE_BELOW
+                outcome = run_trial(settings, table.y.to_numpy(float), Plan(model, sampling, seed=number), trial)
+                r2 = outcome["r2_unsampled"]
+                false = outcome["stopped"] and r2 is not None and r2 < FALSE_BELOW
                 rows.append(
-                    {"kind": kind, "number": number, "strategy": name, "stopped": found["stopped"], "false": false}
+                    {"kind": kind, "number": number, "strategy": name, "stopped": outcome["stopped"], "false": false}
                 )
-                rows[-1] |= {"share": found["rate"], "r2": r2}
+                rows[-1] |= {"share": outcome["rate"], "r2": r2}
     return rows
 
 

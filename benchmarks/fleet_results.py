@@ -117,8 +117,8 @@ def describe_effect(effect: dict[str, Any]) -> str:
     """Say what a change does to throughput: the factor, with its confidence interval (effects are logarithms)."""
     factors = [f"{math.exp(effect[name]):.3g}" for name in ("estimate", "low", "high")]
     clear = "" if effect["low"] > 0 or effect["high"] < 0 else ", not clear of 1"
-    what = f"`{effect['knob']}` {effect['baseline']} → {effect['value']}"
-    return f"{what}: × {factors[0]} ({factors[1]} to {factors[2]}{clear})"
+    change = f"`{effect['knob']}` {effect['baseline']} → {effect['value']}"
+    return f"{change}: × {factors[0]} ({factors[1]} to {factors[2]}{clear})"
 
 
 def render_table(outcomes: list[Outcome]) -> list[str]:
@@ -127,13 +127,27 @@ def render_table(outcomes: list[Outcome]) -> list[str]:
         "| DBMS | version | runs ok | noise | overhead | durability knob, effect on throughput | knobs on top |",
         "|---|---|---|---|---|---|---|",
     ]
-    for one in outcomes:
-        noise = "?" if one.noise is None else f"{one.noise:.0%}"
-        overhead = "?" if one.overhead_s is None else f"{one.overhead_s:.1f} s"
-        durable = describe_effect(max(one.durability, key=lambda row: abs(row["estimate"]))) if one.durability else "–"
-        top = ", ".join(f"`{row['knob']}`" + ("" if row["above_noise"] else " (in the noise)") for row in one.ranking)
-        few = "" if one.ok >= MIN_RUNS else f" (fewer than {MIN_RUNS})"
-        cells = (one.dbms, one.version, f"{one.ok} of {one.runs}{few}", noise, overhead, durable, top or "–")
+    for outcome in outcomes:
+        noise = "?" if outcome.noise is None else f"{outcome.noise:.0%}"
+        overhead = "?" if outcome.overhead_s is None else f"{outcome.overhead_s:.1f} s"
+        durable = (
+            describe_effect(max(outcome.durability, key=lambda row: abs(row["estimate"])))
+            if outcome.durability
+            else "–"
+        )
+        top = ", ".join(
+            f"`{row['knob']}`" + ("" if row["above_noise"] else " (in the noise)") for row in outcome.ranking
+        )
+        few = "" if outcome.ok >= MIN_RUNS else f" (fewer than {MIN_RUNS})"
+        cells = (
+            outcome.dbms,
+            outcome.version,
+            f"{outcome.ok} of {outcome.runs}{few}",
+            noise,
+            overhead,
+            durable,
+            top or "–",
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -147,19 +161,19 @@ def describe_findings(of_rule: dict[str, Any]) -> str:
     return f"- `{of_rule['rule']}`: {'; '.join(parts)}{largest}"
 
 
-def render_outcome(one: Outcome) -> list[str]:
+def render_outcome(outcome: Outcome) -> list[str]:
     """Return the section of one study."""
-    trust = {True: "trustworthy", False: "not trustworthy", None: "missing"}[one.trustworthy]
-    watched = "" if one.monitor == "bpf" else f"; I/O from {one.monitor}"
+    trust = {True: "trustworthy", False: "not trustworthy", None: "missing"}[outcome.trustworthy]
+    watched = "" if outcome.monitor == "bpf" else f"; I/O from {outcome.monitor}"
     lines = [
-        f"## {one.dbms}",
+        f"## {outcome.dbms}",
         "",
-        f"`{one.study}`, {one.date}, {one.workload} on {one.device}{watched}; the ranking is {trust}.",
+        f"`{outcome.study}`, {outcome.date}, {outcome.workload} on {outcome.device}{watched}; the ranking is {trust}.",
         "",
     ]
-    lines += [f"- {describe_effect(effect)}" for effect in one.durability]
-    lines += [describe_findings(row) for row in one.findings]
-    lines += [] if one.findings else ["- No rule found a mismatch."]
+    lines += [f"- {describe_effect(effect)}" for effect in outcome.durability]
+    lines += [describe_findings(row) for row in outcome.findings]
+    lines += [] if outcome.findings else ["- No rule found a mismatch."]
     return [*lines, ""]
 
 
@@ -172,8 +186,8 @@ def describe_machine() -> str:
 
 def render_page(outcomes: list[Outcome], missing: list[str]) -> str:
     """Return the whole page."""
-    dates = sorted({one.date for one in outcomes})
-    versions = sorted({one.knobscope for one in outcomes})
+    dates = sorted({outcome.date for outcome in outcomes})
+    versions = sorted({outcome.knobscope for outcome in outcomes})
     lines = [
         _INTRODUCTION,
         f"Machine: {describe_machine()}. Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))} with knobscope",
@@ -188,8 +202,8 @@ def render_page(outcomes: list[Outcome], missing: list[str]) -> str:
     ]
     if missing:
         lines += [f"Without a finished study here: {', '.join(f'`{name}`' for name in missing)}.", ""]
-    for one in outcomes:
-        lines += render_outcome(one)
+    for outcome in outcomes:
+        lines += render_outcome(outcome)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -56,8 +56,10 @@ def judge(cases: Sequence[Case], noise: float, seed: int, folder: Path, *, has_c
     more = [text for name, file in files.items() for text in ("--table", f"{name}={file}")]
     with contextlib.redirect_stdout(io.StringIO()) as commands, contextlib.redirect_stderr(io.StringIO()) as problems:
         failed = knobscope(["import", str(runs), "--study", "simulated", "--out", str(folder / "study"), *more])
-        words = shlex.split(commands.getvalue().partition("\n")[0])[1:]
-        detect = [path for word in words for path in sorted(map(str, Path("/").glob(word[1:]))) or [word]]
+        arguments = shlex.split(commands.getvalue().partition("\n")[0])[1:]
+        detect = [
+            path for argument in arguments for path in sorted(map(str, Path("/").glob(argument[1:]))) or [argument]
+        ]
         failed = failed or knobscope(detect)
     if failed:
         raise SystemExit(problems.getvalue())
@@ -69,8 +71,8 @@ def is_decidable(case: Case, rule: str, value: int | None) -> bool:
     if rule not in ("flush", "io_size") or value is None:
         return True
     ends = sorted((case.default, case.values[value]), key=lambda facts: facts.us)
-    costs = [one.flushes * one.flush_us if rule == "flush" else one.partly * case.unit_us for one in ends]
-    counts = [one.flushes if rule == "flush" else one.partly for one in ends]
+    costs = [facts.flushes * facts.flush_us if rule == "flush" else facts.partly * case.unit_us for facts in ends]
+    counts = [facts.flushes if rule == "flush" else facts.partly for facts in ends]
     lost = 1 - ends[0].us / ends[1].us
     return counts[1] >= 1.1 * counts[0] and (costs[1] - costs[0]) / 1e6 >= lost / 2 and ends[1].busy >= lost / 2
 
@@ -94,14 +96,14 @@ def score(cases: Sequence[Case], database: Path) -> Iterator[dict[str, Any]]:
     with duckdb.connect(str(database), read_only=True) as connection:
         naive = {(row["device"], row["value"]): row for row in connection.execute(_NAIVE).df().to_dict("records")}
         naive |= {(row["device"], None): row for row in connection.execute(_OF_DEFAULT).df().to_dict("records")}
-        found = connection.execute(
+        findings = connection.execute(
             "SELECT rule, device, workload, value::INTEGER - 1 AS value, verdict, evidence, sentence FROM findings"
         ).fetchall()
-    said = {(rule, device, workload, value): rest for rule, device, workload, value, *rest in found}
+    verdicts = {(rule, device, workload, value): finding for rule, device, workload, value, *finding in findings}
     for case in cases:
         for value in settings(case):
             for rule, truth in truths(case, value).items():
-                verdict, evidence, sentence = said[rule, case.device, case.workload, value]
+                verdict, evidence, sentence = verdicts[rule, case.device, case.workload, value]
                 simple = naive[case.device, value].get(rule, False)
                 yield {"kind": case.kind, "device": case.device, "value": value, "rule": rule, "verdict": verdict,
                        "obstacle": json.loads(evidence).get("obstacle"), "sentence": sentence,

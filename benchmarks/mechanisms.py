@@ -71,37 +71,37 @@ def guess(dbms: str, knobs: dict[str, dict[str, Any]], learned: Labelled, code: 
 
 def leave_out_relatives(labelled: Labelled, dbms: str) -> Labelled:
     """Return the labels of all that are no relatives of a DBMS."""
-    relatives = next((one for one in RELATIVES if dbms in one), {dbms})
-    return {name: of for name, of in labelled.items() if name not in relatives}
+    relatives = next((family for family in RELATIVES if dbms in family), {dbms})
+    return {name: labels for name, labels in labelled.items() if name not in relatives}
 
 
 def judge_catalogue(dbms: str, knobs: dict[str, dict[str, Any]], labelled: Labelled) -> None:
     """Print a row per way to guess: by words, with its code where that can be read, with its relatives."""
-    others = {name: of for name, of in labelled.items() if name != dbms}
+    foreign = {name: knob_labels for name, knob_labels in labelled.items() if name != dbms}
     strangers = leave_out_relatives(labelled, dbms)
     code = read_server(dbms, knobs)
     ways: dict[str, tuple[Labelled, Code | None]] = {"words": (strangers, None)}
     if code is not None:
         ways["words and code"] = strangers, code
-    if len(strangers) < len(others):
-        ways["and a relative"] = others, code
+    if len(strangers) < len(foreign):
+        ways["and a relative"] = foreign, code
     labels = {name: knob["mechanism"] for name, knob in knobs.items()}
     true = steering(labels)
     searched = score({name for name in knobs if SEARCHED.search(name)}, true)
     for way, (learned, evidence) in ways.items():
         guessed = guess(dbms, knobs, learned, evidence)
-        found = steering(guessed)
-        named = sum(guessed[name] == labels[name] for name in found & true) / max(len(found & true), 1)
-        figures = f"{score(found, true)[0]:9.2f} {score(found, true)[1]:6.2f} {named:6.2f}"
+        positives = steering(guessed)
+        named = sum(guessed[name] == labels[name] for name in positives & true) / max(len(positives & true), 1)
+        figures = f"{score(positives, true)[0]:9.2f} {score(positives, true)[1]:6.2f} {named:6.2f}"
         beside = f"{searched[0]:33.2f} {searched[1]:6.2f}"
         print(f"{dbms:14} {len(knobs):5} {len(true):7}   {way:15} {figures}{beside}", flush=True)
 
 
 def judge_lists(labelled: Labelled, catalogues: Collection[str]) -> None:
     """Print the means of all lists that are no catalogues: guessed from all others, and from catalogues alone."""
-    known = {name: of for name, of in labelled.items() if name in catalogues}
-    lists = {name: of for name, of in labelled.items() if name not in catalogues}
-    for way, learned in {"catalogues": known, "and other lists": labelled}.items():
+    from_catalogues = {name: labels for name, labels in labelled.items() if name in catalogues}
+    lists = {name: labels for name, labels in labelled.items() if name not in catalogues}
+    for way, learned in {"catalogues": from_catalogues, "and other lists": labelled}.items():
         scores = []
         for dbms, knobs in lists.items():
             guessed = guess(dbms, knobs, leave_out_relatives(learned, dbms), None)

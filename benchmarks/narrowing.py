@@ -81,9 +81,9 @@ def screen(way: str, bottleneck: Bottleneck, rng: Generator) -> tuple[np.ndarray
         costly = find_costly(space, earlier) if way == "narrowing" and number else []
         random = np.random.RandomState(rng.integers(2**31))
         drawn = draw_configurations(narrow(space, costly), "lhs", RUNS, random, set(earlier))
-        keys = [space.key(one) for one in drawn]
+        keys = [space.key(configuration) for configuration in drawn]
         earlier |= zip(keys, np.log(bottleneck.measure(np.array(keys, int), rng)).tolist(), strict=True)
-    left_out = {NAMES.index(knob) for one in costly for knob in one.values}
+    left_out = {NAMES.index(knob) for clash in costly for knob in clash.values}
     return np.array(list(earlier), int), np.exp(list(earlier.values())), left_out
 
 
@@ -94,14 +94,14 @@ def judge_system(seed: int) -> list[dict[str, Any]]:
     for way in WAYS:
         codes, throughput, left_out = screen(way, bottleneck, np.random.default_rng([seed, 1]))
         with one_thread():
-            found = find_by_selection("auto", codes, throughput, seed)
-        rows.append({"knobs": knobs, "way": way, **_score(bottleneck, found, left_out)})
+            picks = find_by_selection("auto", codes, throughput, seed)
+        rows.append({"knobs": knobs, "way": way, **_score(bottleneck, picks, left_out)})
     return rows
 
 
-def _score(bottleneck: Bottleneck, found: Iterable[int], left_out: set[int]) -> dict[str, int]:
+def _score(bottleneck: Bottleneck, knobs: Iterable[int], left_out: set[int]) -> dict[str, int]:
     active = set(bottleneck.system.curves) | set(bottleneck.knobs)
-    named = set(found)
+    named = set(knobs)
     return {
         "active": len(active),
         "found": len(active & named),
@@ -120,9 +120,9 @@ def main() -> None:
     rows = []
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         seeds = range(1000 * args.seed, 1000 * args.seed + args.systems)
-        for done, found in enumerate(pool.map(judge_system, seeds), start=1):
-            rows += found
-            print(f"\r{done} of {args.systems} systems", end="\n" if done == args.systems else "", file=sys.stderr)
+        for count, system_rows in enumerate(pool.map(judge_system, seeds), start=1):
+            rows += system_rows
+            print(f"\r{count} of {args.systems} systems", end="\n" if count == args.systems else "", file=sys.stderr)
     print(f"{'bottleneck':12}{'sampling':12}{'systems':>8}{'found':>9}{'false':>8}{'others left out':>17}")
     for (knobs, way), part in pd.DataFrame(rows).groupby(["knobs", "way"]):
         share = part["found"].sum() / part["active"].sum()

@@ -79,11 +79,11 @@ def judge_signal(runs: int, seed: int) -> list[dict[str, Any]]:
             model = StepwiseAnova().fit(data.settings, data.response)
             explained = model.explain(data.settings, data.response)
             points = important_points(Stop(False, "", model, []), data, explained, {})
-        kept = {term.name for term in model.terms}
-        row: dict[str, Any] = {"noise": share, "terms": len(kept & TRUE_TERMS) / len(TRUE_TERMS)}
-        row["interaction"] = "a:b" in kept
-        row["idle"] = len(kept & {"idle", "idle_2"}) / 2
-        row["false_interactions"] = sum(":" in name for name in kept - TRUE_TERMS) / (len(LEVELS) * 7 / 2 - 1)
+        names = {term.name for term in model.terms}
+        row: dict[str, Any] = {"noise": share, "terms": len(names & TRUE_TERMS) / len(TRUE_TERMS)}
+        row["interaction"] = "a:b" in names
+        row["idle"] = len(names & {"idle", "idle_2"}) / 2
+        row["false_interactions"] = sum(":" in name for name in names - TRUE_TERMS) / (len(LEVELS) * 7 / 2 - 1)
         for shape in SHAPES:
             own = [point["value"] for point in points if point["knob"] == point["type"] == shape]
             row[shape] = truth.points[shape] in own
@@ -116,9 +116,7 @@ def main() -> None:
     parser.add_argument("--noise-sets", type=int, default=1000, help="sets of pure noise; trees rank a fifth of them")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    rows = [
-        row for found in in_parallel(partial(judge_signal, args.runs), range(args.sets), args.jobs) for row in found
-    ]
+    rows = [row for part in in_parallel(partial(judge_signal, args.runs), range(args.sets), args.jobs) for row in part]
     print(f"{args.sets} data sets of {args.runs} runs; means over them, per share of noise in the variance")
     print(pd.DataFrame(rows).groupby("noise").mean().round(3).T.to_string())
     # Trees take a hundred times as long.

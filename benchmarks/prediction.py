@@ -62,15 +62,15 @@ def main() -> int:
     with Pool(options.jobs) as pool:
         for system in options.systems:
             published = pd.read_csv(options.data / f"DeepPerf_results/result_{system}.csv", skipinitialspace=True)
-            for size, known in zip(SIZES[system], published["Mean"], strict=True):
+            for size, published_error in zip(SIZES[system], published["Mean"], strict=True):
                 for model in options.models:
                     orders = [
                         (options.data, system, model, size, number) for number in range(1, options.repetitions + 1)
                     ]
                     errors, seconds = np.transpose(pool.map(evaluate, orders, chunksize=1))
                     half = 1.96 * np.std(errors) / np.sqrt(len(errors))
-                    told = f"{np.mean(errors):.2f} ± {half:.2f} | {known:.2f} | {np.mean(seconds):.2f}"
-                    print(f"| {system} | {size} | {model} | {told} |", flush=True)
+                    figures = f"{np.mean(errors):.2f} ± {half:.2f} | {published_error:.2f} | {np.mean(seconds):.2f}"
+                    print(f"| {system} | {size} | {model} | {figures} |", flush=True)
     return 0
 
 

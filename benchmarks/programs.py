@@ -184,10 +184,10 @@ def truth_of(rule: str, device: str, name: str, speeds: Mapping[tuple[str, str],
     truth = PROGRAMS[rule][name].truth
     if not isinstance(truth, str):
         return truth
-    own, other = speeds[device, name], speeds[device, truth]
+    own, reference = speeds[device, name], speeds[device, truth]
     if rule == "io_parallelism":
-        return is_slower(subtract(amount_of(own.speed), amount_of(other.speed)), LEAST)
-    return is_slower(subtract(amount_of(own.reads), amount_of(other.reads)), LEAST)
+        return is_slower(subtract(amount_of(own.speed), amount_of(reference.speed)), LEAST)
+    return is_slower(subtract(amount_of(own.reads), amount_of(reference.reads)), LEAST)
 
 
 def judge(
@@ -204,10 +204,10 @@ def judge(
     for device in devices:
         for name in programs:
             of_case = [row for row in rows if row[:2] == (device, name)]
-            words = {"withdrawn" if row[3] == "no" else row[2] for row in of_case}
-            said = "mismatch" if "mismatch" in words else " ".join(sorted(words))
+            verdicts = {"withdrawn" if row[3] == "no" else row[2] for row in of_case}
+            verdict = "mismatch" if "mismatch" in verdicts else " ".join(sorted(verdicts))
             truth = truth_of(rule, device, name, speeds)
-            yield device, f"{name}: {said}; {of_case[0][4]}", said, naive.get((device, name), False), truth
+            yield device, f"{name}: {verdict}; {of_case[0][4]}", verdict, naive.get((device, name), False), truth
 
 
 def judge_naively(connection: duckdb.DuckDBPyConnection, rule: str) -> dict[tuple[str, str], bool]:
@@ -227,7 +227,7 @@ def judge_naively(connection: duckdb.DuckDBPyConnection, rule: str) -> dict[tupl
     rows = connection.execute(
         f"SELECT device, workload, coalesce({NAIVE[rule]}, false) FROM {source} GROUP BY ALL"  # noqa: S608
     ).fetchall()
-    return {(device, workload): found for device, workload, found in rows}
+    return {(device, workload): verdict for device, workload, verdict in rows}
 
 
 def main() -> None:
@@ -240,10 +240,12 @@ def main() -> None:
     link_specs()
     scores: dict[str, dict[str, Score]] = {}
     for rule in args.rules:
-        programs = {name: one for name, one in PROGRAMS[rule].items() if name in (args.programs or PROGRAMS[rule])}
-        for device, words, said, naive, truth in judge(rule, programs, args.devices or DEVICES[rule]):
-            print(f"{rule} {device} {words}\n    truth {truth}, naive {naive}", flush=True)
-            if scores.setdefault(device, {}).setdefault(rule, Score()).add(said == "mismatch", naive, truth):
+        programs = {
+            name: program for name, program in PROGRAMS[rule].items() if name in (args.programs or PROGRAMS[rule])
+        }
+        for device, text, verdict, naive, truth in judge(rule, programs, args.devices or DEVICES[rule]):
+            print(f"{rule} {device} {text}\n    truth {truth}, naive {naive}", flush=True)
+            if scores.setdefault(device, {}).setdefault(rule, Score()).add(verdict == "mismatch", naive, truth):
                 print(f"    MISS: {'misses it' if truth else 'is wrong'}")
     print_table(scores)
 

@@ -17,13 +17,13 @@ class Score:
     known: list[tuple[bool, bool, bool]] = field(default_factory=list)
     unclear: int = 0
 
-    def add(self, found: bool, naive: bool, truth: bool | None) -> bool:
+    def add(self, is_finding: bool, naive: bool, truth: bool | None) -> bool:
         """Add a case; return whether the rule misses it or is wrong."""
         if truth is None:
             self.unclear += 1
             return False
-        self.known.append((found, naive, truth))
-        return found != truth
+        self.known.append((is_finding, naive, truth))
+        return is_finding != truth
 
     def __str__(self) -> str:
         """Return a row of the table without cases and rule; '-' where nothing was found, or was to be found."""
@@ -36,8 +36,8 @@ class Score:
 
     def _count_findings(self, column: int) -> tuple[int, int]:
         """Return how many findings are right and wrong: of the rule (0), or of the naive one (1)."""
-        found = Counter(case[2] for case in self.known if case[column])
-        return found[True], found[False]
+        truth_counts = Counter(case[2] for case in self.known if case[column])
+        return truth_counts[True], truth_counts[False]
 
 
 def _share(part: int, whole: int) -> str:
@@ -53,5 +53,5 @@ def print_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
     """Print the scores by group of cases and rule, in Markdown."""
     print(_HEAD)
     for group, of_rules in scores.items():
-        for rule, one in of_rules.items():
-            print(f"| {group} | `{rule}` | {one} |")
+        for rule, score in of_rules.items():
+            print(f"| {group} | `{rule}` | {score} |")

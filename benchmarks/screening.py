@@ -68,8 +68,8 @@ class System:
         log = np.zeros(len(codes))
         for knob, curve in self.curves.items():
             log += curve[codes[:, knob]]
-        for (one, other), size in self.pairs.items():
-            shares = codes[:, [one, other]] / (self.levels[[one, other]] - 1) - 0.5
+        for (first, second), size in self.pairs.items():
+            shares = codes[:, [first, second]] / (self.levels[[first, second]] - 1) - 0.5
             log += 4 * size * shares.prod(axis=1)
         noisier = np.where(rng.random(len(codes)) < 0.1, 3.0, 1.0)
         stalled = rng.random(len(codes)) < STALLED
@@ -85,8 +85,8 @@ def draw_system(rng: Generator) -> System:
 def draw_relative(system: System, rng: Generator) -> System:
     """Draw a system on which most of the same knobs are active, each as much as chance has it."""
     active, idle = list(system.curves), np.setdiff1d(np.arange(KNOBS), list(system.curves))
-    kept = rng.permutation(active)[: len(active) - max(1, round(OTHERS * len(active)))]
-    return draw_effects(np.concatenate([kept, rng.permutation(idle)[: len(active) - len(kept)]]), rng)
+    common = rng.permutation(active)[: len(active) - max(1, round(OTHERS * len(active)))]
+    return draw_effects(np.concatenate([common, rng.permutation(idle)[: len(active) - len(common)]]), rng)
 
 
 def draw_effects(active: np.ndarray, rng: Generator) -> System:
@@ -100,9 +100,9 @@ def draw_effects(active: np.ndarray, rng: Generator) -> System:
     }
     pairs: dict[tuple[int, int], float] = {}
     while len(pairs) < PAIRS:
-        one, other = sorted(int(knob) for knob in rng.permutation(active)[:2])
-        smaller = min(np.ptp(curves[one]), np.ptp(curves[other]))
-        pairs[one, other] = float(smaller * rng.uniform(0.25, 0.5) * rng.choice([-1, 1]))
+        first, second = sorted(int(knob) for knob in rng.permutation(active)[:2])
+        smaller = min(np.ptp(curves[first]), np.ptp(curves[second]))
+        pairs[first, second] = float(smaller * rng.uniform(0.25, 0.5) * rng.choice([-1, 1]))
     return System(levels, curves, pairs, float(rng.uniform(0.03, 0.1)))
 
 
@@ -124,7 +124,7 @@ def find_by_selection(
     table = pd.DataFrame(codes, columns=NAMES).assign(throughput_ops=throughput)
     names = frozenset(NAMES[knob] for knob in expected)
     selection = select_knobs(table, NAMES, "throughput_ops", model, seed=seed, expected=names)
-    return {NAMES.index(str(one["knob"])) for one in mark_selected(selection, KNOBS) if one["stands_out"]}
+    return {NAMES.index(str(row["knob"])) for row in mark_selected(selection, KNOBS) if row["stands_out"]}
 
 
 def find_by_anova(codes: np.ndarray, throughput: np.ndarray) -> set[int]:
@@ -177,13 +177,13 @@ def judge_system(ways: Sequence[str], numbers: Sequence[int] | None, seed: int) 
                 codes = draw(system, runs, chance)
                 throughput = system.measure(codes, chance)
                 if way == "anova":
-                    found = find_by_anova(codes, throughput)
+                    knobs = find_by_anova(codes, throughput)
                 else:
                     model = way if way == "lightgbm" else "auto"
-                    found = find_by_selection(model, codes, throughput, seed, expected)
-                rows.append(_score(system, way, runs, found, runs))
-        found, runs = find_by_morris(system, rng)
-    return [*rows, _score(system, "morris groups", 0, found, runs)]
+                    knobs = find_by_selection(model, codes, throughput, seed, expected)
+                rows.append(_score(system, way, runs, knobs, runs))
+        knobs, runs = find_by_morris(system, rng)
+    return [*rows, _score(system, "morris groups", 0, knobs, runs)]
 
 
 def expect_knobs(way: str, system: System, seed: int) -> set[int]:
@@ -191,13 +191,13 @@ def expect_knobs(way: str, system: System, seed: int) -> set[int]:
     if way not in ("warm", "misled"):
         return set()
     rng = np.random.default_rng([seed, PRIOR_RUNS, way == "warm"])
-    other = draw_relative(system, rng) if way == "warm" else draw_system(rng)
-    codes = draw_lhs(other, PRIOR_RUNS, rng)
-    return find_by_selection("auto", codes, other.measure(codes, rng), seed)
+    relative = draw_relative(system, rng) if way == "warm" else draw_system(rng)
+    codes = draw_lhs(relative, PRIOR_RUNS, rng)
+    return find_by_selection("auto", codes, relative.measure(codes, rng), seed)
 
 
-def _score(system: System, way: str, planned: int, found: Iterable[int], runs: int) -> dict[str, Any]:
-    active, named = set(system.curves), set(found)
+def _score(system: System, way: str, planned: int, knobs: Iterable[int], runs: int) -> dict[str, Any]:
+    active, named = set(system.curves), set(knobs)
     return {
         "way": way,
         "planned": planned,
@@ -220,9 +220,9 @@ def main() -> None:
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         seeds = range(1000 * args.seed, 1000 * args.seed + args.systems)
         rows = []
-        for done, found in enumerate(pool.map(partial(judge_system, args.ways, args.runs), seeds), start=1):
-            rows += found
-            print(f"\r{done} of {args.systems} systems", end="\n" if done == args.systems else "", file=sys.stderr)
+        for count, system_rows in enumerate(pool.map(partial(judge_system, args.ways, args.runs), seeds), start=1):
+            rows += system_rows
+            print(f"\r{count} of {args.systems} systems", end="\n" if count == args.systems else "", file=sys.stderr)
     print(f"{args.systems} systems of {KNOBS} knobs, 5 to 10 of them active")
     print(f"{'':16}{'runs':>6}{'found':>9}{'false':>8}{'more than one false':>22}")
     for (way, _), part in pd.DataFrame(rows).groupby(["way", "planned"], sort=False):

@@ -42,7 +42,7 @@ class Load:
         flush = self.flushes * self.flush_us * rng.lognormal(-(JITTER**2) / 2, JITTER, OPERATIONS + FIRST + 1)
         cores = [0.0] * min(self.cores or self.clients, self.clients)
         waiting: list[float] = []
-        drawn = done = groups = 0
+        drawn = completed = groups = 0
         free = began = busy = 0.0
 
         def compute(now: float) -> None:
@@ -55,7 +55,7 @@ class Load:
         for _ in range(self.clients):
             compute(0.0)
         counted = 0
-        while done < OPERATIONS + FIRST:
+        while completed < OPERATIONS + FIRST:
             start = max(free, waiting[0])
             free = start + flush[groups]
             size = 0
@@ -64,12 +64,12 @@ class Load:
                 size += 1
             for _ in range(size):
                 compute(free)
-            if done < FIRST <= done + size:
-                began, busy, counted, first = free, 0.0, 0, done + size
-            done, groups = done + size, groups + 1
-            if done > FIRST and free > began:
+            if completed < FIRST <= completed + size:
+                began, busy, counted, first = free, 0.0, 0, completed + size
+            completed, groups = completed + size, groups + 1
+            if completed > FIRST and free > began:
                 busy, counted = busy + free - start, counted + 1
-        operations = done - first
+        operations = completed - first
         return (free - began) / operations, self.flushes * counted / operations, busy / (free - began)
 
 
@@ -124,8 +124,8 @@ class Case:
         if value is None:
             return 1 - before.without_us.get(rule, before.us) / before.us
         after = self.values[value]
-        gone = after.without_us.get(rule, after.us) - before.without_us.get(rule, before.us)
-        return 1 - gone / (after.us - before.us)
+        avoided_us = after.without_us.get(rule, after.us) - before.without_us.get(rule, before.us)
+        return 1 - avoided_us / (after.us - before.us)
 
 
 def _commits(load: Load, rng: np.random.Generator, *, writes: float = 0.0) -> Facts:
@@ -162,8 +162,8 @@ def _slow_flush(rng: np.random.Generator, number: int) -> Case:
     return _of_loads("slow_flush", number, load, [replace(load, flush_us=flush_us * more) for more in (2, 4)], rng)
 
 
-def _of_loads(kind: str, number: int, load: Load, others: Sequence[Load], rng: np.random.Generator) -> Case:
-    values = [_commits(one, rng) for one in others]
+def _of_loads(kind: str, number: int, load: Load, changed: Sequence[Load], rng: np.random.Generator) -> Case:
+    values = [_commits(other_load, rng) for other_load in changed]
     return Case(kind, number, load.clients, _commits(load, rng), values, load.flush_us, 0.2 * load.flush_us,
                 ability=1e6, cores=load.cores)  # fmt: skip
 

@@ -80,26 +80,26 @@ def compare(study: str, name: str, repeats: int) -> None:
     device = load_device(name, Path())
     with counted_as_real(device) as real:
         specs = write_study(study, name, real)
-        for one in (name, real.name):
-            write_sealed(Path(f"{one}.json"), {"preferred_write_bytes": 4096, "tier": device.tier})
-        profiles = {one: Path(f"{one}.json") for one in (name, real.name)}
+        for device_name in (name, real.name):
+            write_sealed(Path(f"{device_name}.json"), {"preferred_write_bytes": 4096, "tier": device.tier})
+        profiles = {device_name: Path(f"{device_name}.json") for device_name in (name, real.name)}
         bench = Bench(specs, Path(), Path("store"), profiles, repeats)
         delayed, _ = answer_with_delays(bench, real, ask(study, real.name))
-        known, _ = answer_questions(bench, device, without_costs(device, STUDIES[study].waited), ask(study, name))
-    for told, true in zip(delayed, known, strict=True):
-        print_shares(study, name, true, told)
+        answers, _ = answer_questions(bench, device, without_costs(device, STUDIES[study].waited), ask(study, name))
+    for delayed_answer, true in zip(delayed, answers, strict=True):
+        print_shares(study, name, true, delayed_answer)
 
 
 def without_costs(device: Device, waited: str) -> dict[str, Device]:
     """Return the device without the cost of what is waited for, and without any."""
     what_ifs = what_if_devices(device)
-    taken = what_ifs["latency" if waited == "read" else "flush"]
+    cheaper = what_ifs["latency" if waited == "read" else "flush"]
     if waited == "flush" and "write_unit" in what_ifs:  # a flush also fills units
-        change = {**taken.change, **what_ifs["write_unit"].change}
-        content = taken.model_dump(mode="json")
+        change = {**cheaper.change, **what_ifs["write_unit"].change}
+        content = cheaper.model_dump(mode="json")
         content["emulate"]["model"] |= change
-        taken = Device.model_validate({**content, "change": change})
-    return {waited: taken, EVERYTHING: what_ifs[EVERYTHING]}
+        cheaper = Device.model_validate({**content, "change": change})
+    return {waited: cheaper, EVERYTHING: what_ifs[EVERYTHING]}
 
 
 @contextmanager
@@ -142,20 +142,20 @@ def ask(study: str, device: str) -> list[Question]:
     return [*effects, whole]
 
 
-def print_shares(study: str, device: str, true: Answer, told: DelayedAnswer) -> None:
+def print_shares(study: str, device: str, true: Answer, delayed_answer: DelayedAnswer) -> None:
     """Print a row for what the study is about, and one for all waiting."""
-    asked = true.question
-    setting = "reference" if asked.knob is None else f"{asked.knob}={asked.value}"
+    question = true.question
+    setting = "reference" if question.knob is None else f"{question.knob}={question.value}"
     waited = STUDIES[study].waited
     rows = {
-        waited: (true.shares.get(waited), told.shares.get(f"{waited}_delay")),
-        "all": (true.shares.get(EVERYTHING), told.whole),
+        waited: (true.shares.get(waited), delayed_answer.shares.get(f"{waited}_delay")),
+        "all": (true.shares.get(EVERYTHING), delayed_answer.whole),
     }
     if not true.is_reproduced:
         print(f"{study:14} {device:14} {setting:38} no effect")
         return
-    for waited, (taken, delayed) in rows.items():
-        print(f"{study:14} {device:14} {setting:38} {waited:8} {show(taken):>24} {show(delayed):>24}", flush=True)
+    for waited, (true_share, delayed) in rows.items():
+        print(f"{study:14} {device:14} {setting:38} {waited:8} {show(true_share):>24} {show(delayed):>24}", flush=True)
 
 
 def show(share: Share | None) -> str:

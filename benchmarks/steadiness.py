@@ -49,9 +49,9 @@ def main() -> None:
             flat = 1000 + 200 * noise
             ramp = 1000 * (1 + np.linspace(-0.15, 0.15, intervals)) + 50 * noise[: windows // 5]
             shares = {
-                "no trend": np.mean([is_unsteady(one) for one in flat]),
-                "no trend, Mann-Kendall": np.mean([is_unsteady_by_kendall(one) for one in flat]),
-                "30 % change in 5 % noise": np.mean([is_unsteady(one) for one in ramp]),
+                "no trend": np.mean([is_unsteady(window) for window in flat]),
+                "no trend, Mann-Kendall": np.mean([is_unsteady_by_kendall(window) for window in flat]),
+                "30 % change in 5 % noise": np.mean([is_unsteady(window) for window in ramp]),
             }
             rows.append({"intervals": intervals, "autocorrelation": correlation, **shares})
     table = pd.DataFrame(rows).set_index(["intervals", "autocorrelation"])

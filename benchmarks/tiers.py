@@ -46,11 +46,11 @@ _SWEPT = """
 """
 
 
-def subtract(one: Amount, other: Amount) -> Amount:
+def subtract(first: Amount, second: Amount) -> Amount:
     """Return the difference of two independent effects."""
-    errors, degrees = (np.array([[getattr(each, name)] for each in (one, other)]) for name in ("error", "degrees"))
+    errors, degrees = (np.array([[getattr(each, name)] for each in (first, second)]) for name in ("error", "degrees"))
     error, joint = join_errors(errors, degrees)
-    return Amount(one.mean - other.mean, float(error[0]), float(joint[0]))
+    return Amount(first.mean - second.mean, float(error[0]), float(joint[0]))
 
 
 def half_width(effect: Amount, normal_quantile: float) -> float:
@@ -85,7 +85,7 @@ def write_study(study: str, devices: list[str]) -> Path:
     file = Path("specs/studies") / f"{name}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [
-        one for one in (OWN / "studies" / f"{study}.yaml").read_text().splitlines() if not one.startswith("rules:")
+        line for line in (OWN / "studies" / f"{study}.yaml").read_text().splitlines() if not line.startswith("rules:")
     ]
     file.write_text(
         "\n".join([f"name: {name}", f"devices: [{', '.join(devices)}]", *lines, f"rules: [{', '.join(RULES)}]"]) + "\n"
@@ -102,11 +102,11 @@ class Again:
 
     def add_levels(self, runs: Sequence[WhatIfRunRow]) -> None:
         """Add the throughput of every run, once: up to four values share a run of their reference."""
-        seen: set[str] = set()
+        run_ids: set[str] = set()
         for run in runs:
-            if run["run_id"] in seen or not run["throughput_ops"]:
+            if run["run_id"] in run_ids or not run["throughput_ops"]:
                 continue
-            seen.add(run["run_id"])
+            run_ids.add(run["run_id"])
             setting = None if run["is_reference"] else (str(run["knob"]), str(run["value"]))
             self.levels[setting].append(math.log(run["throughput_ops"]))
 
@@ -130,14 +130,14 @@ def measure_again(file: Path, swept: list[dict[str, Any]], results: Path, repeat
     profiles = {name: results / "devices" / f"{name}.json" for name in specs.devices}
     bench = Bench(specs, Path.cwd(), results / "store", profiles, repeats, round=0)  # runs of its own
     by_device = {name: Again() for name in specs.study.devices}
-    for name, again in by_device.items():
-        asked = [one for one in questions if one.case.device == name]
-        _, runs = answer_questions(bench, specs.devices[name], {}, asked)
-        again.add_levels(runs)
-        for one in asked:
-            ratios = [ratio for ratio in ratios_again(runs, one) if math.isfinite(ratio)]
+    for name, repeated in by_device.items():
+        questions_of_device = [question for question in questions if question.case.device == name]
+        _, runs = answer_questions(bench, specs.devices[name], {}, questions_of_device)
+        repeated.add_levels(runs)
+        for question in questions_of_device:
+            ratios = [ratio for ratio in ratios_again(runs, question) if math.isfinite(ratio)]
             if len(ratios) >= LEAST_PAIRS:
-                again.effects[str(one.knob), str(one.value)] = amount_of(ratios)
+                repeated.effects[str(question.knob), str(question.value)] = amount_of(ratios)
     return by_device
 
 
@@ -146,59 +146,59 @@ def judge(file: Path, devices: list[str], repeats: int) -> Iterator[Judged]:
     results = run_study(file)
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         swept = connection.execute(_SWEPT).df().to_dict("records")
-        found = connection.execute("SELECT rule, knob, value, verdict, evidence FROM findings").df()
+        findings = connection.execute("SELECT rule, knob, value, verdict, evidence FROM findings").df()
         tiers: Mapping[str, int] = dict(connection.execute("SELECT device, tier_rank FROM device_tiers").fetchall())
     lower, higher = sorted(devices, key=lambda name: tiers[name])
     thresholds = load_study(file, Path.cwd()).thresholds
-    again = measure_again(file, swept, results, repeats)
-    by_rule = {rule: rows.to_dict("records") for rule, rows in found.groupby("rule")}
-    yield from judge_effects(by_rule["tier"], swept, again, (lower, higher), thresholds)
-    yield from judge_levels(by_rule["slower_tier"], again, (lower, higher), thresholds["min_effect"])
+    repeated = measure_again(file, swept, results, repeats)
+    by_rule = {rule: rows.to_dict("records") for rule, rows in findings.groupby("rule")}
+    yield from judge_effects(by_rule["tier"], swept, repeated, (lower, higher), thresholds)
+    yield from judge_levels(by_rule["slower_tier"], repeated, (lower, higher), thresholds["min_effect"])
 
 
 def judge_effects(
-    said: list[dict[str, Any]],
+    findings: list[dict[str, Any]],
     swept: list[dict[str, Any]],
-    again: Mapping[str, Again],
+    repeated: Mapping[str, Again],
     devices: tuple[str, str],
     thresholds: Mapping[str, float],
 ) -> Iterator[Judged]:
     """Yield what rule `tier` says of each value that was measured on both devices."""
     lower, higher = devices
     gap = thresholds["tier_gap"]
-    verdicts = {(row["knob"], row["value"]): row["verdict"] for row in said}
+    verdicts = {(row["knob"], row["value"]): row["verdict"] for row in findings}
     rows = {(row["device"], row["knob"], row["value"]): row for row in swept}
-    for setting, low in again[lower].effects.items():
-        if setting not in again[higher].effects:
+    for setting, low in repeated[lower].effects.items():
+        if setting not in repeated[higher].effects:
             continue
-        high = again[higher].effects[setting]
+        high = repeated[higher].effects[setting]
         low_row, high_row = rows[lower, *setting], rows[higher, *setting]
         naive = abs(high_row["estimate"] - low_row["estimate"]) > math.log(1 + gap)
         mechanism = None if pd.isna(low_row["mechanism"]) else str(low_row["mechanism"])
         truth = truth_of(low, high, mechanism, gap, thresholds["min_effect"])
-        words = f"{'='.join(setting)}: {math.exp(low.mean):.3g}x on {lower}, {math.exp(high.mean):.3g}x on {higher}"
-        yield Judged("tier", words, verdicts.get(setting, "-"), naive, truth)
+        text = f"{'='.join(setting)}: {math.exp(low.mean):.3g}x on {lower}, {math.exp(high.mean):.3g}x on {higher}"
+        yield Judged("tier", text, verdicts.get(setting, "-"), naive, truth)
 
 
 def judge_levels(
-    said: list[dict[str, Any]], again: Mapping[str, Again], devices: tuple[str, str], least: float
+    findings: list[dict[str, Any]], repeated: Mapping[str, Again], devices: tuple[str, str], least: float
 ) -> Iterator[Judged]:
     """Yield what rule `slower_tier` says of the default configuration and of each value, by throughput."""
-    levels = [again[name].levels for name in devices]
+    levels = [repeated[name].levels for name in devices]
     slower: dict[tuple[str, str] | None, bool | None] = {}
-    for setting in sorted(levels[0].keys() & levels[1].keys(), key=lambda one: one or ()):
+    for setting in sorted(levels[0].keys() & levels[1].keys(), key=lambda key: key or ()):
         low, high = (amount_of(of_device[setting]) for of_device in levels)
         slower[setting] = is_slower(subtract(high, low), least)
         truth = slower[setting]
         if setting is not None and truth is not False and slower[None] is not False:
             truth = None if slower[None] is None else False  # it is the default that is slower, said once
-        (row,) = [one for one in said if matches(one, setting)]
+        (row,) = [finding for finding in findings if matches(finding, setting)]
         evidence = json.loads(row["evidence"])
         if row["verdict"] == "mismatch" and not evidence["slower"]:
             truth = None  # said of latency, which the new runs do not tell
         name = "the default" if setting is None else "=".join(setting)
-        words = f"{name}: {math.exp(high.mean - low.mean):.3g}x on {devices[1]}"
-        yield Judged("slower_tier", words, row["verdict"], evidence["throughput_ratio"] < 1, truth)
+        text = f"{name}: {math.exp(high.mean - low.mean):.3g}x on {devices[1]}"
+        yield Judged("slower_tier", text, row["verdict"], evidence["throughput_ratio"] < 1, truth)
 
 
 def matches(row: Mapping[str, Any], setting: tuple[str, str] | None) -> bool:

@@ -173,30 +173,30 @@ def judge(file: Path, repeats: int) -> list[Judged]:
     naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         cases = connection.execute(_CASES.format(contrary=CONTRARY, naive=naive)).df().to_dict("records")
-        asked = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
-        questions = ask_questions(asked, specs, connection, len(asked), len(asked))
+        rows = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
+        questions = ask_questions(rows, specs, connection, len(rows), len(rows))
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
         of_default = read_default(connection)
         of_study = {run for (run,) in connection.execute("SELECT run_id FROM what_if_runs").fetchall()}
 
     def judge_one(measured: Measured) -> Judged:
         answer, runs = measured
-        one: Question = answer.question
-        if one.is_level:
+        question: Question = answer.question
+        if question.is_level:
             return judge_default(answer, of_default)
-        said = {
+        verdict_by_rule = {
             rule: "withdrawn" if confirmed == "no" else verdict
             for rule, knob, value, verdict, confirmed in verdicts
-            if (knob, value) == (one.knob, one.value)
+            if (knob, value) == (question.knob, question.value)
         }
-        swept = cases[one.findings[0]]
+        swept = cases[question.findings[0]]
         truth = truth_of_value(answer, runs, swept, specs.study.thresholds.min_effect)
-        return Judged(answer, truth, said, {name: bool(swept[name]) for name in NAIVE})
+        return Judged(answer, truth, verdict_by_rule, {name: bool(swept[name]) for name in NAIVE})
 
-    measured = ask(specs, results, questions, repeats, lambda one: judge_one(one).is_clear)
+    measured = ask(specs, results, questions, repeats, lambda pair: judge_one(pair).is_clear)
     if shared := of_study & {run["run_id"] for _, runs in measured for run in runs}:
         raise SystemExit(f"{file}: {len(shared)} runs stand both for what the study says and for the truth")
-    return [judge_one(one) for one in measured]
+    return [judge_one(pair) for pair in measured]
 
 
 def ask(
@@ -205,14 +205,14 @@ def ask(
     """Return each question with its answer and runs; what is not clear is measured once more, with more pairs."""
     device = specs.devices[questions[0].case.device]
     profiles = {device.name: results / "devices" / f"{device.name}.json"}
-    what_ifs = {name: one for name, one in what_if_devices(device).items() if name in TRIED}
+    what_ifs = {name: changed for name, changed in what_if_devices(device).items() if name in TRIED}
     measured: dict[Question, Measured] = {}
     for pairs in (repeats, MORE_PAIRS * repeats):
-        open_ones = [one for one in questions if one not in measured or not is_clear(measured[one])]
+        open_ones = [question for question in questions if question not in measured or not is_clear(measured[question])]
         if open_ones:
             bench = Bench(specs, Path.cwd(), results / "store", profiles, pairs, round=OWN_ROUND)
             answers, runs = answer_questions(bench, device, what_ifs, open_ones)
-            measured |= {one.question: (one, runs) for one in answers}
+            measured |= {answer.question: (answer, runs) for answer in answers}
     return list(measured.values())
 
 
@@ -220,8 +220,8 @@ def truth_of_value(
     answer: Answer, runs: Sequence[WhatIfRunRow], swept: Mapping[str, Any], least: float
 ) -> dict[str, bool | None]:
     """Return by rule whether it is right to find something in a value; None where that is not clear."""
-    again = ratios_again(runs, answer.question)
-    is_there = matters(again, swept["estimate"], swept["standard_error"], least)
+    new_ratios = ratios_again(runs, answer.question)
+    is_there = matters(new_ratios, swept["estimate"], swept["standard_error"], least)
     truth = {rule: truth_of(answer, rule) if is_there else is_there for rule in BLAMED}
     if not pd.isna(swept["is_contrary"]):  # nothing is expected of the knob, or not of this value
         truth["intuition"] = is_there and bool(swept["is_contrary"])
@@ -231,8 +231,8 @@ def truth_of_value(
 def read_default(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Return what the rules said of the default configuration, and what naive rules make of it."""
     rows = connection.execute("SELECT rule, verdict, evidence FROM findings WHERE knob IS NULL").fetchall()
-    found = {rule: (verdict, json.loads(evidence)) for rule, verdict, evidence in rows}
-    profile = found["default_profile"]
+    findings = {rule: (verdict, json.loads(evidence)) for rule, verdict, evidence in rows}
+    profile = findings["default_profile"]
     (partly,) = connection.execute(
         "SELECT median(unaligned_write_share) FROM run_metrics JOIN runs_behind USING (run_id) WHERE knob IS NULL"
     ).fetchone() or (None,)
@@ -265,34 +265,34 @@ def judge_default(answer: Answer, of_default: Mapping[str, Any]) -> Judged:
     if everything is not None and (everything.is_most or answer.conclusion == "not_the_device"):
         truth["default_profile"] = everything.is_most
     for name, properties in (("flush", BLAMED["flush"]), ("units", BLAMED["io_size"])):
-        shares = [answer.shares[one] for one in properties if one in answer.shares]
-        if any(one.is_most for one in shares):
+        shares = [answer.shares[blamed] for blamed in properties if blamed in answer.shares]
+        if any(share.is_most for share in shares):
             truth[f"default_profile: {name}"] = True
-        elif answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares):
+        elif answer.conclusion == "not_the_device" or all(share.is_less_than_half for share in shares):
             truth[f"default_profile: {name}"] = False
     if of_default["no_claim"]:
         truth["default_profile"] = None
     return Judged(answer, truth, of_default["said"], of_default["naive"])
 
 
-def ratios_again(runs: Sequence[WhatIfRunRow], asked: Question) -> list[float]:
+def ratios_again(runs: Sequence[WhatIfRunRow], question: Question) -> list[float]:
     """Return the natural-log ratio of throughput of a value and its reference in each new pair of runs."""
     pairs: dict[int, dict[bool, float]] = defaultdict(dict)
     for run in runs:
-        if run["property"] == ITSELF and (run["knob"], run["value"]) == (asked.knob, asked.value):
+        if run["property"] == ITSELF and (run["knob"], run["value"]) == (question.knob, question.value):
             pairs[run["pair"]][run["is_reference"]] = math.log(run["throughput_ops"] or math.nan)
     return [pair[False] - pair[True] for pair in pairs.values()]
 
 
-def matters(again: Sequence[float], swept: float, swept_error: float, least: float) -> bool | None:
+def matters(new_ratios: Sequence[float], swept: float, swept_error: float, least: float) -> bool | None:
     """Whether an effect is there (99 %) and large enough, by new pairs and sweep together; None where that is open.
 
     Among a hundred pairs of equal settings some differ by chance, and few pairs miss what is there: the sweep's own
     runs count as much as they.
     """
-    effect = (mean(again) + swept) / 2
-    deviation = max(stdev(again), math.sqrt(2) * RUN_TO_EFFECT * swept_error)
-    error = math.hypot(deviation / math.sqrt(len(again)), swept_error) / 2
+    effect = (mean(new_ratios) + swept) / 2
+    deviation = max(stdev(new_ratios), math.sqrt(2) * RUN_TO_EFFECT * swept_error)
+    error = math.hypot(deviation / math.sqrt(len(new_ratios)), swept_error) / 2
     if abs(effect) > CERTAIN * error:
         return abs(effect) >= math.log(1 + least)
     return False if abs(effect) + LIKELY * error < math.log(1 + 2 * least) else None
@@ -310,7 +310,7 @@ def truth_of(answer: Answer, rule: str) -> bool | None:
     shares = [answer.shares[name] for name in BLAMED[rule] if name in answer.shares]
     if any(share.is_most for share in shares):
         return True
-    return False if answer.conclusion == "not_the_device" or all(one.is_less_than_half for one in shares) else None
+    return False if answer.conclusion == "not_the_device" or all(share.is_less_than_half for share in shares) else None
 
 
 def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, Any]]:
@@ -321,7 +321,9 @@ def measure_device(study: str, device: str, repeats: int) -> Iterator[dict[str, 
     ).stdout.strip()
     for case in judge(write_study(study, device), repeats):
         answer, question = case.answer, case.answer.question
-        shares = {name: round(one.estimate, 3) for name, one in answer.shares.items() if math.isfinite(one.estimate)}
+        shares = {
+            name: round(share.estimate, 3) for name, share in answer.shares.items() if math.isfinite(share.estimate)
+        }
         yield {"study": study, "device": device, "knob": question.knob, "value": question.value, "version": version,
                "said": dict(case.said), "naive": dict(case.naive), "truth": dict(case.truth),
                "conclusion": answer.conclusion, "shares": shares, "words": answer.describe()}  # fmt: skip
@@ -340,10 +342,10 @@ def print_scores(cases: Sequence[Mapping[str, Any]]) -> None:
     for case in cases:
         misses = []
         for rule, truth in case["truth"].items():
-            found = case["said"].get(rule) == "mismatch"
-            scores["all"][rule].add(found, case["naive"][rule], truth)
-            if scores[group_of(case)][rule].add(found, case["naive"][rule], truth):
-                misses.append(f"{rule} {'is wrong' if found else 'misses it'}")
+            is_finding = case["said"].get(rule) == "mismatch"
+            scores["all"][rule].add(is_finding, case["naive"][rule], truth)
+            if scores[group_of(case)][rule].add(is_finding, case["naive"][rule], truth):
+                misses.append(f"{rule} {'is wrong' if is_finding else 'misses it'}")
         setting = "the default" if case["knob"] is None else f"{case['knob']}={case['value']}"
         head = f"{case['study']} {case['device']} {setting}"
         print(f"{head}: {case['conclusion']} {case['said']} {case['words']}", *misses, sep="\n    MISS: ")
@@ -364,10 +366,10 @@ def main() -> None:
     if args.cases and args.cases.exists():
         cases = [json.loads(line) for line in args.cases.read_text().splitlines()]
     for study, device in [(study, device) for device in args.devices for study in args.studies]:
-        cases = [one for one in cases if (one["study"], one["device"]) != (study, device)]
+        cases = [case for case in cases if (case["study"], case["device"]) != (study, device)]
         cases += measure_device(study, device, args.repeats)
         if args.cases:
-            args.cases.write_text("".join(json.dumps(one) + "\n" for one in cases))
+            args.cases.write_text("".join(json.dumps(case) + "\n" for case in cases))
     print_scores(cases)
 
 

@@ -90,18 +90,18 @@ class Case:
             "busy": (self.found_computed + self.found_queued, self.computed + self.queued),
             "blocked": (self.expected, self.blocked),
         }
-        faults = [name for name, (found, true) in pairs.items() if abs(found - true) > max(0.05 * true, allowed)]
+        faults = [name for name, (counted, true) in pairs.items() if abs(counted - true) > max(0.05 * true, allowed)]
         return faults + ([] if self.adds_up else ["sum"])
 
 
 def read_case(name: str, steps: Mapping[str, tuple[str, ...]], profile: Mapping[str, Any], output: str) -> Case:
     """Return a case; `output`: what the program said."""
-    case, said = Case(name), {int(words[0]): words[1:] for words in map(str.split, output.splitlines())}
+    case, figures = Case(name), {int(fields[0]): fields[1:] for fields in map(str.split, output.splitlines())}
     times: dict[int, dict[tuple[str, bool], float]] = defaultdict(lambda: defaultdict(float))
     for row in profile["waits"]:
         times[row["tid"]][row["reason"], row["links"] > 0] += row["time_us"]
     walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"]}
-    for tid, (step, steps_taken, lived, computed, queued) in said.items():
+    for tid, (step, steps_taken, lived, computed, queued) in figures.items():
         own = times[tid]
         case.steps += int(steps_taken)
         case.lived += int(lived) / 1e3
@@ -122,8 +122,8 @@ def read_case(name: str, steps: Mapping[str, tuple[str, ...]], profile: Mapping[
 def run_case(watch: Watch, binary: Path, file: Path, steps: str, seconds: int) -> tuple[Mapping[str, Any], str]:
     """Return the profile of the program's run, and what it said."""
     with tempfile.NamedTemporaryFile("r") as output:
-        words = [str(binary), str(seconds), str(file), *steps.split()]
-        command = f"exec {shlex.join(words)} > {shlex.quote(output.name)}"
+        arguments = [str(binary), str(seconds), str(file), *steps.split()]
+        command = f"exec {shlex.join(arguments)} > {shlex.quote(output.name)}"
         with start_gated(["sh", "-c", command]) as (pid, finish):
             watch.follow([pid])
             watch.begin()
@@ -214,12 +214,12 @@ def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[fl
             "waits": stack.enter_context(open_watch(block, 4096, "device", "bpf", probes=["waits"])),
         }
         watches["statistics"] = watches["waits"]
-        kept = {name: Remembering(watch) for name, watch in watches.items()}
+        recorders = {name: Remembering(watch) for name, watch in watches.items()}
         first = Bench(dbms, workload, scratch, watches["unwatched"])
         snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, configuration), scratch)
         for number in range(runs + 1):
             for way in random.Random(number).sample(sorted(watches), len(watches)):  # noqa: S311 - an order
-                bench = Bench(dbms, workload, first.scratch, cast(Watch, kept[way]))
+                bench = Bench(dbms, workload, first.scratch, cast(Watch, recorders[way]))
                 _STATISTICS.write_text(str(int(way == "statistics")))  # they cost time themselves
                 record = measure_run(bench, f"{name}-{number}-{way}", configuration, snapshot)
                 _STATISTICS.write_text("0")
@@ -228,7 +228,7 @@ def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[fl
                 if number:  # the first one only warms the page cache up
                     rates[way].append(record["run"]["throughput_ops"])
                     if way == "statistics":
-                        spent = sum(row["time_ns"] for row in kept[way].profile["wait_programs"])
+                        spent = sum(row["time_ns"] for row in recorders[way].profile["wait_programs"])
                         own.append(spent / (record["run"]["throughput_ops"] * workload.measure_s))
     return rates, median(own)
 

@@ -81,10 +81,10 @@ def bound_depth(rows: Sequence[Row], hidden_ns: int, unseen_ns: int) -> dict[str
         return {"depth_excess": None, "depth_shortfall": None, "busy_error": unseen_ns / total if total else None}
     mean, unseen_alone = area / busy, min(unseen_ns, total - busy)
     lowest = max((area - hidden_ns + unseen_alone) / (busy + unseen_alone), 1.0)
-    shortest, highest, left = busy, (area + unseen_ns) / busy, float(hidden_ns)
+    shortest, highest, remaining_ns = busy, (area + unseen_ns) / busy, float(hidden_ns)
     for depth, time_ns in sorted((depth, time_ns) for depth, time_ns in times.items() if depth):
-        emptied = min(left / depth, time_ns)
-        left -= emptied * depth
+        emptied = min(remaining_ns / depth, time_ns)
+        remaining_ns -= emptied * depth
         shortest -= emptied
         area -= emptied * depth
         if shortest > 0:
@@ -102,8 +102,8 @@ def _find_unwritten(reading: Reading) -> int:
     At most: a folio is dirtied as a whole but may be written in part, what is dirty may be cut off with its file, and
     the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none.
     """
-    left = _add(reading, "dirtied") - _add(reading, "written_back")
-    return max(min(left, reading.dirty_bytes, reading.unwritten_bytes), 0)
+    unwritten_bytes = _add(reading, "dirtied") - _add(reading, "written_back")
+    return max(min(unwritten_bytes, reading.dirty_bytes, reading.unwritten_bytes), 0)
 
 
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:

@@ -102,9 +102,9 @@ class Btf:
                 return offset, self._strip(element), width
             inner = self._strip(element)
             if not name and self._record(inner)[1] in (_STRUCT, _UNION):
-                found = self._search(inner, member)
-                if found:
-                    return found[0] + offset, *found[1:]
+                nested = self._search(inner, member)
+                if nested:
+                    return nested[0] + offset, *nested[1:]
         return None
 
     def find_member(self, struct_name: str, path: str) -> tuple[int, int]:
@@ -113,10 +113,10 @@ class Btf:
         if not type_id:
             raise KeyError(f"struct {struct_name}")
         for name in path.split("."):
-            found = self._search(type_id, name)
-            if found is None:
+            match = self._search(type_id, name)
+            if match is None:
                 raise KeyError(f"{struct_name}.{path}")
-            bits, type_id, width = found
+            bits, type_id, width = match
             if width or bits % 8:
                 raise KeyError(f"{name} is a bit-field")
             offset += bits // 8
@@ -125,10 +125,10 @@ class Btf:
     def find_bit(self, struct_name: str, member: str) -> tuple[int, int]:
         """Return the offset in bytes and the mask in that byte of a bit-field of one bit; KeyError when missing."""
         type_id = self._find(_STRUCT, struct_name)
-        found = self._search(type_id, member) if type_id else None
-        if found is None or found[2] != 1:
+        match = self._search(type_id, member) if type_id else None
+        if match is None or match[2] != 1:
             raise KeyError(f"bit-field {struct_name}.{member}")
-        return found[0] // 8, 1 << found[0] % 8
+        return match[0] // 8, 1 << match[0] % 8
 
     def get_struct_size(self, name: str) -> int:
         """Return the size of a struct in bytes; KeyError when missing."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kernel import Member, UnavailableError
 
-__all__ = ["CALLS", "Call", "describe_registers", "list_registers", "number_call"]
+__all__ = ["CALLS", "Call", "define_registers", "list_registers", "number_call"]
 
 (_READ, _WRITE, _SYNC, _COPY, _SENDFILE, _SUBMIT, _REAP, _ENTER, _OTHER) = range(9)  # as the enum in the program
 _FROM_RETURN = _FROM_POSITION = 0xFF
@@ -87,7 +87,7 @@ def list_registers(machine: str) -> tuple[Member, ...]:
     return tuple(Member("pt_regs", name, 0) for name in (*names, number))
 
 
-def describe_registers(machine: str) -> str:
+def define_registers(machine: str) -> str:
     """Return macros: where struct pt_regs has the arguments of a call, and its number, negative outside of calls."""
     names, number = _REGISTERS[machine]
     fields = [f"pt_regs__{name}" for name in names]

@@ -27,8 +27,8 @@ _WARDEN = Path(__file__).resolve().with_name("warden.py")
 def find_hierarchy() -> Path:
     """Return where cgroup v2 is mounted (alone or together with v1); UnavailableError when nowhere, or read-only."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        if rest.split()[0] == "cgroup2":
+        fields, _, filesystem = line.partition(" - ")
+        if filesystem.split()[0] == "cgroup2":
             mount = Path(fields.split()[4])
             if not os.access(mount, os.W_OK):
                 raise UnavailableError(f"cgroup v2 at {mount} is read-only")
@@ -112,8 +112,15 @@ def _make_held(parent: Path) -> tuple[Path, int]:
             lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_SH)
             if directory.exists():
+                _stop_pressure(directory)
                 return directory, lock
             os.close(lock)
+
+
+def _stop_pressure(directory: Path) -> None:
+    """Keep no account of stalls for this level: the kernel would add to it at each switch of a followed thread."""
+    with contextlib.suppress(FileNotFoundError):  # before 6.1, or no account is kept at all
+        (directory / "cgroup.pressure").write_text("0")
 
 
 def _start_warden(directory: Path, parent: Path) -> None:
@@ -157,13 +164,13 @@ def list_trees(roots: Iterable[int]) -> set[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue  # ended while we looked
             children.setdefault(int(parent), []).append(int(entry.name))
-    found, queue = set(roots), list(roots)
+    pids, queue = set(roots), list(roots)
     while queue:
         for pid in children.get(queue.pop(), []):
-            if pid not in found:
-                found.add(pid)
+            if pid not in pids:
+                pids.add(pid)
                 queue.append(pid)
-    return found
+    return pids
 
 
 def _remove_orphans(parent: Path) -> None:

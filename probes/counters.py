@@ -194,18 +194,18 @@ class Counters:
 
 def _read_dirty_bytes() -> int:
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return sum(int(words[1]) * 1024 for words in lines if words[0] in ("Dirty:", "Writeback:"))
+    return sum(int(fields[1]) * 1024 for fields in lines if fields[0] in ("Dirty:", "Writeback:"))
 
 
 def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, str | None]:
     for needed in ("block_rq_issue", "block_rq_complete"):
         if needed not in kernel.tracepoints:
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
-    what = (_SOURCE, kernel, choose_handlers(kernel), _list_constants(kernel, disk, unit, scope))
+    arguments = (_SOURCE, kernel, choose_handlers(kernel), _list_constants(kernel, disk, unit, scope))
     try:
-        return TypedProgram(*what, callable_functions=_CALLABLE), None
+        return TypedProgram(*arguments, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
-        return Program(*what, callable_functions=_CALLABLE), str(refusal)
+        return Program(*arguments, callable_functions=_CALLABLE), str(refusal)
 
 
 def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[str, int | str]:

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from counters import Counters
 from file_of import BYTES_DONE
-from kernel import Kernel, Member, Needs, describe_kernel
+from kernel import Kernel, Member, Needs, read_kernel
 
-__all__ = ["EventRing", "EventTrace", "describe_traced_kernel"]
+__all__ = ["EventRing", "EventTrace", "read_traced_kernel"]
 
 _RECORD_BYTES = 8 + 88  # header and content of one record, as in event_trace.bpf.h
 _PAGES = 4096  # of the ring, a power of two: 16 MiB hold 170,000 records
@@ -32,9 +32,9 @@ _MEMBERS = (
 )
 
 
-def describe_traced_kernel(needs: Needs) -> Kernel:
+def read_traced_kernel(needs: Needs) -> Kernel:
     """Describe the kernel for a program that sends records too; it is compiled with the macro TRACE."""
-    kernel = describe_kernel(replace(needs, members=(*needs.members, *_MEMBERS), sizes=(*needs.sizes, "page")))
+    kernel = read_kernel(replace(needs, members=(*needs.members, *_MEMBERS), sizes=(*needs.sizes, "page")))
     macros = {"TRACE": 1, "TRACE_PAGES": _PAGES, "PAGE_SIZE": mmap.PAGESIZE}
     lines = (f"#undef {name}\n#define {name} {value}\n" for name, value in macros.items())
     return replace(kernel, prelude=kernel.prelude + "".join(lines))

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from calls import describe_registers, list_registers
-from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
+from calls import define_registers, list_registers
+from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
-from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
@@ -53,10 +53,10 @@ class FaultProbe:
 
     def __init__(self, selection: Selection) -> None:
         machine = platform.machine()
-        kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
+        kernel = _choose_tracepoints(read_kernel(_state_needs(machine)))
         self.limits = [sentence for point, sentence in _LIMITS.items() if point not in kernel.tracepoints]
         self._has = {handler: point in kernel.tracepoints for point, handler in _HANDLERS.items()}
-        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(machine))
+        kernel = replace(kernel, prelude=kernel.prelude + define_registers(machine))
         constants = {"ONE_DEVICE": int(bool(selection.devices))}
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
         allow_devices(self._program, selection.devices)
@@ -80,7 +80,7 @@ class FaultProbe:
         self._configure(is_following=False)
         self._program.follow(())
         costs = self._program.list_costs()
-        files = [(key, file, describe_file(key, file.about)) for key, file in self._program["files"].items()]
+        files = [(key, file, make_file_row(key, file.about)) for key, file in self._program["files"].items()]
         rows = [about | self._summarise_file(file) for _, file, about in files]
         names = {_identify(key): about for key, _, about in files}
         regions = [

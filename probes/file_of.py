@@ -18,7 +18,7 @@ __all__ = [
     "NAME_MEMBERS",
     "PAGE_HEAD",
     "allow_devices",
-    "describe_file",
+    "make_file_row",
 ]
 
 _MINOR_BITS = 20  # of the kernel's own device numbers; what stat shows is encoded otherwise
@@ -78,7 +78,7 @@ FAULT_MEMBERS = (
 )
 
 
-def describe_file(key: Any, about: Any) -> dict[str, Any]:
+def make_file_row(key: Any, about: Any) -> dict[str, Any]:
     """Return `device` (MAJ:MIN), `inode`, `generation`, `name` (last part of its path); a block device has inode 0."""
     device = f"{key.device >> _MINOR_BITS}:{key.device & (1 << _MINOR_BITS) - 1}"
     text = about.name.decode(errors="replace")

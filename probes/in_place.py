@@ -95,16 +95,16 @@ def _open_beneath(hierarchy: Path, path: str) -> int:
     parts = path.split("/")[1:] if path != "/" else []
     if not path.startswith("/") or any(part in ("", ".", "..") for part in parts):
         raise PermissionError(f"cgroup: expected a path like /system.slice/x.service, found {path[:100]!r}")
-    held = os.open(hierarchy, _OPEN)
+    descriptor = os.open(hierarchy, _OPEN)
     for part in parts:
         try:
-            inner = os.open(part, _OPEN, dir_fd=held)
+            inner = os.open(part, _OPEN, dir_fd=descriptor)
         except OSError as problem:
             raise FileNotFoundError(f"there is no cgroup {path[:200]} ({problem.strerror})") from problem
         finally:
-            os.close(held)
-        held = inner
-    return held
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
 
 
 def _read_cpu_us(pid: int) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from btf import BTF_FILE, Btf
 
-__all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "describe_kernel"]
+__all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "read_kernel"]
 
 
 #: Of directories of empty headers.
@@ -121,7 +121,7 @@ typedef unsigned long size_t, uintptr_t; typedef _Bool bool; typedef int pid_t;
 """
 
 
-def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset()) -> Kernel:
+def read_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset()) -> Kernel:
     """Look at the running kernel; UnavailableError when neither BTF nor matching headers tell its structs.
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
@@ -129,10 +129,10 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
     probe_types, cast, preemption = {}, 0, None
     if BTF_FILE.exists():
         btf = _read_btf()
-        found = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
+        argument_types = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
         points = {
             name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
-            for name, types in found.items()
+            for name, types in argument_types.items()
             if types is not None and needs.tracepoints[name] in ("", *types)
         }
         facts = _define_members(btf, needs)
@@ -140,7 +140,7 @@ def describe_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozen
         cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
         off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
         preemption = (off, on) if off and on and _get_version() >= _PREEMPTIBLE_SINCE else None
-        facts += [f"#define ARGS_{name} {len(types)}" for name, types in found.items() if types is not None]
+        facts += [f"#define ARGS_{name} {len(types)}" for name, types in argument_types.items() if types is not None]
     else:
         _require_headers()
         points, facts = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
@@ -175,7 +175,7 @@ def _define_members(btf: Btf, needs: Needs) -> list[str]:
             f"#define {member.name} {offset}\n#define {member.name}__SIZE {size}\n#define HAVE_{member.name} 1"
         )
         ends[member] = offset + size
-    lines += [line for bit in needs.bits for line in _describe_bit(btf, *bit)]
+    lines += [line for bit in needs.bits for line in _define_bit(btf, *bit)]
     for name, members in needs.heads.items():
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
@@ -187,7 +187,7 @@ def _define_members(btf: Btf, needs: Needs) -> list[str]:
     return lines
 
 
-def _describe_bit(btf: Btf, struct: str, member: str) -> list[str]:
+def _define_bit(btf: Btf, struct: str, member: str) -> list[str]:
     try:
         offset, mask = btf.find_bit(struct, member)
     except KeyError as missing:
@@ -211,8 +211,8 @@ def _define_members_by_header(needs: Needs) -> list[str]:
     for name, members in needs.heads.items():
         end = "0"
         for member in (member for member in members if not member.is_optional):
-            here = f"({member.name} + {member.size})"
-            end = f"({here} > {end} ? {here} : {end})"
+            member_end = f"({member.name} + {member.size})"
+            end = f"({member_end} > {end} ? {member_end} : {end})"
         lines.append(f"#define {name} (({end} + 7) / 8 * 8)")
     return [*lines, *(f"#define {name}__END sizeof(struct {name})" for name in needs.sizes)]
 
@@ -235,14 +235,14 @@ def _list_tracepoints_by_symbol(needs: Needs) -> dict[str, int]:
 def _find_symbols(names: Collection[str]) -> dict[str, int]:
     """Return the addresses of kernel functions, as far as this kernel has them and shows them."""
     symbols = _KALLSYMS.read_text() if names else ""
-    found = {}
+    addresses = {}
     for name in names:
         line_end = re.search(rf" {name}[\t\n]", symbols)  # a tab comes before the name of a module
         if line_end is not None:
             line = symbols[symbols.rfind("\n", 0, line_end.start()) + 1 : line_end.start()]
             if address := int(line.split(maxsplit=1)[0], 16):
-                found[name] = address
-    return found
+                addresses[name] = address
+    return addresses
 
 
 def _get_version() -> tuple[int, ...]:
@@ -258,13 +258,13 @@ def _held_directory() -> Iterator[str]:
 
     A lock shows that its owner lives; a number of a process would not, since each namespace of them has its own.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # its owner lives, or it is just being removed
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(leftover, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(lock).st_uid == os.geteuid():
-                    shutil.rmtree(left)
+                    shutil.rmtree(leftover)
             finally:
                 os.close(lock)
     while True:

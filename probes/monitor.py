@@ -42,9 +42,9 @@ from block_profile import summarise_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
-from event_trace import EventTrace, describe_traced_kernel  # noqa: E402
+from event_trace import EventTrace, read_traced_kernel  # noqa: E402
 from in_place import HeldCgroup, HeldProcesses  # noqa: E402
-from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
 
@@ -71,7 +71,7 @@ class Monitor:
         self._uid = _find_caller()
         self._hierarchy = find_hierarchy()
         self._disk: Disk = find_disk(options.device)
-        self._kernel: Kernel = describe_traced_kernel(BLOCK_NEEDS) if options.trace else describe_kernel(BLOCK_NEEDS)
+        self._kernel: Kernel = read_traced_kernel(BLOCK_NEEDS) if options.trace else read_kernel(BLOCK_NEEDS)
         self._counters = Counters(self._kernel, self._disk, options.unit, self._scope)
         devices = self._disk.list_devices() if options.files == "device" else ()
         self._probes, self._missing = _load_probes(options.probes, Selection(devices, tuple(options.calls)))

@@ -199,14 +199,14 @@ def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int | str]) -
     return f"{kernel.prelude}{defines}\n{_include(source, {_FACTS})}"
 
 
-def _include(source: Path, known: set[str]) -> str:
+def _include(source: Path, included: set[str]) -> str:
     """Return a source with each header that it includes inserted where it is first named."""
 
     def replace(line: re.Match[str]) -> str:
-        if line[1] in known:
+        if line[1] in included:
             return ""
-        known.add(line[1])
-        return _include(source.with_name(line[1]), known)
+        included.add(line[1])
+        return _include(source.with_name(line[1]), included)
 
     text = source.read_text().replace("#pragma once\n", "")
     return re.sub(r'^#include "(.+)"$', replace, text, flags=re.MULTILINE)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from buckets import list_buckets
-from calls import CALLS, describe_registers, list_registers
-from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, describe_file
+from calls import CALLS, define_registers, list_registers
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
-from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
@@ -71,13 +71,13 @@ class SyscallProbe:
         if unknown := set(selection.calls) - set(CALLS):
             raise UnavailableError(f"unknown system calls {sorted(unknown)}; known are {', '.join(CALLS)}")
         machine = platform.machine()
-        kernel = _choose_tracepoints(describe_kernel(_state_needs(machine)))
+        kernel = _choose_tracepoints(read_kernel(_state_needs(machine)))
         self._tracepoints = frozenset(kernel.tracepoints)
         self.limits = [sentence for point, sentence in _LIMITS.items() if point not in kernel.tracepoints]
         self._names = [name for name in selection.calls or CALLS if machine in CALLS[name].numbers]
         constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
         constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
-        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(machine))
+        kernel = replace(kernel, prelude=kernel.prelude + define_registers(machine))
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {"chunks": ("on_submit", "on_submitted")})
         self._fill_kinds(machine)
         allow_devices(self._program, selection.devices)
@@ -147,7 +147,7 @@ class SyscallProbe:
     def _list_accesses(self) -> dict[str, list[Row]]:
         rows, syncs = [], []
         for key, file in self._program["files"].items():
-            about = describe_file(key, file.about)
+            about = make_file_row(key, file.about)
             *accesses, sync = file.access
             rows += [
                 about | {"op": op, **_summarise_access(access, is_write=op == "write")}

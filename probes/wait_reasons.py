@@ -56,8 +56,8 @@ class Symbols:
     def name_stack(self, addresses: Sequence[int]) -> tuple[str, ...]:
         """Return the functions of a stack, innermost first, without those that let a thread sleep."""
         starts, names = self._table
-        found = (bisect.bisect_right(starts, address) - 1 for address in addresses)
-        stack = [names[index].split(".", 1)[0] if index >= 0 else "?" for index in found]
+        indexes = (bisect.bisect_right(starts, address) - 1 for address in addresses)
+        stack = [names[index].split(".", 1)[0] if index >= 0 else "?" for index in indexes]
         slept = [index for index, name in enumerate(stack) if name in _SLEEPING]
         return tuple(stack[slept[-1] + 1 if slept else 0 :])
 

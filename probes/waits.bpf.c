@@ -178,7 +178,9 @@ static __always_inline int has_waited_for(struct thread_t *t, struct call_t *sle
     return kind == FOR_PEER && (waking->is_signal || waking->kind == ENDS_THREAD);
 }
 
-// Divides a wait by what the waker did meanwhile; returns how much of it that covers, in the window.
+// Divides a wait by what the waker did meanwhile; returns how much of it that covers, in the window. The pieces of one
+// divided wait lie in any order, but all of them between two pieces that the waker spent on or for a processor: when
+// such a one ended before the wait began, so did all older ones.
 static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker, u64 now)
 {
     u64 covered = 0, begin = t->since;
@@ -188,6 +190,8 @@ static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t
     for (u32 i = 0; i <= PIECES; i++) {
         struct piece_t *piece = i ? &waker->past[(waker->head - i) & (PIECES - 1)] : &last;
         u64 start = later(piece->start, begin), end = piece->end, counted = later(start, c->began);
+        if (end <= begin && !piece->links && piece->what.state < OWN_STATES)
+            break;
         if (start >= end || piece->links >= MAX_LINKS)
             continue;
         remember(t, start, end, &piece->what, via, piece->links + 1);

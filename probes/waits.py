@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from calls import CALLS, describe_registers, list_registers
-from file_of import FILE_HEAD, FILE_MEMBERS, describe_file
+from calls import CALLS, define_registers, list_registers
+from file_of import FILE_HEAD, FILE_MEMBERS, make_file_row
 from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, list_processes, list_threads
-from kernel import Kernel, Member, Needs, UnavailableError, describe_kernel
+from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from probe import Selection
 from program import Program, count_missed
 from typed import TypedProgram
@@ -48,8 +48,8 @@ class WaitProbe:
     def __init__(self, selection: Selection) -> None:
         del selection  # a thread's time is whole, or nothing adds up
         self._machine = platform.machine()
-        kernel = _choose_kernel(describe_kernel(_state_needs(self._machine)))
-        kernel = replace(kernel, prelude=kernel.prelude + describe_registers(self._machine))
+        kernel = _choose_kernel(read_kernel(_state_needs(self._machine)))
+        kernel = replace(kernel, prelude=kernel.prelude + define_registers(self._machine))
         self.limits: list[str] = []
         try:
             self._program: Program = TypedProgram(_SOURCE, kernel, _HANDLERS, {})
@@ -108,7 +108,7 @@ class WaitProbe:
             reason = reasons.find(key.what, own.waits, own.time)
             sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
         threads = [
-            self._describe_thread(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
+            self._make_thread_row(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
         ]
         return {
             "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
@@ -167,11 +167,11 @@ class WaitProbe:
                 self._comms[tid] = name
         for pid in list_processes(self._groups):
             if is_due or pid not in self._titles:
-                words = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
-                if words:
-                    self._titles[pid] = words[:_MAX_TITLE]
+                title = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
+                if title:
+                    self._titles[pid] = title[:_MAX_TITLE]
 
-    def _describe_thread(self, tid: int, thread: Any, end_ns: int, sums: _Sums, reasons: _Reasons) -> Row | None:
+    def _make_thread_row(self, tid: int, thread: Any, end_ns: int, sums: _Sums, reasons: _Reasons) -> Row | None:
         """Return a thread's row, and add to the sums what is in it alone; None when it ended before the window."""
         end = min(thread.ended or end_ns, end_ns)
         if end <= self._began_ns:
@@ -181,13 +181,13 @@ class WaitProbe:
             if is_current and thread.own[i].waits:
                 sums[tid][0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
         if thread.state != _ENDED:
-            rest = max(end_ns - max(thread.since, self._began_ns), 0)
-            reason = reasons.find(thread.what, 1, rest) if thread.state == _BLOCKED else _OWN[thread.state]
-            sums[tid][0, 0, reason].add(1, rest, rest)
+            ongoing_ns = max(end_ns - max(thread.since, self._began_ns), 0)
+            reason = reasons.find(thread.what, 1, ongoing_ns) if thread.state == _BLOCKED else _OWN[thread.state]
+            sums[tid][0, 0, reason].add(1, ongoing_ns, ongoing_ns)
         wall = end - max(thread.born, self._began_ns)
-        known = sum(total.time for total in sums[tid].values())
-        if wall > known:
-            sums[tid][0, 0, "unknown"].add(0, wall - known, 0)
+        counted_ns = sum(total.time for total in sums[tid].values())
+        if wall > counted_ns:
+            sums[tid][0, 0, "unknown"].add(0, wall - counted_ns, 0)
         return {
             "tid": tid,
             "pid": thread.process,
@@ -205,7 +205,7 @@ class WaitProbe:
         for key, own in self._program["file_times"].items():
             file = _identify(key.file)
             if file in names:
-                about[file] = describe_file(key.file, names[file])
+                about[file] = make_file_row(key.file, names[file])
                 sums[file, reasons.find(key.what)].add(own.waits, own.time, own.longest)
         rows = [{**about[file], "reason": reason, **total.describe()} for (file, reason), total in sums.items()]
         return sorted(rows, key=lambda row: -float(row["time_us"]))
@@ -237,13 +237,13 @@ class _Reasons:
         self._stacks: dict[int, tuple[str, ...]] = {}
         self._sums: dict[tuple[str, str | None, tuple[str, ...]], _Sum] = defaultdict(_Sum)
 
-    def find(self, what: Any, waits: int = 0, time_ns: int = 0) -> str:
-        if what.state != _BLOCKED:
-            return _OWN[what.state]
-        call = None if what.call == _NO_CALL else self._names.get(what.call, f"call {what.call}")
-        stack = self._get_stack(what.stack)
-        kind = self._kinds.get(what.call, 0)
-        reason = name_reason(kind, call, stack, is_io=bool(what.is_io), request=what.request)
+    def find(self, wait: Any, waits: int = 0, time_ns: int = 0) -> str:
+        if wait.state != _BLOCKED:
+            return _OWN[wait.state]
+        call = None if wait.call == _NO_CALL else self._names.get(wait.call, f"call {wait.call}")
+        stack = self._get_stack(wait.stack)
+        kind = self._kinds.get(wait.call, 0)
+        reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
         if time_ns and stack:
             self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
@@ -289,9 +289,9 @@ def _read_state(tid: int) -> tuple[bool, int, int] | None:
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     if "State" not in status:
         return None
-    words = _read(Path("/proc", str(tid), "syscall")).split()
-    has_call = bool(words) and re.fullmatch(r"\d+", words[0])
-    return status["State"].startswith("R"), int(status["Tgid"]), int(words[0]) if has_call else _NO_CALL
+    fields = _read(Path("/proc", str(tid), "syscall")).split()
+    has_call = bool(fields) and re.fullmatch(r"\d+", fields[0])
+    return status["State"].startswith("R"), int(status["Tgid"]), int(fields[0]) if has_call else _NO_CALL
 
 
 def _state_needs(machine: str) -> Needs:

@@ -66,6 +66,18 @@ def test_no_text_has_a_calque() -> None:
     assert found == [], "\n".join(found)
 
 
+def test_decimal_numbers_of_pages_begin_with_a_digit() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    numbers = [
+        f"{page.relative_to(ROOT)}: {match[0].strip()}"
+        for page in pages
+        for match in re.finditer(
+            r"(?<=[ (|=<>≥≤])[-−]?\.\d+", re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
+        )
+    ]
+    assert numbers == []
+
+
 @pytest.mark.parametrize(
     ("line", "count"),
     [

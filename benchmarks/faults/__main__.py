@@ -82,9 +82,9 @@ def main() -> int:
             print(f"the undisturbed study of {study} does not do what it should", file=sys.stderr)
             return 1
     _carry_out_all(outcomes, trials, options)
-    done = [outcomes[trial.key] for trial in trials]
-    print(_tabulate(done))
-    return int(any(one["violations"] for one in done))
+    trial_outcomes = [outcomes[trial.key] for trial in trials]
+    print(_tabulate(trial_outcomes))
+    return int(any(outcome["violations"] for outcome in trial_outcomes))
 
 
 def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[Trial], options: Options) -> None:
@@ -93,8 +93,8 @@ def _carry_out_all(outcomes: dict[Any, Outcome], trials: list[Trial], options: O
     with ThreadPoolExecutor(options.jobs) as pool:
         running = [pool.submit(_carry_out, outcomes, trial, options) for trial in missing]
         try:
-            for one in as_completed(running):
-                one.result()
+            for future in as_completed(running):
+                future.result()
         except BaseException:
             _ENDED.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -115,15 +115,18 @@ def _draw(options: Options) -> list[Trial]:
         order = list(dict.fromkeys(kind for _, kind in possible))
         chance.shuffle(order)
         for kind in order:
-            study = chance.choice([study for study, of in possible if of == kind])
+            study = chance.choice([study for study, candidate in possible if candidate == kind])
             first.append((study, kind, chance.getrandbits(32)))
     trials = []
     drawn: Counter[str] = Counter()
     for number, (study, kind, seed) in enumerate(first[: options.trials], start=1):
-        others = [other for of, other in possible if of == study and other != kind]
-        chance.shuffle(others)
-        others.sort(key=lambda other: drawn[other])
-        faults = ((kind, seed), *((other, chance.getrandbits(32)) for other in others[: options.faults - 1]))
+        other_kinds = [other_kind for candidate, other_kind in possible if candidate == study and other_kind != kind]
+        chance.shuffle(other_kinds)
+        other_kinds.sort(key=lambda other_kind: drawn[other_kind])
+        faults = (
+            (kind, seed),
+            *((other_kind, chance.getrandbits(32)) for other_kind in other_kinds[: options.faults - 1]),
+        )
         drawn.update(kind for kind, _ in faults)
         trials.append(Trial(number, study, faults))
     return trials
@@ -142,20 +145,21 @@ def _carry_out(outcomes: dict[Any, Outcome], trial: Trial, options: Options) -> 
     with tempfile.TemporaryDirectory(prefix="knobscope-faults-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
         order["folder"] = folder
-        code, said, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
+        code, output, complained = _run([*command, str(Path(__file__).with_name("trial.py"))], json.dumps(order))
     if _ENDED.is_set():
         return
     outcome: Outcome = {"told": [], "exits": [], "violations": [f"the trial itself failed:\n{complained}"]}
     if code == 0:
-        outcome = json.loads(said)
+        outcome = json.loads(output)
     outcome |= {"trial": trial.number, "study": trial.study, "faults": trial.faults}
     outcome["seconds"] = round(time.monotonic() - begin, 1)
     outcomes[trial.key] = outcome
     with options.out.open("a", encoding="utf-8") as file:
         file.write(f"{json.dumps(outcome)}\n")
-    words = "; ".join(outcome["violations"]) or "held"
+    verdict = "; ".join(outcome["violations"]) or "held"
     print(
-        f"{trial.number}: {trial.study}, {'; '.join(outcome['told'])}: {words} ({outcome['seconds']:.0f} s)", flush=True
+        f"{trial.number}: {trial.study}, {'; '.join(outcome['told'])}: {verdict} ({outcome['seconds']:.0f} s)",
+        flush=True,
     )
 
 
@@ -165,13 +169,13 @@ def _run(command: list[str], order: str) -> tuple[int, str, str]:
     with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
         _RUNNING.add(process)
         try:
-            said, complained = process.communicate(order, _TRIAL_LIMIT_S)
+            output, complained = process.communicate(order, _TRIAL_LIMIT_S)
         except subprocess.TimeoutExpired:
             process.terminate()
-            said, complained = process.communicate()
+            output, complained = process.communicate()
         finally:
             _RUNNING.discard(process)
-    return process.returncode, said, complained
+    return process.returncode, output, complained
 
 
 def _logs(options: Options, trial: Trial) -> Path:
@@ -182,22 +186,22 @@ def _logs(options: Options, trial: Trial) -> Path:
 def _read(file: Path) -> dict[Any, Outcome]:
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    found = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut
-    return {(one["trial"], one["study"]): one for one in found}
+    outcomes = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut
+    return {(outcome["trial"], outcome["study"]): outcome for outcome in outcomes}
 
 
 def _tabulate(outcomes: list[Outcome]) -> str:
     """Return a Markdown table: by kind, how many faults there were, in trials that held, and in calls that finished."""
     rows = ["| fault | number | in trials that held | the disturbed call finished, too |", "|---|---|---|---|"]
     faults = [
-        (kind, not one["violations"], code)
-        for one in outcomes
-        for (kind, _), code in zip_longest(one["faults"], one["exits"])
+        (kind, not outcome["violations"], code)
+        for outcome in outcomes
+        for (kind, _), code in zip_longest(outcome["faults"], outcome["exits"])
     ]
     for kind in [*sorted({kind for kind, *_ in faults}), "all"]:
         of_kind = [fault for fault in faults if kind in (fault[0], "all")]
-        held, finished = sum(fault[1] for fault in of_kind), sum(fault[2] == 0 for fault in of_kind)
-        rows.append(f"| {kind} | {len(of_kind)} | {held} | {finished} |")
+        passed, finished = sum(fault[1] for fault in of_kind), sum(fault[2] == 0 for fault in of_kind)
+        rows.append(f"| {kind} | {len(of_kind)} | {passed} | {finished} |")
     return "\n".join(rows)
 
 

@@ -92,12 +92,12 @@ def _forbid(path: Path, _: random.Random) -> None:
 
 def _swap(path: Path, chance: random.Random) -> None:
     """Let the file and another one of its folder change places."""
-    others = sorted(other for other in path.parent.iterdir() if other.suffix == path.suffix and other != path)
-    if others:
-        other, aside = chance.choice(others), path.with_name("aside")
+    siblings = sorted(sibling for sibling in path.parent.iterdir() if sibling.suffix == path.suffix and sibling != path)
+    if siblings:
+        sibling, aside = chance.choice(siblings), path.with_name("aside")
         path.rename(aside)
-        other.rename(path)
-        aside.rename(other)
+        sibling.rename(path)
+        aside.rename(sibling)
 
 
 def _lose_folder(path: Path, _: random.Random) -> None:

@@ -70,14 +70,14 @@ def _kill(command: str) -> Injection:
         """Kill a process whose command line begins like this, as soon as there is one."""
         deadline = time.monotonic() + _WAIT_S
         while scene.call.poll() is None and time.monotonic() < deadline:
-            found = {pid: line for pid, line in scene.world.find_processes().items() if re.match(command, line)}
-            if found:
-                pid = scene.chance.choice(sorted(found))
+            matches = {pid: line for pid, line in scene.world.find_processes().items() if re.match(command, line)}
+            if matches:
+                pid = scene.chance.choice(sorted(matches))
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
-                yield f"kill -9 of {_shorten(found[pid])}"
+                yield f"kill -9 of {_shorten(matches[pid])}"
                 return
             time.sleep(0.01)
         yield "no process to kill"
@@ -191,11 +191,11 @@ def _call_twice(scene: Scene) -> Iterator[str]:
         if scene.chance.random() < 0.5:
             time.sleep(scene.chance.uniform(0, 8))
             scene.call.kill()
-            told = "a second call at once, the first one killed"
+            description = "a second call at once, the first one killed"
         else:
-            told = "a second call at once"
+            description = "a second call at once"
         second.wait()
-    yield told
+    yield description
 
 
 @contextmanager
@@ -208,10 +208,10 @@ def _upgrade(scene: Scene) -> Iterator[str]:
 
 def install_other(world: World, environment: dict[str, str]) -> None:
     """Put a program of Redis in front of the installed one that differs in a byte which is never executed."""
-    found, folder = shutil.which("redis-server"), world.folder / "bin"
-    assert found is not None
+    path, folder = shutil.which("redis-server"), world.folder / "bin"
+    assert path is not None
     folder.mkdir()
-    (folder / "redis-server").write_bytes(Path(found).read_bytes() + b"x")
+    (folder / "redis-server").write_bytes(Path(path).read_bytes() + b"x")
     (folder / "redis-server").chmod(0o755)
     environment["PATH"] = f"{folder}:{os.environ['PATH']}"
 

@@ -43,13 +43,13 @@ def read_found(results: Path) -> Found:
     return {"tables": tables, "duration_s": round(duration, 1)}
 
 
-def find_lost(results: Path, stored: dict[str, str], told: str) -> list[str]:
+def find_lost(results: Path, stored: dict[str, str], descriptions: str) -> list[str]:
     """Return in words which of the runs stored before a fault are not stored any more as they were."""
     now = read_store(results)
     return [
         f"stored run {name} is {'another' if name in now else 'lost'}"
         for name, content in stored.items()
-        if now.get(name) != content and name not in told  # a damaged run has to be measured again
+        if now.get(name) != content and name not in descriptions  # a damaged run has to be measured again
     ]
 
 
@@ -59,12 +59,12 @@ def find_violations(results: Path, reference: Found) -> list[str]:
         return ["there is no report"]
     violations = _find_doubled(results)
     try:
-        found = read_found(results)["tables"]
+        tables = read_found(results)["tables"]
     except duckdb.Error as error:
         return [*violations, f"the tables cannot be read: {error}"]
     for name, rows in reference["tables"].items():
-        missing, added = sorted(set(rows) - set(found[name])), sorted(set(found[name]) - set(rows))
-        if missing or added or len(rows) != len(found[name]):
+        missing, added = sorted(set(rows) - set(tables[name])), sorted(set(tables[name]) - set(rows))
+        if missing or added or len(rows) != len(tables[name]):
             violations.append(f"table {name} has {len(added)} other rows ({(added or missing or ['doubled'])[0]})")
     return violations
 
@@ -77,8 +77,8 @@ def _find_doubled(results: Path) -> list[str]:
         begins[run["run_id"]] = run["started_at"]
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         rows = connection.execute("SELECT run_id, strftime(started_at, '%Y-%m-%dT%H:%M:%S.%f') FROM runs").fetchall()
-    other = [run for run, begin in rows if run in begins and begins[run][:23] != begin[:23]]
-    return [f"runs {', '.join(other)} were measured twice"] if other else []
+    doubled = [run for run, begin in rows if run in begins and begins[run][:23] != begin[:23]]
+    return [f"runs {', '.join(doubled)} were measured twice"] if doubled else []
 
 
 def _show(row: tuple[Any, ...]) -> str:

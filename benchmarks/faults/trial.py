@@ -52,9 +52,9 @@ def _run_undisturbed(world: World, study: Study, *, is_upgraded: bool) -> dict[s
     if code != 0:
         return outcome | {"violations": [f"the call ends with {code}"]}
     profile = (world.results / "devices" / f"{study.device}.json").read_text(encoding="utf-8")
-    found = read_found(world.results) | {"profile": profile}
-    failed = [row for row in found["tables"]["runs"] if '"ok"' not in row]
-    return outcome | {"violations": failed + _list_left(world, study), "found": found}
+    content = read_found(world.results) | {"profile": profile}
+    failed = [row for row in content["tables"]["runs"] if '"ok"' not in row]
+    return outcome | {"violations": failed + _list_left(world, study), "found": content}
 
 
 def _run_disturbed(
@@ -123,14 +123,14 @@ def _hit(scene: Scene, kind: Kind, moment: float, is_last: bool) -> _Hit:
     world, call = scene.world, scene.call
     time.sleep(_SETTLING_S)
     violations = []
-    with kind.inject(scene) as told:
+    with kind.inject(scene) as description:
         if is_last or not kind.is_survived:
             if not _wait(call, _CALL_LIMIT_S):
                 violations.append("the disturbed call does not end")
                 world.kill_all()
             violations += _list_outliving(world)
             world.kill_all()
-    return _Hit(told, moment, call.poll(), violations)
+    return _Hit(description, moment, call.poll(), violations)
 
 
 def _list_outliving(world: World) -> list[str]:
@@ -143,7 +143,7 @@ def _list_left(world: World, study: Study) -> list[str]:
     if study.device != "local-disk":
         command = [sys.executable, "-m", "knobscope", "devices", "down", study.device]
         subprocess.run(command, cwd=world.project, check=True, stdout=subprocess.DEVNULL)
-    return [f"left: {one}" for one in world.list_left()]
+    return [f"left: {leftover}" for leftover in world.list_left()]
 
 
 def _wait(call: subprocess.Popen[str], seconds: float) -> bool:

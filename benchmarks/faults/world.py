@@ -79,9 +79,9 @@ class World:
 
     def mount_image(self) -> None:
         """Mount the file system, with what a machine that starts does before: replay its journal, repair it."""
-        done = subprocess.run(["e2fsck", "-p", str(self.image)], capture_output=True, text=True, check=False)
-        if done.returncode > 1:
-            raise RuntimeError(f"e2fsck: {done.stdout}{done.stderr}")
+        result = subprocess.run(["e2fsck", "-p", str(self.image)], capture_output=True, text=True, check=False)
+        if result.returncode > 1:
+            raise RuntimeError(f"e2fsck: {result.stdout}{result.stderr}")
         subprocess.run(["mount", "-o", "loop,errors=remount-ro", str(self.image), str(self.mount)], check=True)
 
     def unmount_image(self) -> None:
@@ -124,27 +124,27 @@ class World:
 
     def find_loop(self) -> str:
         """Return the loop device of the image."""
-        asked = ["findmnt", "-no", "SOURCE", str(self.mount)]
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        command = ["findmnt", "-no", "SOURCE", str(self.mount)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     def find_processes(self) -> dict[int, str]:
         """Return all processes of the trial's calls, with their command lines."""
-        found = {}
+        lines = {}
         for members in {path for group in self.groups for path in group.rglob("cgroup.procs")}:
             try:
                 for pid in map(int, members.read_text().split()):
                     line = Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ")
                     if line and pid != os.getpid():
-                        found[pid] = line.decode(errors="replace")
+                        lines[pid] = line.decode(errors="replace")
             except OSError:  # the process or the group has ended
                 continue
-        return found
+        return lines
 
     def kill_all(self) -> None:
         """Kill all processes of the calls, at once, again and again until none is left."""
         deadline = time.monotonic() + _PATIENCE_S
-        while (left := self.find_processes()) and time.monotonic() < deadline:
-            for pid in left:
+        while (processes := self.find_processes()) and time.monotonic() < deadline:
+            for pid in processes:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -153,9 +153,9 @@ class World:
     def await_silence(self) -> dict[int, str]:
         """Wait until no process of the calls is left; return those that stay."""
         deadline = time.monotonic() + _PATIENCE_S
-        while (left := self.find_processes()) and time.monotonic() < deadline:
+        while (processes := self.find_processes()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return left
+        return processes
 
     def is_finished(self) -> bool:
         """Whether the study has its report."""
@@ -169,21 +169,21 @@ class World:
 
     def list_left(self) -> list[str]:
         """Return what a finished study should not have left, in words."""
-        left = [f"process {pid} ({command})" for pid, command in self.await_silence().items()]
-        left += [f"mount {point}" for point in _mounts_below(self.folder) if point != str(self.mount)]
-        left = [one for one in left if one != f"mount {self.folder}"]
-        left += [
+        leftovers = [f"process {pid} ({command})" for pid, command in self.await_silence().items()]
+        leftovers += [f"mount {point}" for point in _mounts_below(self.folder) if point != str(self.mount)]
+        leftovers = [leftover for leftover in leftovers if leftover != f"mount {self.folder}"]
+        leftovers += [
             f"loop device on {backing}"
             for _, backing in _list_loops()
             if backing.startswith(f"{self.folder}/") and backing != str(self.image)
         ]
         for kind in ("shm", "sem", "msg"):
-            left += [f"SysV {kind} {line.split()[1]}" for line in _lines(Path("/proc/sysvipc", kind))[1:]]
-        left += [f"/dev/shm/{path.name}" for path in Path("/dev/shm").iterdir()]  # noqa: S108
-        left += [f"temporary {path.name}" for path in self.temporary.iterdir()]
-        left += [f"control group {path}" for group in self.groups for path in group.iterdir() if path.is_dir()]
-        left += [f"file {path.relative_to(self.results)}" for path in self.results.rglob("*.part*")]
-        return left + [f"file {path}" for path in self.project.rglob("runs/*/runs/*")]  # copies of data
+            leftovers += [f"SysV {kind} {line.split()[1]}" for line in _lines(Path("/proc/sysvipc", kind))[1:]]
+        leftovers += [f"/dev/shm/{path.name}" for path in Path("/dev/shm").iterdir()]  # noqa: S108
+        leftovers += [f"temporary {path.name}" for path in self.temporary.iterdir()]
+        leftovers += [f"control group {path}" for group in self.groups for path in group.iterdir() if path.is_dir()]
+        leftovers += [f"file {path.relative_to(self.results)}" for path in self.results.rglob("*.part*")]
+        return leftovers + [f"file {path}" for path in self.project.rglob("runs/*/runs/*")]  # copies of data
 
 
 @contextmanager

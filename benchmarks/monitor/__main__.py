@@ -39,7 +39,11 @@ def main() -> int:
     with ExitStack() as stack:
         targets = [stack.enter_context(open_memory())] if "memory" in options.targets else []
         targets += [stack.enter_context(open_disk(options.directory))] if "disk" in options.targets else []
-        conditions = [one for one in CONDITIONS if not options.only or one.name in {CONDITIONS[0].name, *options.only}]
+        conditions = [
+            condition
+            for condition in CONDITIONS
+            if not options.only or condition.name in {CONDITIONS[0].name, *options.only}
+        ]
         for number, target, condition in _plan(options.rounds, targets, conditions):
             if condition.name in reasons:
                 continue
@@ -78,17 +82,17 @@ def _measure(number: int, target: Target, condition: Condition, seconds: float) 
     with condition.open(target) as running:
         for depth, is_cost in loads:
             with count_costs(is_cost) as costs:
-                done = run_load(target, depth, _COST_SECONDS if is_cost else seconds, running)
+                outcome = run_load(target, depth, _COST_SECONDS if is_cost else seconds, running)
             yield Sample(
                 number,
                 target.name,
                 condition.name,
                 depth,
-                done.iops,
-                done.requests,
-                done.missed,
-                costs.cpu_s / done.seconds,
-                costs.programs_ns / done.requests if is_cost else None,
+                outcome.iops,
+                outcome.requests,
+                outcome.missed,
+                costs.cpu_s / outcome.seconds,
+                costs.programs_ns / outcome.requests if is_cost else None,
             )
 
 

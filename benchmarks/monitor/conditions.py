@@ -143,14 +143,14 @@ def _make_per_event(buffer: str) -> Callable[[Target], Iterator[Running]]:
 
 def _make_tool(package: str, command: Sequence[str]) -> Callable[[Target], Iterator[Running]]:
     def start(target: Target) -> Iterator[Running]:
-        words = [
+        arguments = [
             word.format(disk=target.block.name, device=target.block.major << 20 | target.block.minor)
             for word in command
         ]
-        if shutil.which(words[0]) is None:
+        if shutil.which(arguments[0]) is None:
             raise UnavailableError(f"not installed: `apt-get install {package}`")
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(_with_tracefs(words), stdout=output, stderr=output)
+            process = subprocess.Popen(_with_tracefs(arguments), stdout=output, stderr=output)
             try:
                 _wait_for_programs(process, output)
                 yield _Nothing()
@@ -171,8 +171,8 @@ def _wait_for_programs(process: subprocess.Popen[bytes], output: IO[bytes]) -> N
     while not loaded or time.monotonic() < since + 0.5:
         if process.poll() is not None or time.monotonic() > deadline:
             output.seek(0)
-            words = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
-            raise UnavailableError(f"does not load here: {_pick(words)}")
+            lines = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise UnavailableError(f"does not load here: {_pick(lines)}")
         now = len(list_programs([process.pid]))
         if now != loaded:
             loaded, since = now, time.monotonic()
@@ -181,8 +181,8 @@ def _wait_for_programs(process: subprocess.Popen[bytes], output: IO[bytes]) -> N
 
 def _pick(lines: list[str]) -> str:
     """Return the line that says most: the first that tells of a failure, else the last."""
-    words = ("error:", "not permitted", "permission", "unable", "failed", "no such file")
-    telling = [line for line in lines if any(word in line.lower() for word in words)]
+    phrases = ("error:", "not permitted", "permission", "unable", "failed", "no such file")
+    telling = [line for line in lines if any(phrase in line.lower() for phrase in phrases)]
     return (telling or lines[-1:])[0].strip()
 
 

@@ -54,14 +54,14 @@ def _statistics() -> Iterator[None]:
 
 def list_descendants() -> list[int]:
     """Return the processes below this one."""
-    found, queue = [], [os.getpid()]
+    pids, queue = [], [os.getpid()]
     while queue:
         pid = queue.pop()
         for task in Path("/proc", str(pid), "task").glob("*/children"):
             children = [int(word) for word in task.read_text().split()]
-            found += children
+            pids += children
             queue += children
-    return found
+    return pids
 
 
 def list_programs(pids: list[int]) -> dict[str, int]:

@@ -111,10 +111,10 @@ def run_load(target: Target, depth: int, seconds: float, running: Running) -> Do
         counted = running.end()
         if process.returncode != 0:
             raise RuntimeError(f"fio failed on {target.file}")
-        done = json.loads(Path(output.name).read_text())["jobs"][0][target.pattern.removeprefix("rand")]
+        result = json.loads(Path(output.name).read_text())["jobs"][0][target.pattern.removeprefix("rand")]
     # When its time is over fio does not count what is still in flight: then we have more than it.
-    missed = None if counted is None else max(done["total_ios"] - counted, 0)
-    return Done(done["runtime"] / 1000, done["total_ios"], done["iops"], missed)
+    missed = None if counted is None else max(result["total_ios"] - counted, 0)
+    return Done(result["runtime"] / 1000, result["total_ios"], result["iops"], missed)
 
 
 def _fill(file: str, size_mib: int) -> None:

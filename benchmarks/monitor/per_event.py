@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
 from bcc import BPF  # noqa: E402
-from kernel import Member, Needs, compile_environment, describe_kernel  # noqa: E402
+from kernel import Member, Needs, compile_environment, read_kernel  # noqa: E402
 
 _INTERVAL_S = 0.05
 _REQUEST = (
@@ -39,7 +39,7 @@ class Events:
 
     def __init__(self, buffer: str, device: str) -> None:
         major, minor = device.split(":")
-        kernel = describe_kernel(_NEEDS)
+        kernel = read_kernel(_NEEDS)
         constants = f"#define MAJOR {major}\n#define MINOR {minor}\n" + "#define PERF_BUFFER\n" * (buffer == "perf")
         text = kernel.prelude + constants + Path(__file__).with_name("events.bpf.c").read_text()
         with compile_environment(kernel):

@@ -35,13 +35,13 @@ def _order(sample: Sample) -> int:
 def _compare(samples: list[Sample], key: tuple[str, str, int]) -> dict[str, Any]:
     """Return the figures of one row; the ratio is that of the medians, its range that of the single rounds."""
     target, _, depth = key
-    here = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == key]
+    own = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == key]
     base = [sample for sample in samples if (sample.target, sample.condition, sample.depth) == (target, _BASE, depth)]
-    loads = {sample.round: sample for sample in here if sample.cost_ns is None}
+    loads = {sample.round: sample for sample in own if sample.cost_ns is None}
     base_loads = {sample.round: sample.iops for sample in base if sample.cost_ns is None}
     ratios = [sample.iops / base_loads[number] for number, sample in loads.items()]
-    costs = [sample.cost_ns for sample in here if sample.cost_ns is not None]
-    missed = [sample.missed for sample in here if sample.missed is not None]
+    costs = [sample.cost_ns for sample in own if sample.cost_ns is not None]
+    missed = [sample.missed for sample in own if sample.missed is not None]
     iops = statistics.median(sample.iops for sample in loads.values())
     return {
         "iops": iops,
@@ -52,7 +52,7 @@ def _compare(samples: list[Sample], key: tuple[str, str, int]) -> dict[str, Any]
         "cost_ns_min": min(costs),
         "cost_ns_max": max(costs),
         "cpu_share": statistics.median(sample.cpu_share for sample in loads.values()),
-        "requests": sum(sample.requests for sample in here),
+        "requests": sum(sample.requests for sample in own),
         "missed": sum(missed) if missed else None,
     }
 
@@ -82,7 +82,7 @@ def format_tables(summary: dict[str, Any]) -> str:
 
 
 def _format_row(summary: dict[str, Any], target: str, condition: str) -> str:
-    one, many = (
+    shallow, deep = (
         next(
             row
             for row in summary["rows"]
@@ -91,20 +91,22 @@ def _format_row(summary: dict[str, Any], target: str, condition: str) -> str:
         for depth in DEPTHS
     )
     cells = [condition]
-    cells += [f"{row['cost_ns']:.0f} [{row['cost_ns_min']:.0f}–{row['cost_ns_max']:.0f}]" for row in (one, many)]
+    cells += [f"{row['cost_ns']:.0f} [{row['cost_ns_min']:.0f}–{row['cost_ns_max']:.0f}]" for row in (shallow, deep)]
     cells += [
-        f"{row['iops_ratio']:.2f} [{row['iops_ratio_min']:.2f}–{row['iops_ratio_max']:.2f}]" for row in (one, many)
+        f"{row['iops_ratio']:.2f} [{row['iops_ratio_min']:.2f}–{row['iops_ratio_max']:.2f}]" for row in (shallow, deep)
     ]
     missed = (
-        "-" if one["missed"] is None else f"{one['missed'] + many['missed']} of {one['requests'] + many['requests']}"
+        "-"
+        if shallow["missed"] is None
+        else f"{shallow['missed'] + deep['missed']} of {shallow['requests'] + deep['requests']}"
     )
-    return "| " + " | ".join([*cells, f"{100 * many['cpu_share']:.1f} %", missed]) + " |"
+    return "| " + " | ".join([*cells, f"{100 * deep['cpu_share']:.1f} %", missed]) + " |"
 
 
 def write_between_markers(page: Path, text: str) -> None:
     """Replace what stands between the markers of a page; ValueError when it has none."""
-    head, begin, rest = page.read_text().partition(_BEGIN)
-    _, end, tail = rest.partition(_END)
+    head, begin, remainder = page.read_text().partition(_BEGIN)
+    _, end, tail = remainder.partition(_END)
     if not begin or not end:
         raise ValueError(f"{page}: expected the lines {_BEGIN} and {_END}")
     page.write_text(f"{head}{_BEGIN}\n{text}{_END}{tail}")

@@ -60,9 +60,9 @@ class System:
     def importance(self, rng: np.random.Generator) -> np.ndarray:
         """Return half the mean square of what changing one knob changes (Jansen's estimate of the total effect)."""
         codes = self.draw(40_000, rng)
-        plain, other = self.response(codes), self.draw(40_000, rng)
-        changed = [np.where(np.arange(codes.shape[1]) == knob, other, codes) for knob in range(codes.shape[1])]
-        return np.array([((self.response(one) - plain) ** 2).mean() / 2 for one in changed])
+        plain, redrawn = self.response(codes), self.draw(40_000, rng)
+        changed = [np.where(np.arange(codes.shape[1]) == knob, redrawn, codes) for knob in range(codes.shape[1])]
+        return np.array([((self.response(codes_of_knob) - plain) ** 2).mean() / 2 for codes_of_knob in changed])
 
 
 def rank_once(system: System, ranker: str, rng: np.random.Generator) -> Ranking | None:
@@ -89,14 +89,14 @@ def judge_system(seed: int, item: tuple[str, str, int]) -> dict[str, Any] | None
         pair = [rank_once(system, ranker, rng) for _ in range(2)]
     if pair[0] is None or pair[1] is None:
         return None
-    held = []
+    is_covered = []
     for knob in pair[0].knobs:
         own = true[int(knob.knob[1:])]
         best, worst = 1 + int((true > own).sum()), int((true >= own).sum())
-        held.append(knob.rank_low <= worst and knob.rank_high >= best)
+        is_covered.append(knob.rank_low <= worst and knob.rank_high >= best)
     fits = {
-        ("", letter, ""): {"trustworthy": one.trustworthy, "importance": one.to_json()["knobs"]}
-        for letter, one in zip("AB", pair, strict=True)
+        ("", letter, ""): {"trustworthy": ranking.trustworthy, "importance": ranking.to_json()["knobs"]}
+        for letter, ranking in zip("AB", pair, strict=True)
     }
     _, (overlap,) = rank_drift(fits)
     widths = [knob.rank_high - knob.rank_low + 1 for knob in pair[0].knobs]
@@ -104,9 +104,9 @@ def judge_system(seed: int, item: tuple[str, str, int]) -> dict[str, Any] | None
         "kind": kind,
         "ranker": ranker,
         "trustworthy": pair[0].trustworthy,
-        "held": float(np.mean(held)),
-        "knobs": len(held),
-        "width": float(np.mean(widths)) / len(held),
+        "held": float(np.mean(is_covered)),
+        "knobs": len(is_covered),
+        "width": float(np.mean(widths)) / len(is_covered),
         "compared": overlap["trustworthy"],
         "drifts": overlap["drifting"] > 0,
     }
@@ -121,8 +121,8 @@ def main() -> None:
     args = parser.parse_args()
     items = [(kind, ranker, n) for n in range(args.systems) for kind in KINDS for ranker in RANKERS]
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        found = pool.map(partial(judge_system, args.seed), items, chunksize=3)
-        table = pd.DataFrame([row for row in found if row is not None])
+        outcomes = pool.map(partial(judge_system, args.seed), items, chunksize=3)
+        table = pd.DataFrame([row for row in outcomes if row is not None])
     table["held"] *= table.knobs
     for keys in (["trustworthy"], ["kind", "trustworthy"], ["ranker", "trustworthy"]):
         sums = table.groupby(keys).agg(

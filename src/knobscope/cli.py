@@ -108,9 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(sys.argv[1:] if arguments is None else arguments)
 
 
-def _run(given: Sequence[str]) -> int:
-    given = _rename(given)
-    args = build_parser(given[0] if given else None).parse_args(given)
+def _run(arguments: Sequence[str]) -> int:
+    arguments = _rename(arguments)
+    args = build_parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
         return int(args.run(args))
     except DamagedFileError as error:
@@ -122,25 +122,27 @@ def _run(given: Sequence[str]) -> int:
     except OSError as error:
         return _tell_of_system(error)
     except (MemoryError, RecursionError) as error:
-        what = (
+        need = (
             "more memory than this process may have"
             if isinstance(error, MemoryError)
             else "to follow its input deeper than Python goes"
         )
-        _say(f"{given[0]} needs {what}")
+        _say(f"{arguments[0]} needs {need}")
         return 1
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
 
 
-def _rename(given: Sequence[str]) -> list[str]:
+def _rename(arguments: Sequence[str]) -> list[str]:
     """Return a command line with the names that its words have now, and say so where one has changed."""
-    names = _RENAMED.get(given[0], {}) if given else {}
-    new = [names.get(word, word) if not place or word.startswith("--") else word for place, word in enumerate(given)]
-    if changed := [(old, word) for old, word in zip(given, new, strict=True) if old != word]:
-        olds, words = (" ".join(part) for part in zip(*changed, strict=True))
-        _say(f"{olds} is now called {words}: write {words}")
+    names = _RENAMED.get(arguments[0], {}) if arguments else {}
+    new = [
+        names.get(word, word) if not place or word.startswith("--") else word for place, word in enumerate(arguments)
+    ]
+    for old, word in zip(arguments, new, strict=True):
+        if old != word:
+            _say(f"{old} is now called {word}: write {word}")
     return new
 
 

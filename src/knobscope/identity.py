@@ -101,8 +101,8 @@ def _with_knobs(dbms: Dbms, names: Iterable[str]) -> Dbms:
 def _installed(dbms: Dbms, generator: Generator | None) -> dict[str, str | None]:
     """Return digests of the programs, paths and client libraries in use; None for what is not there."""
     programs = {**dbms.programs, **(generator.programs if generator else {})}
-    found = {name: find_program(wanted) for name, wanted in programs.items()}
-    found |= {f"path.{name}": find_path(wanted) for name, wanted in dbms.paths.items()}
+    paths = {name: find_program(wanted) for name, wanted in programs.items()}
+    paths |= {f"path.{name}": find_path(wanted) for name, wanted in dbms.paths.items()}
     if dbms.connection is not None:
-        found |= {jar.name: jar for jar in client_libraries(dbms.connection.library)}
-    return {name: digest_of(path) if path else None for name, path in found.items()}
+        paths |= {jar.name: jar for jar in client_libraries(dbms.connection.library)}
+    return {name: digest_of(path) if path else None for name, path in paths.items()}

@@ -74,12 +74,18 @@ def _copy(source: int, targets: list[int]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # which are for the command; what it then says belongs to the log
         signal.signal(number, signal.SIG_IGN)
     while piece := os.read(source, _PIECE_BYTES):
-        for target in list(targets):
-            rest = memoryview(piece)
-            try:
-                while rest:
-                    rest = rest[os.write(target, rest) :]
-            except OSError as error:
-                targets.remove(target)
-                for other in targets:
-                    os.write(other, f"knobscope: what follows is not logged: {error.strerror}\n".encode())
+        waiting = [piece]
+        while waiting:
+            waiting += _write_to_all(waiting.pop(0), targets)
+
+
+def _write_to_all(piece: bytes, targets: list[int]) -> Iterator[bytes]:
+    """Write to each target, and take those out that refuse; yields what the others should say about that."""
+    for target in list(targets):
+        remaining = memoryview(piece)
+        try:
+            while remaining:
+                remaining = remaining[os.write(target, remaining) :]
+        except OSError as error:
+            targets.remove(target)
+            yield f"knobscope: what follows is not logged: {error.strerror}\n".encode()

@@ -184,9 +184,9 @@ def set_aside(path: Path) -> Path:
 
 def synchronise_filesystem(directory: Path) -> None:
     """Wait until all that was written to the file system of a directory is on its device; UserError: it cannot be."""
-    done = subprocess.run(["sync", "-f", str(directory)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(f"not all that was written reached the device of {directory}: {done.stderr.strip()}")
+    result = subprocess.run(["sync", "-f", str(directory)], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise UserError(f"not all that was written reached the device of {directory}: {result.stderr.strip()}")
 
 
 def _checksum(content: dict[str, Any]) -> str:

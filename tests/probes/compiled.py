@@ -23,8 +23,8 @@ import syscalls  # noqa: E402
 import waits  # noqa: E402
 from bcc import BPF  # noqa: E402
 from disk import Disk  # noqa: E402
-from event_trace import describe_traced_kernel  # noqa: E402
-from kernel import Kernel, UnavailableError, describe_kernel  # noqa: E402
+from event_trace import read_traced_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from probe import Selection  # noqa: E402
 
@@ -57,8 +57,8 @@ def list_programs() -> Iterator[tuple[str, Program]]:
     counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
     waits.TypedProgram = waits.Program = refuse
     disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
-    for name, describe in (("traced block", describe_traced_kernel), ("block", describe_kernel)):
-        kernel = describe(BLOCK_NEEDS)
+    for name, read in (("traced block", read_traced_kernel), ("block", read_kernel)):
+        kernel = read(BLOCK_NEEDS)
         source, _, constants = ask(lambda kernel=kernel: counters.Counters(kernel, disk, 4096, "process"))
         yield name, (source, kernel, constants)
         yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})

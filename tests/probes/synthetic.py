@@ -25,7 +25,7 @@ from bcc import BPF, lib  # noqa: E402
 from block_profile import summarise_run  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import Disk  # noqa: E402
-from kernel import compile_environment, describe_kernel  # noqa: E402
+from kernel import compile_environment, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from origins import FILE_CONSTANTS  # noqa: E402
 
@@ -54,7 +54,7 @@ class Machine:
     """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
 
     def __init__(self, queues: int, scope: str, directory: Path) -> None:
-        self.kernel = replace(describe_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
+        self.kernel = replace(read_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
         self._in_flight = directory / "inflight"
         self.set_idle(False)
         self.has_times = False

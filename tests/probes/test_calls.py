@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from calls import CALLS, describe_registers, list_registers
+from calls import CALLS, define_registers, list_registers
 from kernel import UnavailableError
 
 _HEADERS = {
@@ -30,4 +30,4 @@ def test_registers_of_an_unknown_machine() -> None:
     with pytest.raises(UnavailableError, match="x86_64"):
         list_registers("vax")
     assert len(list_registers("x86_64")) == 7
-    assert "REGISTER_5" in describe_registers("aarch64")
+    assert "REGISTER_5" in define_registers("aarch64")

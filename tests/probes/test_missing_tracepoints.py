@@ -21,7 +21,7 @@ from cgroup import find_hierarchy
 from probe import Selection
 module, name, file, *missing = sys.argv[2:]
 module = {"faults": faults, "syscalls": syscalls}[module]
-module.describe_kernel = lambda needs: kernel.describe_kernel(needs, frozenset(missing))
+module.read_kernel = lambda needs: kernel.read_kernel(needs, frozenset(missing))
 try:
     probe = getattr(module, name)(Selection())
 except kernel.UnavailableError as reason:

@@ -15,7 +15,7 @@ from block_profile import summarise_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import find_disk  # noqa: E402
-from kernel import describe_kernel  # noqa: E402
+from kernel import read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 
 _GATE = "import os, sys; sys.stdin.readline(); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -24,7 +24,7 @@ _GATE = "import os, sys; sys.stdin.readline(); os.execvp(sys.argv[1], sys.argv[1
 def main() -> None:
     """Follow the command from its first request on."""
     device, *command = sys.argv[1:]
-    kernel = describe_kernel(BLOCK_NEEDS, tracepoints_to_ignore=frozenset({"block_io_start"}))
+    kernel = read_kernel(BLOCK_NEEDS, tracepoints_to_ignore=frozenset({"block_io_start"}))
     counters = Counters(kernel, find_disk(device), 4096, "device")
     with subprocess.Popen([sys.executable, "-c", _GATE, *command], stdin=subprocess.PIPE) as process:
         cgroup = RunCgroup(find_hierarchy(), counters.follow)

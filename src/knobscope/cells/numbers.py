@@ -102,8 +102,10 @@ def read_numbers(
     if style is None and doubt is None:  # the separators of some cells are those of no number: versions, addresses
         ordinary = _most_common(list(mantissas))
         fitting = {text: part for text, part in parts.items() if ordinary.fits(part.mantissa)}
-        again = read_numbers([*fitting], decimal=decimal, kilo=kilo, target=target) if fitting else Numbers({}, [])
-        return Numbers(again.values, [text for text in texts if text not in again.values], again.notes, again.problem)
+        numbers = read_numbers([*fitting], decimal=decimal, kilo=kilo, target=target) if fitting else Numbers({}, [])
+        return Numbers(
+            numbers.values, [text for text in texts if text not in numbers.values], numbers.notes, numbers.problem
+        )
     if style is None:
         shown = next((text for text, part in parts.items() if part.mantissa == doubt), str(doubt))
         return Numbers({}, unread, problem=(shown, *_AMBIGUOUS))
@@ -123,10 +125,10 @@ _WITHOUT_UNIT = ("has no unit, though other cells of the column have one", "a un
 
 
 def _split(text: str) -> _Part | None:
-    found = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None or math.isinf(float(f"1{found[3]}")):
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or math.isinf(float(f"1{match[3]}")):
         return None
-    sign, mantissa, exponent, unit = found.groups()
+    sign, mantissa, exponent, unit = match.groups()
     mantissa = re.sub(rf"[{_SPACES}]", " ", mantissa)
     return _Part("-" if sign in ("-", "\u2212") else "", mantissa, exponent, unit or "")
 
@@ -137,23 +139,23 @@ def _find_unit(
     """Return the scale of each unit that can be read, what was done, and a cell whose unit is missing."""
     units = {part.unit for part in parts.values()} - {""}
     if target is not None:
-        known = {unit: target[unit] for unit in units if unit in target}
-        return {"": 1, **known}, [f"{', '.join(sorted(known))} converted"] if known else [], None
+        known_scales = {unit: target[unit] for unit in units if unit in target}
+        return {"": 1, **known_scales}, [f"{', '.join(sorted(known_scales))} converted"] if known_scales else [], None
     if not units:
         return {"": 1}, [], None
     bare = [text for text, part in parts.items() if not part.unit and _needs_unit(part)]
     if len(units) == 1:
-        scales, what = dict.fromkeys(units, 1.0), f"in {min(units)}"
+        scales, description = dict.fromkeys(units, 1.0), f"in {min(units)}"
         unknown = find_scales(units, kilo) is None and min(units) != "%"
         if unknown and (bare or not alone):
             return {"": 1}, [], None  # 3DES together with AES or 5 is a word
     else:
-        found = find_scales(units, kilo)
-        if found is None:
+        scaling = find_scales(units, kilo)
+        if scaling is None:
             return {"": 1}, [], None
-        scales, what = found
+        scales, description = scaling
     missing = (bare[0], *_WITHOUT_UNIT) if bare else None
-    return {"": 1, **scales}, [f"with a unit ({', '.join(sorted(units))}): {what}"], missing
+    return {"": 1, **scales}, [f"with a unit ({', '.join(sorted(units))}): {description}"], missing
 
 
 def _needs_unit(part: _Part) -> bool:
@@ -168,13 +170,13 @@ def _choose(
     if decimal is not None:
         styles = [style for style in styles if style.decimal == decimal]
     elif _PLAIN in styles:
-        doubtful = [one for one in mantissas if "." in one]
+        doubtful = [mantissa for mantissa in mantissas if "." in mantissa]
         grouped = doubt_points and doubtful and all(map(Style(".", ",").fits, doubtful))
         return (None, doubtful[0]) if grouped else (_PLAIN, None)
-    readings = {tuple(float(style.read(one)) for one in mantissas): style for style in reversed(styles)}
+    readings = {tuple(float(style.read(mantissa)) for mantissa in mantissas): style for style in reversed(styles)}
     if len(readings) > 1:
         first, second = list(readings)[:2]
-        return None, next(one for one, a, b in zip(mantissas, first, second, strict=True) if a != b)
+        return None, next(mantissa for mantissa, a, b in zip(mantissas, first, second, strict=True) if a != b)
     return next(iter(readings.values()), None), None
 
 

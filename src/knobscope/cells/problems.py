@@ -24,7 +24,9 @@ class Problems:
 
     def has(self, path: Path, line: int, column: str) -> bool:
         """Whether something is wrong with this cell."""
-        return any((one.file, one.line, one.key) == (show_path(path), line, column) for one in self.found)
+        return any(
+            (problem.file, problem.line, problem.key) == (show_path(path), line, column) for problem in self.found
+        )
 
     def raise_if_any(self) -> None:
         """Raise UserError with all problems, in the order of files and lines."""

@@ -56,24 +56,26 @@ def read_factor(
         if word in numbers.unread
     ]
     note = ", ".join(["numbers", *numbers.notes])
-    found: dict[str, Value] = {text: numbers.values[word] for text, word in meant.items() if word in numbers.values}
-    return Reading(found, note, problems, decimal=numbers.decimal)
+    read_values: dict[str, Value] = {
+        text: numbers.values[word] for text, word in meant.items() if word in numbers.values
+    }
+    return Reading(read_values, note, problems, decimal=numbers.decimal)
 
 
 def read_measured(texts: Sequence[str], failed: Sequence[str], *, decimal: str | None, doubt_points: bool) -> Reading:
     """Read the distinct texts of a measured column; `failed` are more texts or numbers that stand for a failed run."""
-    words = [text for text in texts if text in failed or text.lower() in FAILURE_WORDS]
+    failure_texts = [text for text in texts if text in failed or text.lower() in FAILURE_WORDS]
     numbers = read_numbers(
-        [text for text in texts if text not in words], decimal=decimal, kilo=1000, doubt_points=doubt_points
+        [text for text in texts if text not in failure_texts], decimal=decimal, kilo=1000, doubt_points=doubt_points
     )
     if numbers.problem is not None:
         return Reading({}, "", [_explain(numbers, {})])
-    codes = read_numbers([text for text in failed if text not in words]).values.values()
-    words += [text for text, value in numbers.values.items() if value in codes]
+    codes = read_numbers([text for text in failed if text not in failure_texts]).values.values()
+    failure_texts += [text for text, value in numbers.values.items() if value in codes]
     expected = "a number; --failed-value WORD says that a word stands for a failed run"
-    found: dict[str, Value] = {text: value for text, value in numbers.values.items() if text not in words}
+    read_values: dict[str, Value] = {text: value for text, value in numbers.values.items() if text not in failure_texts}
     note = ", ".join(["numbers", *numbers.notes])
-    return Reading(found, note, [(text, expected) for text in numbers.unread], words, numbers.decimal)
+    return Reading(read_values, note, [(text, expected) for text in numbers.unread], failure_texts, numbers.decimal)
 
 
 def read_truth(texts: Sequence[str]) -> dict[str, bool] | None:
@@ -91,9 +93,9 @@ def _explain(numbers: Numbers, meant: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _expect_number(name: str, text: str, numbers: int) -> str:
-    said = f"--value {name}:{text}=NUMBER says what it stands for"
+    hint = f"--value {name}:{text}=NUMBER says what it stands for"
     default = "the default's value: a word for it is no number; " if is_default_word(text) else "a number: "
-    others = f"the column holds {plural(numbers, 'other value')} that are numbers"
+    context = f"the column holds {plural(numbers, 'other value')} that are numbers"
     if not text:
-        return f"a value in every row: {others}"
-    return f"{default}{others}; {said}, --category {name} that all of them are words".replace("\u00a0", " ")
+        return f"a value in every row: {context}"
+    return f"{default}{context}; {hint}, --category {name} that all of them are words".replace("\u00a0", " ")

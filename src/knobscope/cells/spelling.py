@@ -46,9 +46,9 @@ def find_scales(units: set[str], kilo: int) -> tuple[dict[str, float], str] | No
     sizes = {unit: _scale_size(unit, kilo) for unit in units}
     if all(sizes.values()):
         is_size = any(unit.lower().endswith(("b", "byte", "bytes", "i")) for unit in units)
-        known = {unit: _scale_size(unit, 1024) if is_size else scale for unit, scale in sizes.items()}
-        what = "in bytes, 1 kB = 1024 B" if is_size else f"k = {kilo}"
-        return {unit: float(scale or 1) for unit, scale in known.items()}, what
+        scales = {unit: _scale_size(unit, 1024) if is_size else scale for unit, scale in sizes.items()}
+        description = "in bytes, 1 kB = 1024 B" if is_size else f"k = {kilo}"
+        return {unit: float(scale or 1) for unit, scale in scales.items()}, description
     times = {unit: _TIMES.get(unit if unit == "M" else unit.lower()) for unit in units}
     if all(times.values()):
         return {unit: scale for unit, scale in times.items() if scale}, "in seconds"

@@ -47,10 +47,10 @@ class TextTable:
 
     def rows_with(self, column: str, text: str) -> tuple[int, str]:
         """Return the first line that holds a text, and the text with how often it is there, to be shown."""
-        found = self.columns[column]
-        count = found.count(text)
+        cells = self.columns[column]
+        count = cells.count(text)
         more = f" ({count} rows)" if count > 1 else ""
-        return self.lines[found.first(text)], f"{text!r}{more}" if text else f"nothing{more}"
+        return self.lines[cells.first(text)], f"{text!r}{more}" if text else f"nothing{more}"
 
 
 def read_text_table(path: Path, problems: Problems) -> TextTable | None:
@@ -102,15 +102,15 @@ def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTa
                 shown = "" if delimiter == "," else f" (separated by {delimiter!r})"
                 problems.add(path, line, "", f"{len(cells)} cells{shown}", f"{len(names)}, as in the header")
             lines.append(line)
-            for column, known, cell in zip(columns, codes, chain(cells, repeat("")), strict=False):
-                column.codes.append(known.setdefault(cell.strip(), len(known)))
+            for column, text_codes, cell in zip(columns, codes, chain(cells, repeat("")), strict=False):
+                column.codes.append(text_codes.setdefault(cell.strip(), len(text_codes)))
     except csv.Error as error:
         problems.add(path, max(reader.line_num, 1), "", f"a line that is no CSV ({error})", "quotes that are closed")
     if not names:
         problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
         return None
-    for column, known in zip(columns, codes, strict=True):
-        column.texts = list(known)
+    for column, text_codes in zip(columns, codes, strict=True):
+        column.texts = list(text_codes)
     for index, name in enumerate(names):
         if name in names[:index]:
             problems.add(path, 1, name, "the column a second time", "each column once")

@@ -17,12 +17,12 @@ def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
     A text that a spreadsheet would calculate gets an apostrophe before it; numbers stay as they are.
     """
-    known = list(rows)
-    columns = list(dict.fromkeys(name for row in known for name in row))
+    records = list(rows)
+    columns = list(dict.fromkeys(name for row in records for name in row))
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(map(_disarm, columns))
-    writer.writerows([_disarm(row.get(name)) for name in columns] for row in known)
+    writer.writerows([_disarm(row.get(name)) for name in columns] for row in records)
     return text.getvalue()
 
 

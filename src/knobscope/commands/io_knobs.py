@@ -24,15 +24,15 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"{database} holds no screening runs with an I/O profile, so no knob could be tested")
     for row in rows[rows["verdict"] == "related"].itertuples():
         case = f"{row.dbms}/{row.device}/{row.workload}"
-        words = IO_RESPONSES.get(row.response, row.response)
-        print(f"{case}  {row.knob}: {words} ({100 * row.explained_share:.0f} % explained, q = {row.q_value:.2g})")
+        response = IO_RESPONSES.get(row.response, row.response)
+        print(f"{case}  {row.knob}: {response} ({100 * row.explained_share:.0f} % explained, q = {row.q_value:.2g})")
     result: dict[str, Any] = {}
-    for dbms, one in compared.items():
-        figures = {"precision": one.precision, "recall": one.recall}
+    for dbms, marks in compared.items():
+        figures = {"precision": marks.precision, "recall": marks.recall}
         shown = ", ".join(f"{name} {'-' if x is None else format(x, '.3f')}" for name, x in figures.items())
-        print(f"{dbms}: {one.knobs} knobs tested, {len(one.found)} related, {len(one.marked)} marked: {shown}")
-        lists = {"found": one.found, "marked": one.marked, "missed": one.missed, "unexpected": one.unexpected}
-        result[dbms] = {"knobs": one.knobs, **figures, **lists}
+        print(f"{dbms}: {marks.knobs} knobs tested, {len(marks.found)} related, {len(marks.marked)} marked: {shown}")
+        lists = {"found": marks.found, "marked": marks.marked, "missed": marks.missed, "unexpected": marks.unexpected}
+        result[dbms] = {"knobs": marks.knobs, **figures, **lists}
     if args.json is not None:
         tests = rows.astype(object).where(rows.notna(), None).to_dict("records")
         write_json(args.json, {"study": study.name, "comparison": result, "tests": tests})

@@ -27,8 +27,8 @@ def find_block_device(path: Path) -> BlockDevice:
     """
     from knobscope.devices.mounts import find_mount
 
-    found = path.stat()
-    number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    status = path.stat()
+    number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
     if os.major(number) == 0:
         mount = find_mount(path)
         source = Path(mount.source)

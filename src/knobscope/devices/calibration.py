@@ -63,9 +63,9 @@ _UNLIMITED = (1e9, 1e9, 1e13, 1e13)
 def ensure_calibrated() -> Transport:
     """Return the figures of this machine, measured now if they have not been; takes a minute then."""
     with _only_one():
-        known = read_transport()
-        if known is not None:
-            return known
+        transport = read_transport()
+        if transport is not None:
+            return transport
         print("measuring what the way to a modelled device costs here (once, one minute)", file=sys.stderr)
         return _measure()
 
@@ -104,7 +104,7 @@ def _measure() -> Transport:
     awake, crowded, large = loads[:3], loads[3 : -len(_LARGE_DEPTHS)], loads[-len(_LARGE_DEPTHS) :]
     slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))
     read_us, write_us, flush_us = at_once
-    found = Transport(
+    transport = Transport(
         read_us=read_us,
         write_us=write_us,
         flush_us=flush_us,
@@ -120,8 +120,8 @@ def _measure() -> Transport:
         page_queue=_find_page_queue(large, bandwidths[0], read_iops),
         outside=tuple(max(0.0, 1 - block / us) for block, us in zip(inside, at_once, strict=True)),
     )
-    write_transport(found)
-    return found
+    write_transport(transport)
+    return transport
 
 
 def _measure_rounds(
@@ -154,13 +154,13 @@ def _measure_alone(file: Path) -> list[tuple[float, float]]:
         "write": ("randwrite", "write", ()),
         "flush": ("randwrite", "sync", FLUSHING),
     }
-    found = []
+    latencies = []
     for operation, (pattern, side, options) in jobs.items():
         before = read_counts(block)[operation]
         us = run_fio(file, pattern, 1, *options)[side]["lat_ns"]["mean"] / 1000
         requests, ms = (now - then for now, then in zip(read_counts(block)[operation], before, strict=True))
-        found.append((us, 1000 * ms / requests))
-    return found
+        latencies.append((us, 1000 * ms / requests))
+    return latencies
 
 
 def _measure_loads(file: Path) -> tuple[float, ...]:
@@ -174,7 +174,7 @@ def _measure_loads(file: Path) -> tuple[float, ...]:
 def _find_queue(alone_us: float, crowded_us: Sequence[float], most: float) -> tuple[tuple[float, float], ...]:
     """Return for the work of how many others a request waits, by the number of others that are under way."""
     waited = (max(0.0, latency - alone_us) * most / 1e6 for latency in crowded_us)
-    return tuple((float(depth - 1), others) for depth, others in zip(_DEPTHS, waited, strict=True))
+    return tuple((float(depth - 1), load) for depth, load in zip(_DEPTHS, waited, strict=True))
 
 
 def _find_page_queue(large_us: Sequence[float], rate: float, most: float) -> tuple[tuple[float, float], ...]:
@@ -182,7 +182,7 @@ def _find_page_queue(large_us: Sequence[float], rate: float, most: float) -> tup
     work_us = max(1e6 * SEQUENTIAL / rate - 1e6 / most, 1.0)
     alone_us, *crowded_us = large_us
     waited = (max(0.0, latency - alone_us) / work_us for latency in crowded_us)
-    return tuple((float(depth - 1), others) for depth, others in zip(_LARGE_DEPTHS[1:], waited, strict=True))
+    return tuple((float(depth - 1), load) for depth, load in zip(_LARGE_DEPTHS[1:], waited, strict=True))
 
 
 def _measure_sizes(file: Path) -> tuple[float, ...]:
@@ -224,7 +224,7 @@ def run_fio(file: Path, pattern: str, depth: int, *options: str, size: str = "25
     ]
     fixed = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--norandommap", "--output-format=json", "--fallocate=none"]
     timed = ["--time_based=1", "--runtime=300ms", "--ramp_time=100ms"]
-    done = subprocess.run([*command, *fixed, *timed, *options], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(f"fio failed on {file}: {done.stderr.strip() or done.stdout.strip()}")
-    return dict(json.loads(done.stdout)["jobs"][0])
+    result = subprocess.run([*command, *fixed, *timed, *options], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise UserError(f"fio failed on {file}: {result.stderr.strip() or result.stdout.strip()}")
+    return dict(json.loads(result.stdout)["jobs"][0])

@@ -36,10 +36,12 @@ def _down(args: argparse.Namespace) -> int:
 
 
 def _calibrate(args: argparse.Namespace) -> int:
-    found = calibrate()
-    print(f"a modelled device answers here in {found.read_us:.0f} us (read), {found.write_us:.0f} us (write) and")
-    print(f"{found.flush_us:.0f} us (flush) at best, and at most {found.read_iops:.0f} reads or")
-    print(f"{found.write_iops:.0f} writes of 4 KiB a second, which is its ceiling")
+    transport = calibrate()
+    print(
+        f"a modelled device answers here in {transport.read_us:.0f} us (read), {transport.write_us:.0f} us (write) and"
+    )
+    print(f"{transport.flush_us:.0f} us (flush) at best, and at most {transport.read_iops:.0f} reads or")
+    print(f"{transport.write_iops:.0f} writes of 4 KiB a second, which is its ceiling")
     return 0
 
 
@@ -96,22 +98,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ("up", _up, "make it ready, or find it ready; prints where it is mounted"),
         ("down", _down, "unmount it and remove it, with all data on it"),
     ):
-        one = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        one.add_argument("device", metavar="NAME", help="name of a file in specs/devices, or a YAML file")
-        one.add_argument("--root", type=Path, default=Path(), help="what relative paths start from")
-        one.set_defaults(run=action)
+        subparser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        subparser.add_argument("device", metavar="NAME", help="name of a file in specs/devices, or a YAML file")
+        subparser.add_argument("--root", type=Path, default=Path(), help="what relative paths start from")
+        subparser.set_defaults(run=action)
     text = "measure anew what the way to a modelled device costs on this machine (one minute)"
-    one = actions.add_parser("calibrate", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    one.set_defaults(run=_calibrate)
+    subparser = actions.add_parser("calibrate", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    subparser.set_defaults(run=_calibrate)
     text = "fit a device model to a row of published figures; prints a device spec"
-    one = actions.add_parser(
+    subparser = actions.add_parser(
         "fit",
         help=text,
         description="Fit a device model to a drive's figures at saturation: a table with the columns model, rbps, "
         "rrandiops, rseqiops, wbps, wrandiops, wseqiops, as iocost-benchmarks publishes it. Of a drive with several "
         "rows, medians are taken. Prints a device spec, and on standard error what the device model cannot meet.",
     )
-    one.add_argument("drive", metavar="NAME", help="the drive, as the column `model` names it")
-    one.add_argument("--from", dest="figures", type=Path, required=True, metavar="FIGURES.csv", help="the table")
-    one.add_argument("--out", type=Path, metavar="FOLDER", help="write the spec into this folder instead")
-    one.set_defaults(run=_fit)
+    subparser.add_argument("drive", metavar="NAME", help="the drive, as the column `model` names it")
+    subparser.add_argument("--from", dest="figures", type=Path, required=True, metavar="FIGURES.csv", help="the table")
+    subparser.add_argument("--out", type=Path, metavar="FOLDER", help="write the spec into this folder instead")
+    subparser.set_defaults(run=_fit)

@@ -29,8 +29,8 @@ def find_bottom_disks(block: BlockDevice) -> list[BlockDevice]:
     A partition ends on its disk, a loop device on the disk below its image file, a device-mapper or RAID volume on all
     its members. A loop device whose image lies in memory, or cannot be seen from here, is a disk itself.
     """
-    found = _descend(_sysfs(block.major, block.minor))
-    return sorted((_block_of(path) for path in found), key=lambda disk: (disk.major, disk.minor))
+    paths = _descend(_sysfs(block.major, block.minor))
+    return sorted((_block_of(path) for path in paths), key=lambda disk: (disk.major, disk.minor))
 
 
 def find_tier(block: BlockDevice) -> Tier:
@@ -83,7 +83,7 @@ def _device_of_file(file: Path) -> Path | None:
 def _tier_of_disk(disk: BlockDevice) -> Tier:
     if disk.name.startswith(_MEMORY_DISKS) or _lies_in_memory(disk):
         return "memory"
-    if disk.name.startswith(_CLOUD_DISKS) or any(known in _model(disk) for known in _CLOUD_MODELS):
+    if disk.name.startswith(_CLOUD_DISKS) or any(model in _model(disk) for model in _CLOUD_MODELS):
         return "cloud"
     if disk.name.startswith("nvme"):
         return "nvme_ssd"

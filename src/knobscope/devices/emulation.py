@@ -92,9 +92,9 @@ def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) ->
     if existing == wanted:
         return
     same_shape = all(existing[key] == wanted[key] for key in ("size", "filesystem"))
-    other = " and another model" if same_shape else ""
+    difference = " and another model" if same_shape else ""
     raise UserError(
-        f"device {device.name} exists with {existing['size']} of {existing['filesystem']}{other}, and its spec "
+        f"device {device.name} exists with {existing['size']} of {existing['filesystem']}{difference}, and its spec "
         f"asks for {emulation.size} of {emulation.filesystem}; "
         f"`knobscope devices down {device.name}` removes the existing one and its data"
     )
@@ -140,8 +140,8 @@ def _mount(folder: DeviceFolder, emulation: Emulation) -> None:
         run_as_root("mount", ["-o", "nosuid,nodev", f"/dev/{loop}", str(folder.mount)])
         run_as_root("chown", [f"{os.geteuid()}:{os.getegid()}", str(folder.mount)])
     else:
-        if left := folder.find_loop():  # of a call that ended before it could link: never mount an image twice
-            call_helper(["down", left])
+        if leftover := folder.find_loop():  # of a call that ended before it could link: never mount an image twice
+            call_helper(["down", leftover])
         point = Path(call_helper(["up", str(below)]))
         folder.link_mount(point)
         loop = point.name

@@ -64,11 +64,11 @@ def inspect_file(file: Path, *, with_extents: bool = True) -> FoundFile:
     # Its owner may be somebody else, who could have replaced it by anything.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return FoundFile(found.st_ino, None, [])
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return FoundFile(status.st_ino, None, [])
         extents = list(_read_extents(descriptor)) if with_extents else []
-        return FoundFile(found.st_ino, _read_generation(descriptor), extents)
+        return FoundFile(status.st_ino, _read_generation(descriptor), extents)
     finally:
         os.close(descriptor)
 

@@ -62,8 +62,8 @@ def read_figures(file: Path, drive: str) -> Figures:
     rows = _read_rows(file)
     chosen = [(line, row) for line, row in enumerate(rows, start=2) if row["model"] == drive]
     if not chosen:
-        known = sorted({row["model"] for row in rows})
-        raise UserError(f"{file} has no drive {drive!r}; expected {suggest(drive, known)}")
+        drives = sorted({row["model"] for row in rows})
+        raise UserError(f"{file} has no drive {drive!r}; expected {suggest(drive, drives)}")
     values = {
         column: statistics.median(_number(file, line, row, column) for line, row in chosen) for column in _COLUMNS
     }

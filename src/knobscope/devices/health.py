@@ -64,9 +64,9 @@ def _ask(command: list[str]) -> Mapping[str, Any] | None:
     program = shutil.which(command[0], path=_SYSTEM_PATH)
     if program is None:
         return None
-    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    result = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(result.stdout)
     except ValueError:
         return None
     return answer if isinstance(answer, dict) else None

@@ -41,7 +41,7 @@ _SETTINGS = {
     "commit_s": _Setting(lambda value: f"commit={value}", _read_commit),
     "atime": _Setting(
         lambda value: _WRITTEN_ATIMES[str(value)],
-        lambda options: next((one for one in _ATIMES if one in options), "strictatime"),
+        lambda options: next((option for option in _ATIMES if option in options), "strictatime"),
     ),
 }
 
@@ -77,5 +77,5 @@ def _write(point: Path, settings: Mapping[str, object]) -> None:
     except UserError as error:
         raise SettingRefusedError(f"the file system of {point} is not mounted with {options}: {error}") from error
     for name, value in settings.items():
-        if (found := _read(point, name)) != value:
-            raise SettingRefusedError(f"{name} of {point} is {found} after it was mounted with {options}")
+        if (actual := _read(point, name)) != value:
+            raise SettingRefusedError(f"{name} of {point} is {actual} after it was mounted with {options}")

@@ -45,4 +45,4 @@ def find_mount_of(resolved: Path, process: Path = Path("/proc/self")) -> Mount:
 
 def _unescape(text: str) -> str:
     """Blank, tab, newline and backslash are written as three octal digits there."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -50,16 +50,16 @@ def make_directory(device: str, directory: Path) -> None:
 
 
 def _require_ours(device: str, directory: Path) -> None:
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        what = "is no directory"
-    elif found.st_uid != os.geteuid():
-        what = f"belongs to user {found.st_uid}"
-    elif found.st_mode & 0o022:
-        what = f"has mode {stat.S_IMODE(found.st_mode):04o}"
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        flaw = "is no directory"
+    elif status.st_uid != os.geteuid():
+        flaw = f"belongs to user {status.st_uid}"
+    elif status.st_mode & 0o022:
+        flaw = f"has mode {stat.S_IMODE(status.st_mode):04o}"
     else:
         return
     raise UserError(
-        f"device {device}: {directory} exists and {what}, expected a directory of user {os.geteuid()} in which nobody "
+        f"device {device}: {directory} exists and {flaw}, expected a directory of user {os.geteuid()} in which nobody "
         "else can write; remove it, or run as its owner"
     )

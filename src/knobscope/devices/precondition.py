@@ -39,9 +39,9 @@ def _trim(point: Path) -> None:
     if program is None:
         raise UserError("`trim` needs the program fstrim; install it: apt-get install util-linux")
     synchronise_filesystem(point)  # until then blocks of removed files are not free
-    done = subprocess.run([program, str(point)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(f"`trim` of {point} failed, it needs root and a device that can: {done.stderr.strip()}")
+    result = subprocess.run([program, str(point)], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise UserError(f"`trim` of {point} failed, it needs root and a device that can: {result.stderr.strip()}")
 
 
 def _fill(directory: Path, size: int) -> None:

@@ -93,17 +93,17 @@ def set_queue(loop: str, *, rotational: bool | None) -> None:
 
 
 def _find(program: str) -> str:
-    found = shutil.which(program, path=_SYSTEM_PATH)
-    if found is None:
+    path = shutil.which(program, path=_SYSTEM_PATH)
+    if path is None:
         raise UserError(f"no program {program} here; install it: apt-get install {_PACKAGES[program]}")
-    return found
+    return path
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, check=False
     )
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
-        raise UserError(f"`{' '.join(command)}` failed: {said}")
-    return done.stdout.strip()
+    if result.returncode != 0:
+        message = (result.stderr or result.stdout).strip() or f"exit code {result.returncode}"
+        raise UserError(f"`{' '.join(command)}` failed: {message}")
+    return result.stdout.strip()

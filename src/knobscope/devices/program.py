@@ -67,11 +67,11 @@ def early_arguments(model: DeviceModel) -> list[str]:
         "--page-work": _page_work_us(transport),
         "--spin": (transport.wake_us,),
     }
-    words = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
-    words.append(f"--outside={','.join(f'{share:.4f}' for share in transport.outside)}")
+    arguments = [f"{name}={','.join(str(round(1000 * us)) for us in times)}" for name, times in options.items()]
+    arguments.append(f"--outside={','.join(f'{share:.4f}' for share in transport.outside)}")
     waits = {"--queue": transport.queue, "--page-queue": transport.page_queue}
-    return words + [
-        f"{name}={','.join(f'{others:g}={waited:.4f}' for others, waited in loads)}" for name, loads in waits.items()
+    return arguments + [
+        f"{name}={','.join(f'{load:g}={waited:.4f}' for load, waited in loads)}" for name, loads in waits.items()
     ]
 
 

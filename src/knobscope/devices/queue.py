@@ -52,5 +52,5 @@ def _write(block: BlockDevice, setting: str, value: str) -> None:
         raise SettingRefusedError(
             f"the kernel refuses {setting} = {value} for {block.name} ({error.strerror}); it has {offered}"
         ) from error
-    if (found := _read(block, setting)) != value:
-        raise SettingRefusedError(f"{setting} of {block.name} is {found} after {value} was written to it")
+    if (actual := _read(block, setting)) != value:
+        raise SettingRefusedError(f"{setting} of {block.name} is {actual} after {value} was written to it")

@@ -42,8 +42,8 @@ def start_warden(folder: DeviceFolder, model: DeviceModel | Delay) -> None:
         folder.warden.write_text(str(warden.pid))
         if answer.readline() != _READY:
             warden.wait()
-            said = read_tail(folder.log).strip()
-            raise UserError(f"device {folder.device}: its program did not start: {said or 'it said nothing'}")
+            output = read_tail(folder.log).strip()
+            raise UserError(f"device {folder.device}: its program did not start: {output or 'it said nothing'}")
 
 
 def _watch(folder: DeviceFolder, program: "subprocess.Popen[bytes]") -> None:
@@ -52,8 +52,8 @@ def _watch(folder: DeviceFolder, program: "subprocess.Popen[bytes]") -> None:
     while True:
         owners = living_owners(folder.owners)
         with claim_folder(folder):
-            gone = not living_owners(folder.owners) or program.poll() is not None
-            if gone:
+            is_over = not living_owners(folder.owners) or program.poll() is not None
+            if is_over:
                 if _is_ours(folder):
                     folder.remove(force=True)
                 return

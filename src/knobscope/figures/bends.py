@@ -66,9 +66,9 @@ def draw_bend(
 
 def _thinned(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Leave out ticks whose text would touch the one before."""
-    kept: list[tuple[float, str]] = []
+    fitting: list[tuple[float, str]] = []
     for position, text in ticks:
-        room = (text_width(text, 11) + text_width(kept[-1][1], 11)) / 2 + 6 if kept else 0.0
-        if not kept or position - kept[-1][0] >= room:
-            kept.append((position, text))
-    return kept
+        room = (text_width(text, 11) + text_width(fitting[-1][1], 11)) / 2 + 6 if fitting else 0.0
+        if not fitting or position - fitting[-1][0] >= room:
+            fitting.append((position, text))
+    return fitting

@@ -76,7 +76,9 @@ class Canvas:
     def ticks(self, x: Sequence[float], top: float, bottom: float, look: str) -> None:
         """Draw many equal upright lines in one mark."""
         if x:
-            self._add("path", look, {"d": "".join(f"M{_number(one)} {_number(top)}V{_number(bottom)}" for one in x)})
+            self._add(
+                "path", look, {"d": "".join(f"M{_number(position)} {_number(top)}V{_number(bottom)}" for position in x)}
+            )
 
     def text(self, x: float, y: float, text: str, look: str = "", anchor: Anchor = "start") -> None:
         """Write a text; `y` is its base line."""
@@ -110,13 +112,13 @@ class Canvas:
         tip: str = "",
         content: str = "",
     ) -> None:
-        words = [f'{name}="{escape(_number(value))}"' for name, value in attributes.items()]
+        parts = [f'{name}="{escape(_number(value))}"' for name, value in attributes.items()]
         if look:
-            words.insert(0, f'class="{escape(look)}"')
+            parts.insert(0, f'class="{escape(look)}"')
         if tip:
             content = f"<title>{escape(tip, quote=False)}</title>"
         inside = f">{content}</{tag}>" if content else "/>"
-        self._parts.append(f"<{tag} {' '.join(words)}{inside}")
+        self._parts.append(f"<{tag} {' '.join(parts)}{inside}")
 
 
 def _number(value: float | str) -> str:

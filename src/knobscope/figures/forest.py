@@ -69,8 +69,8 @@ def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[Metric
     labels = min(200.0, max(text_width(row.label) for row in rows) + 18) if beside else 104.0
     canvas = Canvas(width, height if beside else height * len(panels))
     room = (width - labels) / len(panels) if beside else width - labels
-    told = [_tell(effect, short=not beside) for row in rows for effect in row.effects if effect]
-    numbers = max([_NUMBERS if beside else 66, *(text_width(text, 11) + 10 for text in told)])
+    texts = [_tell(effect, short=not beside) for row in rows for effect in row.effects if effect]
+    numbers = max([_NUMBERS if beside else 66, *(text_width(text, 11) + 10 for text in texts)])
     for index, panel in enumerate(panels):
         left, top = (labels + index * room, 0.0) if beside else (labels, index * height)
         frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
@@ -165,8 +165,8 @@ def _draw_effect(
     for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
         if not scale.holds(end):
             canvas.text(scale(end), y + 4, arrow, "tick", "middle")
-    words = describe_change(change, panel.better, panel.worse)
-    tip = f"{row.group} = {row.label}: {words} ({effect.describe_interval()})"
+    change_text = describe_change(change, panel.better, panel.worse)
+    tip = f"{row.group} = {row.label}: {change_text} ({effect.describe_interval()})"
     mark = canvas.diamond if row.durability else canvas.dot
     mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
     canvas.text(frame.right + 10, y + 4, _tell(effect, short=short), "value" if effect.clear else "tick")

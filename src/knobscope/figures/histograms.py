@@ -55,7 +55,7 @@ class SizeMark:
     size: int
 
 
-def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] = (), what: str = "writes") -> Canvas:
+def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] = (), label: str = "writes") -> Canvas:
     """Draw shares of bytes (bars) and of requests (dots) by size, panels below each other on one axis.
 
     Bytes in multiples of the first mark's size are filled; all marks are lines in all panels.
@@ -73,7 +73,7 @@ def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] 
         canvas.text(30, y, text, "tick")
     _draw_size_legend(canvas, each * len(panels) + 56, unit)
     step = (width - 48) / (last - first + 1)
-    shares = [max(one.whole + one.broken, one.requests) for bins in binned for one in bins.values()]
+    shares = [max(size_bin.whole + size_bin.broken, size_bin.requests) for bins in binned for size_bin in bins.values()]
     for index, (panel, bins) in enumerate(zip(panels, binned, strict=True)):
         frame = Frame(40, each * index + 26, width - 8, each * (index + 1) - 12)
         scale = Scale(0, max([0.01, *shares]), frame.bottom, frame.top)
@@ -82,11 +82,11 @@ def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] 
         for (dash, _), size in zip(names, sorted({mark.size for mark in marks}), strict=True):
             position = frame.left + step * (math.log2(size) - first + 0.5)
             canvas.line((position, frame.top), (position, frame.bottom), f"preferred{dash}")
-        for exponent, one in bins.items():
-            _draw_bin(canvas, frame.left + step * (exponent - first), step, scale, exponent, one, what)
+        for exponent, size_bin in bins.items():
+            _draw_bin(canvas, frame.left + step * (exponent - first), step, scale, exponent, size_bin, label)
         last_one = index == len(panels) - 1
         ticks = [(frame.left + step * (e - first + 0.5), _size_tick(e)) for e in _thinned(first, last, step)]
-        draw_x_axis(canvas, frame, ticks if last_one else [], f"size of {what}" if last_one else "")
+        draw_x_axis(canvas, frame, ticks if last_one else [], f"size of {label}" if last_one else "")
     return canvas
 
 
@@ -97,18 +97,21 @@ def _name_marks(marks: Sequence[SizeMark]) -> list[tuple[str, str]]:
     return [("" if row == 0 else " long", name) for row, name in enumerate(names)]
 
 
-def _draw_bin(canvas: Canvas, x: float, step: float, scale: Scale, exponent: int, one: SizeBin, what: str) -> None:
+def _draw_bin(
+    canvas: Canvas, x: float, step: float, scale: Scale, exponent: int, size_bin: SizeBin, label: str
+) -> None:
     size, bar = format_size(2**exponent), min(step - 3, 34)
     left = x + (step - bar) / 2
-    if one.whole:
-        tip = f"{format_share(one.whole)} of the bytes in {what} from {size} on, multiples of the device's size"
-        canvas.rect(left, scale(one.whole), bar, scale(0) - scale(one.whole), "bar whole", tip)
-    if one.broken:
-        tip = f"{format_share(one.broken)} of the bytes in {what} from {size} on, not multiples of the device's size"
-        top = scale(one.whole + one.broken)
-        canvas.rect(left, top, bar, scale(one.whole) - top, "bar broken", tip)
-    tip = f"{format_share(one.requests)} of the {what}, from {size} on"
-    canvas.dot(left + bar / 2, scale(one.requests), 3.2, "mark ink", tip)
+    if size_bin.whole:
+        tip = f"{format_share(size_bin.whole)} of the bytes in {label} from {size} on, multiples of the device's size"
+        canvas.rect(left, scale(size_bin.whole), bar, scale(0) - scale(size_bin.whole), "bar whole", tip)
+    if size_bin.broken:
+        broken = format_share(size_bin.broken)
+        tip = f"{broken} of the bytes in {label} from {size} on, not multiples of the device's size"
+        top = scale(size_bin.whole + size_bin.broken)
+        canvas.rect(left, top, bar, scale(size_bin.whole) - top, "bar broken", tip)
+    tip = f"{format_share(size_bin.requests)} of the {label}, from {size} on"
+    canvas.dot(left + bar / 2, scale(size_bin.requests), 3.2, "mark ink", tip)
 
 
 def _draw_size_legend(canvas: Canvas, y: float, unit: int) -> None:
@@ -139,7 +142,7 @@ def depth_bins(time_at: Mapping[int, int]) -> dict[str, float]:
     }
 
 
-def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, float]]], what: str) -> Canvas:
+def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, float]]], x_label: str) -> Canvas:
     """Draw groups of bars: per bin one bar of each series (look, name, bin -> share)."""
     names = list(series[0][2])
     canvas = Canvas(width, 214)
@@ -155,27 +158,27 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
             top = scale(shares[name])
             tip = f"{label}: {format_share(shares[name])} at {name}"
             canvas.rect(start + bar * bars, top, bar - 1, frame.bottom - top, f"bar {look}", tip)
-    draw_x_axis(canvas, frame, [(frame.left + step * (i + 0.5), name) for i, name in enumerate(names)], what)
+    draw_x_axis(canvas, frame, [(frame.left + step * (i + 0.5), name) for i, name in enumerate(names)], x_label)
     return canvas
 
 
 def draw_shares(width: float, rows: Sequence[tuple[str, Sequence[tuple[str, str, float | None]]]]) -> Canvas:
-    """Draw horizontal bars of shares; a row is (name, [(look, whose, share)]); an unknown share is None."""
+    """Draw horizontal bars of shares; a row is (name, [(look, series, share)]); an unknown share is None."""
     bars = sum(len(entries) for _, entries in rows)
     canvas = Canvas(width, 26 + bars * 20 + len(rows) * 10 + 20)
     frame = Frame(132, 26, width - 52, canvas.height - 20)
-    draw_legend(canvas, 0, 14, [(f"bar {look}", whose) for look, whose, _ in rows[0][1]])
+    draw_legend(canvas, 0, 14, [(f"bar {look}", series) for look, series, _ in rows[0][1]])
     scale = Scale(0, 1, frame.left, frame.right)
     draw_x_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], grid=True)
     y = frame.top + 6
     for name, entries in rows:
         canvas.text(0, y + 10 * len(entries) + 2, name, "name")
-        for look, whose, share in entries:
+        for look, series, share in entries:
             if share is None:
                 canvas.text(frame.left + 4, y + 13, "none", "tick")
             else:
                 canvas.rect(
-                    frame.left, y + 2, scale(share) - frame.left, 15, f"bar {look}", f"{whose}: {format_share(share)}"
+                    frame.left, y + 2, scale(share) - frame.left, 15, f"bar {look}", f"{series}: {format_share(share)}"
                 )
                 canvas.text(frame.right + 6, y + 14, format_share(share), "value")
             y += 20

@@ -73,10 +73,10 @@ def _draw_labels(canvas: Canvas, groups: _Groups, top: float) -> None:
 
 
 def _draw_axis(
-    canvas: Canvas, frame: Frame, panel: MetricPanel, effects: Sequence[Effect | None], words: tuple[str, str, str]
+    canvas: Canvas, frame: Frame, panel: MetricPanel, effects: Sequence[Effect | None], texts: tuple[str, str, str]
 ) -> "_Position":
     """Draw title, directions and axis of a panel; returns where a change lies, better always being on the right."""
-    title, worse, better = words
+    title, worse, better = texts
     scale = fold_scale(frame, effects, panel.sign)
     low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
     ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
@@ -108,8 +108,8 @@ class _Position:
 
 def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Groups) -> None:
     """Draw A above B in each row, and a line between them."""
-    both = [effect for _, members in groups for row in members for effect in (row.a, row.b)]
-    at = _draw_axis(canvas, frame, panel, both, (f"{panel.title} in A and in B", panel.worse, panel.better))
+    effects = [effect for _, members in groups for row in members for effect in (row.a, row.b)]
+    at = _draw_axis(canvas, frame, panel, effects, (f"{panel.title} in A and in B", panel.worse, panel.better))
     y = frame.top
     for _, members in groups:
         canvas.line((0, y + 1), (frame.right, y + 1), "grid")
@@ -117,7 +117,7 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
         for row in members:
             middle = y + _ROW / 2
             if row.a and row.b:
-                x = [at.scale(at.sign * one.estimate) for one in (row.a, row.b)]
+                x = [at.scale(at.sign * effect.estimate) for effect in (row.a, row.b)]
                 canvas.line((x[0], middle - _OFFSET), (x[1], middle + _OFFSET), "link")
             for (letter, effect), side in zip(row.effects().items(), (-1, 1), strict=True):
                 level = middle + side * _OFFSET
@@ -125,8 +125,8 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
                     change = describe_change(panel.sign * effect.estimate, panel.better, panel.worse)
                     tip = f"{letter}: {row.group} = {row.label}: {change} ({effect.describe_interval()})"
                     at.draw(canvas, effect, level, _LOOKS[letter], tip)
-                words = f"{letter} {format_fold(effect.estimate) if effect else UNKNOWN}"
-                canvas.text(frame.right + 10, level + 4, words, "value line-a" if letter == "B" else "tick")
+                label = f"{letter} {format_fold(effect.estimate) if effect else UNKNOWN}"
+                canvas.text(frame.right + 10, level + 4, label, "value line-a" if letter == "B" else "tick")
             y += _ROW
 
 
@@ -147,8 +147,8 @@ def _draw_ratios(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Grou
                 look = ("better" if change > 0 else "worse") if row.ratio.clear else "unclear"
                 tip = f"{row.group} = {row.label}: {format_fold(row.ratio.estimate)} ({row.ratio.describe_interval()})"
                 at.draw(canvas, row.ratio, middle, f" {look}", tip)
-                words = format_fold(row.ratio.estimate) if short else _tell_ratio(row.ratio)
-                canvas.text(frame.right + 10, middle + 4, words, "value" if row.ratio.clear else "tick")
+                label = format_fold(row.ratio.estimate) if short else _tell_ratio(row.ratio)
+                canvas.text(frame.right + 10, middle + 4, label, "value" if row.ratio.clear else "tick")
             else:
                 canvas.text(frame.right + 10, middle + 4, "not told", "tick")
             y += _ROW

@@ -47,8 +47,8 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
         y = frame.top + row * index + row / 2
         canvas.text(0, y + 4, "✓" if knob.selected else "", "strong")
         canvas.text(15, y + 4, knob.knob if len(knob.knob) < 20 else f"{knob.knob[:18]}…", "name")
-        words = "above noise" if knob.above_noise else "not above noise"
-        tip = f"{knob.knob}: {format_number(knob.permutation)}, {words}"
+        significance = "above noise" if knob.above_noise else "not above noise"
+        tip = f"{knob.knob}: {format_number(knob.permutation)}, {significance}"
         look = "bar value-bar" if knob.above_noise else "bar hollow"
         end = scale(max(knob.permutation, 0))
         canvas.rect(frame.left, y - 8, max(end - frame.left, 1.5), 16, look, tip)

@@ -67,6 +67,6 @@ def _name_end(
     canvas: Canvas, x: float, line: RankLine, rank: int | None, letters: int, most: int, anchor: Anchor
 ) -> None:
     if rank is not None and rank <= most:
-        words = [shorten(line.knob, letters), str(rank)]
-        text = " ".join(words if anchor == "end" else reversed(words))
+        parts = [shorten(line.knob, letters), str(rank)]
+        text = " ".join(parts if anchor == "end" else reversed(parts))
         canvas.text(x, _height(rank, most) + 4, text, "name line-a" if line.drifts else "name", anchor)

@@ -45,10 +45,10 @@ def draw_order(width: float, points: Sequence[OrderPoint], x_label: str, named: 
     for at, point in reversed(list(zip(dots, points, strict=True))):
         tip = f"{point.name}: {format_share(point.share)} in order, {format_micros(point.cpu_us)}"
         canvas.dot(*at, 4.6, f"mark {point.look}", tip)
-    taken = [(across, down + 4) for across, down in dots]
+    occupied = [(across, down + 4) for across, down in dots]
     for number, (across, down) in enumerate(dots[:named], 1):
-        taken.append(_free(across, down, taken, frame))
-        canvas.text(*taken[-1], str(number), "tick", "middle")
+        occupied.append(_free(across, down, occupied, frame))
+        canvas.text(*occupied[-1], str(number), "tick", "middle")
     for row, point in enumerate(shown):
         level = 262 + 17 * row
         canvas.text(14, level, str(row + 1), "tick", "end")
@@ -57,7 +57,7 @@ def draw_order(width: float, points: Sequence[OrderPoint], x_label: str, named: 
     return canvas
 
 
-def _free(x: float, y: float, taken: Sequence[tuple[float, float]], frame: Frame) -> tuple[float, float]:
+def _free(x: float, y: float, occupied: Sequence[tuple[float, float]], frame: Frame) -> tuple[float, float]:
     """Return where a number next to a dot covers no other one: around it, then further out."""
     candidates = [
         (x + radius * math.cos(turn * math.pi / 4), y + 4 + radius * math.sin(turn * math.pi / 4))
@@ -66,6 +66,6 @@ def _free(x: float, y: float, taken: Sequence[tuple[float, float]], frame: Frame
     ]
     for a, b in candidates:
         is_inside = frame.left + 6 < a < frame.right + 12 and frame.top < b < frame.bottom - 2
-        if is_inside and all(abs(a - c) > 10 or abs(b - d) > 12 for c, d in taken):
+        if is_inside and all(abs(a - c) > 10 or abs(b - d) > 12 for c, d in occupied):
             return a, b
     return candidates[0]

@@ -26,7 +26,7 @@ def draw_strips(
     width: float,
     strips: Sequence[Strip],
     label: str = "operations per second",
-    words: Callable[[float], str] = format_rate,
+    format_value: Callable[[float], str] = format_rate,
 ) -> Canvas:
     """Draw a row of dots per setting, from 0, with its mean as a bar and its interval as a line."""
     row = 48
@@ -41,12 +41,12 @@ def draw_strips(
     draw_x_axis(canvas, frame, ticks, label, grid=True)
     for index, strip in enumerate(strips):
         y = frame.top + row * index + 32
-        heading = f"{strip.name}: {words(strip.centre)}"
+        heading = f"{strip.name}: {format_value(strip.centre)}"
         canvas.text(frame.left, y - 16, heading, "strong")
         canvas.rect(frame.left, y - 7, scale(strip.centre) - frame.left, 14, f"bar soft {strip.look}")
         if strip.interval is not None:
             canvas.line((scale(strip.interval[0]), y), (scale(strip.interval[1]), y), f"interval {strip.look}")
         canvas.line((scale(strip.centre), y - 9), (scale(strip.centre), y + 9), f"centre {strip.look}")
         for number, run in enumerate(strip.runs):
-            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", words(run))
+            canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", format_value(run))
     return canvas

@@ -104,9 +104,9 @@ def _look(change: float, steps: Sequence[float]) -> str:
     return f"{'better' if change > 0 else 'worse'} s{strength}"
 
 
-def _draw_key(canvas: Canvas, y: float, words: tuple[str, str], steps: Sequence[float]) -> None:
+def _draw_key(canvas: Canvas, y: float, legend: tuple[str, str], steps: Sequence[float]) -> None:
     """Draw what the colours mean, from much slower to much faster."""
-    worse, better = words
+    worse, better = legend
     canvas.text(0, y, worse, "tick")
     x = text_width(worse, 11) + 6
     for look in ("worse s4", "worse s3", "worse s2", "worse s1", "better s1", "better s2", "better s3", "better s4"):

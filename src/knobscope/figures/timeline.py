@@ -60,10 +60,10 @@ def draw_timeline(width: float, blocks: Sequence[TimelineBlock], noise: float | 
         left += wide + gap
     canvas.text(frame.left - 6, frame.bottom + 22, "all runs", "tick", "end")
     if width >= WIDE:
-        words = (
+        caption = (
             "ticks: a run each; long red ones failed.  band: ± 2 standard deviations of a run around the block's mean"
         )
-        canvas.text(frame.left, frame.bottom + 62, words, "tick")
+        canvas.text(frame.left, frame.bottom + 62, caption, "tick")
     return canvas
 
 

@@ -76,12 +76,12 @@ def _draw_bar(canvas: Canvas, bar: TimeBar, scale: Scale, y: float) -> None:
 def _wrap(entries: Sequence[tuple[str, str]], width: float) -> list[list[tuple[str, str]]]:
     """Return the entries of a legend in lines of a width."""
     lines: list[list[tuple[str, str]]] = [[]]
-    left = width
+    remaining = width
     for entry in entries:
-        taken = 29 + len(entry[1]) * 6.6
-        if taken > left and lines[-1]:
+        entry_width = 29 + len(entry[1]) * 6.6
+        if entry_width > remaining and lines[-1]:
             lines.append([])
-            left = width
+            remaining = width
         lines[-1].append(entry)
-        left -= taken
+        remaining -= entry_width
     return lines

@@ -43,10 +43,10 @@ def draw_file_sizes(width: float, files: Sequence[FileSizes]) -> Canvas:
             canvas.text(0, y + height / 2 + 13, fit_text(file.note, labels), "tick")
         for index, op in enumerate(ops):
             top, end = y + 7 + _BAR * index, scale(file.sizes[op])
-            words = format_size(file.sizes[op])
-            tip = f"{file.name}: {op}s of {words}"
+            size_text = format_size(file.sizes[op])
+            tip = f"{file.name}: {op}s of {size_text}"
             canvas.rect(frame.left, top, max(end - frame.left, 1.5), _BAR - 2, f"bar {OP_LOOKS[op]}", tip)
-            canvas.text(end + 5, top + _BAR - 4, words, "value")
+            canvas.text(end + 5, top + _BAR - 4, size_text, "value")
         y += height
     return canvas
 

@@ -228,16 +228,16 @@ class _Process:
     def _listen(self) -> None:
         """Keep lines; a carriage return ends one too, since progress is shown that way."""
         assert self._process.stdout is not None  # noqa: S101
-        rest = b""
+        partial = b""
         with self._process.stdout as stdout:
             while chunk := stdout.read1(65536):  # type: ignore[attr-defined]
                 self._bytes += len(chunk) + _LINE_BYTES * (chunk.count(b"\n") + chunk.count(b"\r"))
                 if self._bytes > MOST_BYTES:  # it goes on, and `finish` says so
                     continue
                 at = time.monotonic() - self._begin
-                *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
+                *lines, partial = (partial + chunk).replace(b"\r", b"\n").split(b"\n")
                 self._lines += [(at, line.decode(errors="replace")) for line in lines]
-        self._lines.append((time.monotonic() - self._begin, rest.decode(errors="replace")))
+        self._lines.append((time.monotonic() - self._begin, partial.decode(errors="replace")))
 
     def finish(self, timeout: float) -> Output:
         """Wait for the end; raises GeneratorError when it does not come in time or the exit code is not 0.

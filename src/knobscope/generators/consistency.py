@@ -34,12 +34,12 @@ def _checks(result: LoadResult) -> Iterator[Check]:
     total = result.operations["ALL"]
     rows = [row["ops"] for row in result.intervals if row["op"] == "ALL" and row["t_s"] > 0]
     yield same("operations", total["ok"], "its intervals", sum(rows), slack=len(rows))
-    kinds = [one["ok"] for name, one in result.operations.items() if name != "ALL"]
+    kinds = [figures["ok"] for name, figures in result.operations.items() if name != "ALL"]
     if kinds:
         yield same("operations", total["ok"], "kinds of operations together", sum(kinds))
-    for name, one in result.operations.items():
-        yield Check(f"operations ({name})", min(one["ok"], one["failed"]), "the least count", 0, math.inf)
-        yield from _latency_checks(name, one)
+    for name, figures in result.operations.items():
+        yield Check(f"operations ({name})", min(figures["ok"], figures["failed"]), "the least count", 0, math.inf)
+        yield from _latency_checks(name, figures)
     if result.in_flight is not None and total["mean_us"] is not None:
         longest_s = (total["max_us"] or 0) / 1e6
         most = _CLOCKS * result.in_flight * (result.window_s + longest_s)
@@ -47,17 +47,19 @@ def _checks(result: LoadResult) -> Iterator[Check]:
         yield Check("all latencies together (s)", total["ok"] * total["mean_us"] / 1e6, source, 0, most)
 
 
-def _latency_checks(name: str, one: Mapping[str, Any]) -> Iterator[Check]:
-    mean = one["mean_us"]
-    known = [(share, one[key]) for share, key in zip(_SHARES, _PERCENTILES, strict=True) if one[key] is not None]
-    if mean is None and not known:  # a generator that times no operations
+def _latency_checks(name: str, figures: Mapping[str, Any]) -> Iterator[Check]:
+    mean = figures["mean_us"]
+    percentiles = [
+        (share, figures[key]) for share, key in zip(_SHARES, _PERCENTILES, strict=True) if figures[key] is not None
+    ]
+    if mean is None and not percentiles:  # a generator that times no operations
         return
-    if mean is None or any(one[key] is None for key in _PERCENTILES[:3]):
+    if mean is None or any(figures[key] is None for key in _PERCENTILES[:3]):
         raise ValueError(f"mean and percentiles of {name} are not all there")
-    for (_, lower), (share, higher) in pairwise(known):
+    for (_, lower), (share, higher) in pairwise(percentiles):
         yield Check(f"percentile {100 * share:g} of {name} (µs)", higher, "a lower percentile", lower, math.inf)
-    least = max((1 - share) * value for share, value in known)
-    below = [0.0, *(share for share, _ in known)]
-    most = sum((share - before) * value for before, (share, value) in zip(below, known, strict=False))
-    if known[-1][0] == 1:
+    least = max((1 - share) * value for share, value in percentiles)
+    below = [0.0, *(share for share, _ in percentiles)]
+    most = sum((share - before) * value for before, (share, value) in zip(below, percentiles, strict=False))
+    if percentiles[-1][0] == 1:
         yield Check(f"mean latency of {name} (µs)", mean, "its percentiles", least / _COARSE, most * _COARSE)

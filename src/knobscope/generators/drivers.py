@@ -43,10 +43,10 @@ def fetch_driver(driver: str) -> Path:
         pom.write_text(_POM.format(*driver.split(":")), encoding="utf-8")
         command = [maven, "-q", "-B", "--strict-checksums", "-f", str(pom), _PLUGIN, "-DincludeScope=runtime"]
         command.append(f"-DoutputDirectory={private}/jars")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-        if done.returncode != 0:
-            words = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr.strip())
-            raise UserError(f"Maven cannot get the driver {driver}: {words.removeprefix('[ERROR] ')}")
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        if result.returncode != 0:
+            message = next((line for line in result.stdout.splitlines() if "ERROR" in line), result.stderr.strip())
+            raise UserError(f"Maven cannot get the driver {driver}: {message.removeprefix('[ERROR] ')}")
         jars = Path(private) / "jars"
         jars.chmod(0o755)  # servers' and clients' users read them
         jars.rename(directory)

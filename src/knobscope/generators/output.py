@@ -44,19 +44,19 @@ class Output:
         return "\n".join(line for _, line in self.lines)
 
 
-def find_once(pattern: str, text: str, what: str) -> str:
-    """Return the only match of a pattern. ValueError for output that was cut before `what`, or has it twice."""
-    found = re.findall(pattern, text, re.MULTILINE)
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} lines with {what} instead of one" if found else f"no line with {what}")
-    return str(found[0])
+def find_once(pattern: str, text: str, label: str) -> str:
+    """Return the only match of a pattern. ValueError for output that was cut before `label`, or has it twice."""
+    matches = re.findall(pattern, text, re.MULTILINE)
+    if len(matches) != 1:
+        raise ValueError(f"{len(matches)} lines with {label} instead of one" if matches else f"no line with {label}")
+    return str(matches[0])
 
 
-def require_rising(values: Iterable[float], what: str) -> None:
-    """Raise ValueError unless each value is above the one before: a line of `what` was changed or is there twice."""
+def require_rising(values: Iterable[float], label: str) -> None:
+    """Raise ValueError unless each value is above the one before: a line of `label` was changed or is there twice."""
     for before, after in pairwise(values):
         if after <= before:
-            raise ValueError(f"{what} goes from {before:g} to {after:g}")
+            raise ValueError(f"{label} goes from {before:g} to {after:g}")
 
 
 def whole_lines(text: str, name: str) -> list[str]:
@@ -68,8 +68,8 @@ def whole_lines(text: str, name: str) -> list[str]:
 
 def operation(ok: int, failed: int, latencies: Mapping[str, float | None]) -> dict[str, Any]:
     """Return an entry of `LoadResult.operations`; latencies in microseconds, those not given are unknown."""
-    known = dict.fromkeys(("mean_us", *PERCENTILES, "max_us"))
-    return {"ok": ok, "failed": failed, **known, **latencies}
+    defaults = dict.fromkeys(("mean_us", *PERCENTILES, "max_us"))
+    return {"ok": ok, "failed": failed, **defaults, **latencies}
 
 
 def summarise_latencies(values_us: "npt.ArrayLike") -> dict[str, float | None]:
@@ -87,10 +87,10 @@ def percentile(histogram: Iterable[tuple[float, int]], share: float) -> float | 
     """Return the value of a histogram of (value, count), in order of value, below which `share` percent lie."""
     bins = list(histogram)
     wanted = math.ceil(sum(count for _, count in bins) * share / 100)
-    seen = 0
+    cumulative = 0
     for value, count in bins:
-        seen += count
-        if seen >= max(1, wanted):
+        cumulative += count
+        if cumulative >= max(1, wanted):
             return value
     return None
 
@@ -106,10 +106,10 @@ def even_intervals(progress: Sequence[tuple[float, float]], length_s: float, win
     points = [(0.0, 0.0), *progress]
     if points[-1][0] < window_s:
         points.append((window_s, points[-1][1]))
-    done = [_at(points, end) for end in ends]
+    totals = [_at(points, end) for end in ends]
     return [
         {"t_s": end, "op": "ALL", "failed": 0, **_no_latencies(), "ops": round(now) - round(before)}
-        for end, now, before in zip(ends, done, [0.0, *done[:-1]], strict=True)
+        for end, now, before in zip(ends, totals, [0.0, *totals[:-1]], strict=True)
     ]
 
 

@@ -27,9 +27,9 @@ class Check:
         return f"{self.figure}: {self.value:.8g}, but {self.low:.8g} to {self.high:.8g} by {self.source}"
 
 
-def same(figure: str, value: float, source: str, other: float, slack: float = 0) -> Check:
+def same(figure: str, value: float, source: str, reference: float, slack: float = 0) -> Check:
     """Return the check that two figures are the same, up to `slack`."""
-    return Check(figure, value, source, other - slack, other + slack)
+    return Check(figure, value, source, reference - slack, reference + slack)
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,9 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
     if python is None:
         raise UserError(f"TPC-DS needs its generator, which is not there; run {DSDGEN.remedy}")
     command = [str(python), "-I", str(_PROGRAM), f"{workload.records / 1000:g}", str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
-    if done.returncode != 0:
-        raise GeneratorError("failed", f"dsdgen ended with exit code {done.returncode}", done.stderr)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
+    if result.returncode != 0:
+        raise GeneratorError("failed", f"dsdgen ended with exit code {result.returncode}", result.stderr)
     with (directory / "tpcds_queries.csv").open("w", newline="") as file:
         csv.writer(file, delimiter="|", lineterminator="\n").writerows(_query_rows(directory / "queries.json"))
     return {"queries.data": str(directory)}

@@ -45,14 +45,14 @@ def _ends_in_order(question: str) -> bool:
 
 def with_safe_divisors(text: str) -> str:
     """Return a query in which dividing by zero gives null. DuckDB makes it infinity, PostgreSQL an error."""
-    done, position = "", 0
+    result, position = "", 0
     for match in _DIVISION.finditer(text):
         start = match.end()
         if match.group().startswith("/") and start > position:
             end = _end_of_operand(text, start)
-            done += f"{text[position:start]}nullif({with_safe_divisors(text[start:end])}, 0)"
+            result += f"{text[position:start]}nullif({with_safe_divisors(text[start:end])}, 0)"
             position = end
-    return done + text[position:]
+    return result + text[position:]
 
 
 def _end_of_operand(text: str, start: int) -> int:

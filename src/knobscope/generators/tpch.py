@@ -33,9 +33,9 @@ def make_tpch_data(workload: Workload, directory: Path) -> dict[str, str]:
     if not program.is_file():
         raise UserError(f"TPC-H needs {program}, which is not there; run `make setup` in the checkout")
     command = [str(program), "tbl", "--scale-factor", _factor(workload), "--output-dir", str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
-    if done.returncode != 0:
-        raise GeneratorError("failed", f"tpchgen-cli ended with exit code {done.returncode}", done.stderr)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
+    if result.returncode != 0:
+        raise GeneratorError("failed", f"tpchgen-cli ended with exit code {result.returncode}", result.stderr)
     return {"queries.data": str(directory)}
 
 

@@ -71,10 +71,10 @@ class Witness:
         A row is lost when the server had acknowledged it and does not have it any more. Raises GeneratorError also
         when rows were refused before a time (seconds since 1970) at which the server still lived.
         """
-        told = self._client.wait_for("witnessed", timeout)
-        if told["end_ms"] / 1000 < killed_after - _CLOCK_S:
+        event = self._client.wait_for("witnessed", timeout)
+        if event["end_ms"] / 1000 < killed_after - _CLOCK_S:
             raise GeneratorError("failed", "a row was refused before the server was killed", self._client.log_tail())
-        return int(told["lost"]), told["lost_ns"] / 1e9
+        return int(event["lost"]), event["lost_ns"] / 1e9
 
     def __enter__(self) -> Self:
         """Return this client, which has started already."""
@@ -183,5 +183,5 @@ def _start(session: Session, phase: str, own: Mapping[str, str], schema: Sequenc
 
 
 def _connected(event: Mapping[str, Any]) -> Connected:
-    disagree = {one["knob"]: one["values"] for one in event["disagree"]}
+    disagree = {entry["knob"]: entry["values"] for entry in event["disagree"]}
     return Connected(dict(event["effective"]), disagree)

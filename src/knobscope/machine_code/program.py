@@ -88,22 +88,24 @@ class Program:
         self._sections = sorted(
             (
                 _Section(
-                    one["sh_addr"],
-                    one["sh_addr"] + one["sh_size"],
-                    b"" if one["sh_type"] == "SHT_NOBITS" else one.data(),
-                    _kind(one.name, one["sh_flags"]),
+                    section["sh_addr"],
+                    section["sh_addr"] + section["sh_size"],
+                    b"" if section["sh_type"] == "SHT_NOBITS" else section.data(),
+                    _kind(section.name, section["sh_flags"]),
                 )
-                for one in elf.iter_sections()
-                if one["sh_addr"] and not one["sh_flags"] & _THREAD_LOCAL
+                for section in elf.iter_sections()
+                if section["sh_addr"] and not section["sh_flags"] & _THREAD_LOCAL
             ),
-            key=lambda one: one.start,
+            key=lambda section: section.start,
         )
         #: Address of a word in data -> the address that it holds; and imported functions by the word that holds theirs.
         self.words: dict[int, int] = {}
         self._imports: dict[int, str] = {}
         for section in elf.iter_sections():
             if isinstance(section, RelrRelocationSection):  # packed: the words in the file are the addresses
-                self.words.update((one["r_offset"], self._word(one["r_offset"])) for one in section.iter_relocations())
+                self.words.update(
+                    (entry["r_offset"], self._word(entry["r_offset"])) for entry in section.iter_relocations()
+                )
             elif isinstance(section, RelocationSection) and section["sh_addr"]:
                 self._read_relocations(section, elf.get_section(section["sh_link"]))
         self._names: dict[int, str] = {}
@@ -114,18 +116,20 @@ class Program:
                         self._names.setdefault(symbol["st_value"], symbol.name)
         self._starts = _read_starts(elf)
         self._stubs = [
-            (one["sh_addr"], one.data()) for one in elf.iter_sections() if one.name in (".plt", ".plt.sec", ".plt.got")
+            (section["sh_addr"], section.data())
+            for section in elf.iter_sections()
+            if section.name in (".plt", ".plt.sec", ".plt.got")
         ]
 
     def _read_relocations(self, section: "RelocationSection", symbols: Any) -> None:
-        for one in section.iter_relocations():
-            address = one["r_offset"]
-            if one["r_info_type"] == _RELATIVE:
-                self.words[address] = one["r_addend"]
-            elif one["r_info_type"] in (_ABSOLUTE, _IMPORTED, _CALLED):
-                symbol = symbols.get_symbol(one["r_info_sym"])
+        for relocation in section.iter_relocations():
+            address = relocation["r_offset"]
+            if relocation["r_info_type"] == _RELATIVE:
+                self.words[address] = relocation["r_addend"]
+            elif relocation["r_info_type"] in (_ABSOLUTE, _IMPORTED, _CALLED):
+                symbol = symbols.get_symbol(relocation["r_info_sym"])
                 if symbol["st_value"]:
-                    self.words[address] = symbol["st_value"] + one["r_addend"]
+                    self.words[address] = symbol["st_value"] + relocation["r_addend"]
                 else:
                     self._imports[address] = symbol.name
 
@@ -135,7 +139,7 @@ class Program:
         return int(struct.unpack_from("<Q", section.data, address - section.start)[0])
 
     def _find(self, address: int) -> _Section | None:
-        number = bisect.bisect_right(self._sections, address, key=lambda one: one.start) - 1
+        number = bisect.bisect_right(self._sections, address, key=lambda section: section.start) - 1
         return self._sections[number] if number >= 0 and address < self._sections[number].end else None
 
     def kind(self, address: int) -> str | None:
@@ -181,35 +185,35 @@ class Program:
                 )
 
     def _decode(self, instructions: Iterator[tuple[int, int, str, str]]) -> Function:
-        found: Function | None = None
+        function: Function | None = None
         loaded: list[Loaded] = []
         bases: dict[str, int] = {}  # registers that hold the address of data: members are reached from it
-        for address, size, word, operands in instructions:
-            found = found or Function(address)
-            if word.startswith(("call", "j", "bnd", "notrack")):
-                if (callee := self._callee(address + size, operands)) is None or callee == found.start:
+        for address, size, mnemonic, operands in instructions:
+            function = function or Function(address)
+            if mnemonic.startswith(("call", "j", "bnd", "notrack")):
+                if (callee := self._callee(address + size, operands)) is None or callee == function.start:
                     continue
-                if "call" not in word and not isinstance(callee, str) and not self._is_start(callee):
+                if "call" not in mnemonic and not isinstance(callee, str) and not self._is_start(callee):
                     continue  # a jump inside
-                found.calls.append(callee)
-                found.handed.append(tuple(loaded))
+                function.calls.append(callee)
+                function.handed.append(tuple(loaded))
                 loaded = []
                 bases = {register: base for register, base in bases.items() if register in _KEPT}
             elif (target := _relative(address + size, operands)) is not None:
                 target = self.words.get(target, target) if self._is_indirect(target) else target
-                found.references.add(target)
-                if word == "lea":
+                function.references.add(target)
+                if mnemonic == "lea":
                     register = operands.split(",")[0]
                     loaded.append(Loaded(register, target))
                     bases[register] = target
             elif bases:
                 if (member := _BASED_OPERAND.search(operands)) is not None and member[1] in bases:
                     distance = int(member[3] or "0", 0)
-                    found.references.add(bases[member[1]] + (-distance if member[2] == "-" else distance))
-                if word not in _READING:
+                    function.references.add(bases[member[1]] + (-distance if member[2] == "-" else distance))
+                if mnemonic not in _READING:
                     bases.pop(_whole_register(operands.split(",")[0]), None)
-        assert found is not None  # noqa: S101 - no function is empty
-        return found
+        assert function is not None  # noqa: S101 - no function is empty
+        return function
 
     def _callee(self, behind: int, operands: str) -> int | str | None:
         """Return what a branch goes to: a function, an imported one, or None where only a register knows."""
@@ -249,11 +253,11 @@ class _UnreadableError(Exception):
 def shorten_name(name: str) -> str:
     """Return a C++ name as people write it, without arguments: `Log::flush` for `_ZN3Log5flushEPb` (Itanium ABI)."""
     parts: list[str] = []
-    rest = _CPP_NAME.sub("", name)
-    while rest != name and (found := re.match(r"[0-9]+", rest)) is not None:
-        end = found.end() + int(found[0])
-        parts.append(rest[found.end() : end])
-        rest = rest[end:]
+    remainder = _CPP_NAME.sub("", name)
+    while remainder != name and (digits := re.match(r"[0-9]+", remainder)) is not None:
+        end = digits.end() + int(digits[0])
+        parts.append(remainder[digits.end() : end])
+        remainder = remainder[end:]
         if not name.startswith("_ZN"):
             break
     return "::".join(parts) or name
@@ -274,10 +278,10 @@ def _kind(name: str, flags: int) -> str:
 
 def _relative(behind: int, operands: str) -> int | None:
     """Return the address that an operand relative to the next instruction stands for."""
-    if "[rip" not in operands or (found := _RELATIVE_OPERAND.search(operands)) is None:
+    if "[rip" not in operands or (match := _RELATIVE_OPERAND.search(operands)) is None:
         return None
-    distance = int(found[2], 0)
-    return behind + (distance if found[1] == "+" else -distance)
+    distance = int(match[2], 0)
+    return behind + (distance if match[1] == "+" else -distance)
 
 
 def _read_starts(elf: "ELFFile") -> list[int]:

@@ -72,8 +72,8 @@ class Code:
 
     def nearest(self, setting: str) -> Reader | None:
         """Return the reader with the fewest calls to a request to storage, if any leads there."""
-        leading = [one for one in self.readers.get(setting, ()) if one.path]
-        return min(leading, key=lambda one: (len(one.path), one.address), default=None)
+        leading = [reader for reader in self.readers.get(setting, ()) if reader.path]
+        return min(leading, key=lambda reader: (len(reader.path), reader.address), default=None)
 
 
 def find_server(dbms: Dbms) -> Path | None:
@@ -95,21 +95,23 @@ def read_code(program: Program, settings: Collection[str]) -> Code:
         for name, addresses in _find_handed(program, function, settings):
             makers.add(function.start)
             handed.setdefault(name, set()).update(addresses)
-    found: dict[str, set[int]] = {}
+    readers: dict[str, set[int]] = {}
     for variables in (
         listed,
         _choose_own(handed),
         listed_in_part,
     ):  # a table of options may point to what only sets one
-        for name, of in variables.items():
-            found[name] = found.get(name) or set().union(*(references[one] for one in of)) - makers
-    unread = frozenset(name for name in listed if name not in handed and not found[name])
-    ignored = _find_configuring(found, len(settings))
+        for name, addresses in variables.items():
+            readers[name] = readers.get(name) or set().union(*(references[address] for address in addresses)) - makers
+    unread = frozenset(name for name in listed if name not in handed and not readers[name])
+    ignored = _find_configuring(readers, len(settings))
     steps = _find_steps(calls, program.count)
     return Code(
         {
-            name: tuple(Reader(one, program.name(one), _follow(program, steps, one)) for one in sorted(of - ignored))
-            for name, of in found.items()
+            name: tuple(
+                Reader(start, program.name(start), _follow(program, steps, start)) for start in sorted(starts - ignored)
+            )
+            for name, starts in readers.items()
         },
         unread,
     )
@@ -133,8 +135,12 @@ def _find_in_tables(
         text = program.text(program.words[address])
         if text is None or (text not in settings and text not in without_prefix):
             continue
-        behind = (one for one in addresses[number + 1 : number + 1 + _MOST_POINTERS] if one - address <= _FURTHEST)
-        variable = next((program.words[one] for one in behind if program.kind(program.words[one]) == "variables"), None)
+        behind = (
+            place for place in addresses[number + 1 : number + 1 + _MOST_POINTERS] if place - address <= _FURTHEST
+        )
+        variable = next(
+            (program.words[place] for place in behind if program.kind(program.words[place]) == "variables"), None
+        )
         if variable is None:
             continue
         if text in settings:
@@ -147,14 +153,18 @@ def _find_in_tables(
 def _find_handed(program: Program, function: Function, settings: Collection[str]) -> Iterable[tuple[str, set[int]]]:
     """Yield the settings whose name a function passes, with the variables that it passes with it."""
     for loaded in function.handed:
-        for one in loaded:
-            if (text := program.text(one.address)) is not None and text in settings:
+        for argument in loaded:
+            if (text := program.text(argument.address)) is not None and text in settings:
                 yield text, _list_variables(program, loaded)
                 break
 
 
 def _list_variables(program: Program, loaded: Iterable[Loaded]) -> set[int]:
-    return {one.address for one in loaded if one.register != _THIS and program.kind(one.address) == "variables"}
+    return {
+        argument.address
+        for argument in loaded
+        if argument.register != _THIS and program.kind(argument.address) == "variables"
+    }
 
 
 def _choose_own(handed: Mapping[str, set[int]]) -> dict[str, set[int]]:
@@ -162,30 +172,30 @@ def _choose_own(handed: Mapping[str, set[int]]) -> dict[str, set[int]]:
     times = Counter(address for addresses in handed.values() for address in addresses)
     own: dict[str, set[int]] = {}
     for name, addresses in handed.items():
-        least = min((times[one] for one in addresses), default=_MOST_SETTINGS + 1)
+        least = min((times[address] for address in addresses), default=_MOST_SETTINGS + 1)
         if least <= _MOST_SETTINGS:
-            own[name] = {one for one in addresses if times[one] == least}
+            own[name] = {address for address in addresses if times[address] == least}
     return own
 
 
 def _find_configuring(readers: Mapping[str, set[int]], settings: int) -> set[int]:
     """Return the functions that refer to so many settings that they read, set or show the configuration."""
-    times = Counter(one for of in readers.values() for one in of)
-    return {one for one, count in times.items() if count > max(_MANY_SETTINGS, _MANY_SHARE * settings)}
+    times = Counter(function for functions in readers.values() for function in functions)
+    return {function for function, count in times.items() if count > max(_MANY_SETTINGS, _MANY_SHARE * settings)}
 
 
 def _find_steps(calls: Mapping[int, list[int | str]], functions: int) -> dict[int, int | str]:
     """Return function -> what it calls on the shortest way to a request to storage, for those that get there soon."""
     callers: dict[int, set[int]] = defaultdict(set)
-    for caller, of in calls.items():
-        for callee in of:
+    for caller, callees in calls.items():
+        for callee in callees:
             if isinstance(callee, int):
                 callers[callee].add(caller)
     limit = max(_SERVICE_CALLERS, _SERVICE_SHARE * functions)
-    services = {one for one, of in callers.items() if len(of) > limit}
+    services = {callee for callee, direct_callers in callers.items() if len(direct_callers) > limit}
     steps: dict[int, int | str] = {}
-    for caller, of in calls.items():
-        requests = [one for one in of if isinstance(one, str) and _REQUESTS.fullmatch(one)]
+    for caller, callees in calls.items():
+        requests = [callee for callee in callees if isinstance(callee, str) and _REQUESTS.fullmatch(callee)]
         if requests and caller not in services:
             steps[caller] = requests[0]
     edge = sorted(steps)
@@ -216,16 +226,16 @@ def compare_neighbours(values: Mapping[str, float], code: Code) -> dict[str, flo
     What is read in the same object file mostly belongs to the same part of the DBMS. A neighbour weighs e times less
     every 8,000 bytes of code; where all of them together weigh little, so does what they say.
     """
-    points = [(one.address, values[name], name) for name in values for one in code.readers.get(name, ())]
+    points = [(reader.address, values[name], name) for name in values for reader in code.readers.get(name, ())]
     if not points:
         return dict.fromkeys(values, 0.0)
-    addresses, said = np.array([one[0] for one in points], float), np.array([one[1] for one in points])
-    names = np.array([one[2] for one in points])
+    addresses, point_values = np.array([point[0] for point in points], float), np.array([point[1] for point in points])
+    names = np.array([point[2] for point in points])
     near: dict[str, float] = {}
     for name in values:
         means = []
         for reader in code.readers.get(name, ()):
             weights = np.exp(-np.abs(addresses - reader.address) / _TOGETHER) * (names != name)
-            means.append(float(weights @ said) / (float(weights.sum()) + _HALF))
+            means.append(float(weights @ point_values) / (float(weights.sum()) + _HALF))
         near[name] = float(np.mean(means)) if means else 0.0
     return near

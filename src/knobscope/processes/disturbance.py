@@ -30,8 +30,8 @@ def find_sent_signal(code: int | None) -> str | None:
 
 def find_system_error(text: str) -> str | None:
     """Return the first words of a log that tell of a full disk, failed I/O or a port in use; None without any."""
-    found = _ERRORS.search(text)
-    return None if found is None else found.group().lower()
+    match = _ERRORS.search(text)
+    return None if match is None else match.group().lower()
 
 
 def find_full(directories: Mapping[str, Sequence[Path]]) -> str | None:

@@ -57,8 +57,8 @@ def main() -> int:
     return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
 
 
-def _make_namespaces(reach: list[Path], told: int, mapped: int, *, is_root: bool) -> None:
-    """Make all but the PID namespace, as its first process; the last byte to `told` says that they are made."""
+def _make_namespaces(reach: list[Path], status_pipe: int, mapped: int, *, is_root: bool) -> None:
+    """Make all but the PID namespace, as its first process; the last byte to `status_pipe` says that they are made."""
     _unshare(_CLONE_NEWNS | _CLONE_NEWIPC)
     mount("none", "/", "", _MS_REC | _MS_SLAVE)  # what is mounted from now on stays in here
     if is_root:  # nobody else may take a mount out of a namespace
@@ -69,20 +69,20 @@ def _make_namespaces(reach: list[Path], told: int, mapped: int, *, is_root: bool
     if is_root:
         if is_open:
             _unshare(_CLONE_NEWUSER)
-        os.write(told, b"u")
+        os.write(status_pipe, b"u")
         os.read(mapped, 1)
     if is_open:
         Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     os.chdir("/")
-    os.write(told, b"d")
+    os.write(status_pipe, b"d")
 
 
 def _make_maps() -> tuple[str, str]:
     """Return the maps of users and groups: all that are known here for root, for anybody else just that one."""
     if os.geteuid() != 0:
         return f"{os.geteuid()} {os.geteuid()} 1\n", f"{os.getegid()} {os.getegid()} 1\n"
-    known = (Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines() for kind in ("uid", "gid"))
-    users, groups = ("".join("{0} {0} {2}\n".format(*line.split()) for line in lines) for lines in known)
+    maps = (Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines() for kind in ("uid", "gid"))
+    users, groups = ("".join("{0} {0} {2}\n".format(*line.split()) for line in lines) for lines in maps)
     return users, groups
 
 

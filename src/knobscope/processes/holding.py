@@ -20,8 +20,8 @@ def open_temporary(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     What killed processes left under the same prefix is removed first.
     """
     parent = parent or Path(tempfile.gettempdir())
-    for left in parent.glob(f"{prefix}*"):
-        remove_if_abandoned(left, shutil.rmtree)
+    for leftover in parent.glob(f"{prefix}*"):
+        remove_if_abandoned(leftover, shutil.rmtree)
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         try:
@@ -32,8 +32,10 @@ def open_temporary(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path)
-        os.close(holding)
+        try:
+            shutil.rmtree(path)
+        finally:
+            os.close(holding)
 
 
 def hold_directory(path: Path) -> int:

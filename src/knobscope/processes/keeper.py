@@ -65,12 +65,12 @@ def main() -> int:
     _set(_PR_SET_CHILD_SUBREAPER, 1)
     if options.sandbox is not None:
         _enter(options.sandbox, _CLONE_NEWPID if os.geteuid() == 0 else _CLONE_NEWPID | _CLONE_NEWUSER)
-    outer_lives, held = os.pipe()
+    outer_lives, write_end = os.pipe()
     inner = os.fork()
     if inner:
         os.close(outer_lives)
         return _stand_by(inner, end_signal, options.sandbox)
-    os.close(held)
+    os.close(write_end)
     _set(_PR_SET_CHILD_SUBREAPER, 1)  # forked processes do not inherit it
     return _keep(options, end_signal, outer_lives)
 
@@ -190,12 +190,12 @@ def _prepare_child(options: argparse.Namespace, end_signal: signal.Signals | Non
 
 
 def _environment_of(account: pwd.struct_passwd, wanted: list[str]) -> dict[str, str]:
-    kept = {
+    variables = {
         name: text
         for name, text in os.environ.items()
         if name in (*_KEPT_VARIABLES, *wanted) or name.startswith(_KEPT_PREFIXES)
     }
-    return {"HOME": "/nonexistent", "USER": account.pw_name, "LOGNAME": account.pw_name, **kept}
+    return {"HOME": "/nonexistent", "USER": account.pw_name, "LOGNAME": account.pw_name, **variables}
 
 
 def reap(command_pid: int | None) -> int | None:
@@ -252,12 +252,12 @@ def _descendants(root: int) -> list[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, queue = [], [root]
+    descendants, queue = [], [root]
     while queue:
         for pid in children.get(queue.pop(), []):
-            found.append(pid)
+            descendants.append(pid)
             queue.append(pid)
-    return found
+    return descendants
 
 
 if __name__ == "__main__":

@@ -116,8 +116,8 @@ def open_foreign(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise UnsafeFileError(f"{path} is no plain file ({error.strerror})") from error
     with os.fdopen(file, encoding="utf-8", errors="replace") as stream:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid not in (path.parent.lstat().st_uid, os.geteuid()):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (path.parent.lstat().st_uid, os.geteuid()):
             raise UnsafeFileError(f"{path} is no plain file of the owner of its directory")
         yield stream
 
@@ -133,6 +133,6 @@ def read_foreign(path: Path) -> str:
 
 def _require_own(directory: Path) -> None:
     """Raise UnsafeFileError when somebody else may write to a directory."""
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise UnsafeFileError(f"{directory} is no directory that only user {os.geteuid()} writes to")

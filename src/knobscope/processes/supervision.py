@@ -148,10 +148,10 @@ def capture(
         process.send_signal(signal.SIGUSR1)
         process.wait()
         raise
-    said, complained = (
+    output, errors = (
         b"".join(chunks[pipe]).decode(errors="replace") if pipe else "" for pipe in (process.stdout, process.stderr)
     )
-    return process.returncode, said, complained
+    return process.returncode, output, errors
 
 
 def follow_pipeline() -> None:

@@ -96,7 +96,7 @@ def leave_devices(wanted: Sequence[Path]) -> None:
     """
     mounted = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     for line in reversed(mounted):  # those that cover others come last
-        point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4]))
         is_left = DEVICES_FOLDER in point.parts and not any(path.is_relative_to(point) for path in wanted)
         if is_left and _libc.umount2(os.fsencode(point), _MNT_DETACH) != 0:
             number = ctypes.get_errno()
@@ -110,8 +110,8 @@ def cover(barrier: Path, private: Path | None, paths: Iterable[Path], memory: st
 
     `memory`: options of the empty one.
     """
-    there = [path for path in paths if path.exists()]
-    tops = [path for path in there if not any(other in path.parents for other in there)]
+    existing = [path for path in paths if path.exists()]
+    tops = [path for path in existing if not any(ancestor in path.parents for ancestor in existing)]
     originals = [(path, os.open(path, os.O_PATH)) for path in tops]
     if private is None:
         mount("tmpfs", str(barrier), "tmpfs", _MS_NOSUID | _MS_NODEV, memory)
@@ -127,31 +127,31 @@ def cover(barrier: Path, private: Path | None, paths: Iterable[Path], memory: st
 def _make_point(top: Path, path: Path, *, is_directory: bool) -> int:
     """Return a descriptor of a new or known mount point; the run may write to `top`, and its links are not followed."""
     *folders, name = path.relative_to(top).parts
-    here = os.open(top, os.O_PATH | os.O_DIRECTORY)
+    descriptor = os.open(top, os.O_PATH | os.O_DIRECTORY)
     umask = os.umask(0)
     for folder in folders:
-        here = _step_into(here, folder)
+        descriptor = _step_into(descriptor, folder)
     if is_directory:
-        here = _step_into(here, name)
+        descriptor = _step_into(descriptor, name)
     else:
         flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        here = _exchange(here, os.open(name, flags, 0o444, dir_fd=here), name)
+        descriptor = _exchange(descriptor, os.open(name, flags, 0o444, dir_fd=descriptor), name)
     os.umask(umask)
-    return here
+    return descriptor
 
 
-def _step_into(here: int, name: str) -> int:
+def _step_into(directory: int, name: str) -> int:
     with contextlib.suppress(FileExistsError):
-        os.mkdir(name, 0o711, dir_fd=here)
-    return _exchange(here, os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here), name)
+        os.mkdir(name, 0o711, dir_fd=directory)
+    return _exchange(directory, os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory), name)
 
 
-def _exchange(here: int, found: int, name: str) -> int:
+def _exchange(directory: int, descriptor: int, name: str) -> int:
     """Close a directory for what was opened in it, which has to be ours."""
-    os.close(here)
-    if os.fstat(found).st_uid != os.geteuid():
+    os.close(directory)
+    if os.fstat(descriptor).st_uid != os.geteuid():
         raise OSError(errno.EPERM, f"a program of the run has made {name} where its directories are to be mounted")
-    return found
+    return descriptor
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:

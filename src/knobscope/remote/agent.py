@@ -53,8 +53,8 @@ def _answer(answer: dict[str, object]) -> None:
 
 
 def _require_own(base: Path) -> None:
-    found = base.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = base.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise OSError(f"{base} is no directory that only user {os.geteuid()} writes to")
 
 
@@ -109,7 +109,7 @@ def _read(request: dict[str, Any], base: Path) -> str:
 
 def _time_echoes(request: dict[str, Any], _base: Path) -> list[int]:
     """Return the nanoseconds that single bytes take to a port of ours and back."""
-    taken = []
+    durations_ns = []
     with socket.create_connection(("127.0.0.1", request["port"]), 10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for _ in range(request["times"]):
@@ -117,8 +117,8 @@ def _time_echoes(request: dict[str, Any], _base: Path) -> list[int]:
             connection.sendall(b"x")
             if connection.recv(1) != b"x":
                 raise OSError("the tunnel was closed")
-            taken.append(time.perf_counter_ns() - begin)
-    return taken
+            durations_ns.append(time.perf_counter_ns() - begin)
+    return durations_ns
 
 
 _ACTIONS = {
@@ -133,8 +133,8 @@ _ACTIONS = {
 def _end_processes(private: Path) -> None:
     """Wait until the processes of a directory are gone; those that stay are killed."""
     begin = time.monotonic()
-    while (left := _processes_of(private)) and (waited := time.monotonic() - begin) < 2 * _PATIENCE_S:
-        for pid in left if waited > _PATIENCE_S else ():
+    while (pids := _processes_of(private)) and (waited := time.monotonic() - begin) < 2 * _PATIENCE_S:
+        for pid in pids if waited > _PATIENCE_S else ():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
@@ -142,14 +142,14 @@ def _end_processes(private: Path) -> None:
 
 def _processes_of(private: Path) -> list[int]:
     """Return the processes of ours whose command lines name a directory."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 is_ours = entry.stat().st_uid == os.geteuid()
                 if is_ours and os.fsencode(private) in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
+                    pids.append(int(entry.name))
+    return pids
 
 
 if __name__ == "__main__":

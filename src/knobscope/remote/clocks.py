@@ -23,9 +23,9 @@ def compare_clocks(tell_time: Callable[[], int]) -> ClockOffset:
     """
     trips = []
     for _ in range(_ROUND_TRIPS):
-        asked = time.time_ns()
-        told = tell_time()
-        arrived = time.time_ns()
-        trips.append((arrived - asked, told - asked - (arrived - asked) / 2))
-    taken, offset = min(trips)
-    return ClockOffset(offset, taken / 2)
+        sent_ns = time.time_ns()
+        remote_ns = tell_time()
+        arrived_ns = time.time_ns()
+        trips.append((arrived_ns - sent_ns, remote_ns - sent_ns - (arrived_ns - sent_ns) / 2))
+    round_trip_ns, offset = min(trips)
+    return ClockOffset(offset, round_trip_ns / 2)

@@ -79,15 +79,15 @@ class Connection:
             [*self._shared, *forward, self._host.host], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
         )
         try:
-            code, told, complaint = capture(process, _REQUEST_S)
+            code, output, complaint = capture(process, _REQUEST_S)
         except subprocess.TimeoutExpired as error:
             raise RemoteError(f"{self._host.host} opened no tunnel within {_REQUEST_S} s") from error
-        if code != 0 or not told.strip().isdigit():
+        if code != 0 or not output.strip().isdigit():
             raise UserError(
                 f"{self._host.host} opens no tunnel ({complaint.strip() or self.log_tail()}); its sshd has to allow "
                 "remote forwarding (AllowTcpForwarding)"
             )
-        return int(told)
+        return int(output)
 
     def start(
         self,

@@ -28,5 +28,5 @@ def _echo_one(listener: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection, _ = listener.accept()
         with connection:
-            while said := connection.recv(1):
-                connection.sendall(said)
+            while data := connection.recv(1):
+                connection.sendall(data)

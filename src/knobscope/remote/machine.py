@@ -38,14 +38,14 @@ class RemoteMachine:
             self._agent = connection.start(command, stdout=subprocess.PIPE, stderr=log)
         self._unread = b""
         try:
-            told = self._next_answer()
+            greeting = self._next_answer()
         except RemoteError as error:
-            said = read_tail(directory / "agent.log", 1)
-            raise UserError(f"{self.name}, where the load should come from: {said or error}") from error
-        if told["java"] is None:
+            complaint = read_tail(directory / "agent.log", 1)
+            raise UserError(f"{self.name}, where the load should come from: {complaint or error}") from error
+        if greeting["java"] is None:
             raise UserError(f"{self.name} has no java on its PATH, which the load client needs (version 17 or later)")
-        self.private, self.description = Path(told["private"]), str(told["machine"])
-        self._base = Path(told["base"])
+        self.private, self.description = Path(greeting["private"]), str(greeting["machine"])
+        self._base = Path(greeting["base"])
         self._keeper = self.write("keeper.py", _KEEPER.read_text(encoding="utf-8"))
 
     def ask(self, request: Mapping[str, Any], content: bytes = b"") -> Any:
@@ -86,8 +86,8 @@ class RemoteMachine:
         """
         digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
         folder = f"clients-{sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()[:16]}"
-        asked = {f"{folder}/{name}": digest for name, digest in digests.items()}
-        for lacking in self.ask({"do": "lacking", "files": asked}):
+        digests_by_path = {f"{folder}/{name}": digest for name, digest in digests.items()}
+        for lacking in self.ask({"do": "lacking", "files": digests_by_path}):
             self._send(lacking, files[lacking.removeprefix(f"{folder}/")].read_bytes())
         return self._base / folder
 
@@ -116,8 +116,8 @@ class RemoteMachine:
 
         Directory and environment are what a login over there gives; those that are asked for are of this machine.
         """
-        kept = [*_PYTHON, str(self._keeper), "--lifeline", "0", "--", *command]
-        return self._connection.start(kept, stdout=stdout, stderr=stderr)
+        keeper_command = [*_PYTHON, str(self._keeper), "--lifeline", "0", "--", *command]
+        return self._connection.start(keeper_command, stdout=stdout, stderr=stderr)
 
     def open_tunnel(self, port: int) -> int:
         """Return a port of 127.0.0.1 over there that leads to a port of 127.0.0.1 here."""
@@ -132,8 +132,8 @@ class RemoteMachine:
         socket = self._directory / "echo"
         with echo_at(socket):
             port = self._connection.open_tunnel(str(socket))
-            taken = self.ask({"do": "echoes", "port": port, "times": _ECHOES})
-        return float(statistics.median(taken)) / 1000
+            durations_ns = self.ask({"do": "echoes", "port": port, "times": _ECHOES})
+        return float(statistics.median(durations_ns)) / 1000
 
     def leave(self) -> None:
         """End the agent, which waits for the end of what was started and removes the private directory."""

@@ -14,12 +14,12 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 def parse_table(text: str) -> dict[str, str]:
     """Read name and value on a line, between them blanks, tabs, `=`, `:` or `|`; other lines do not count."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for line in text.splitlines():
         match = re.match(r"^[\s|]*([A-Za-z][\w.-]*)\s*(?:[=:|\t]|\s)\s*(.*?)[\s|]*$", line)
         if match:
-            found.setdefault(match[1], match[2])
-    return found
+            settings.setdefault(match[1], match[2])
+    return settings
 
 
 def parse_json(text: str) -> dict[str, str]:
@@ -32,39 +32,39 @@ def parse_json(text: str) -> dict[str, str]:
 
 
 def _flatten(content: dict[str, Any], prefix: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name, value in content.items():
         if isinstance(value, dict):
-            found |= _flatten(value, f"{prefix}{name}.")
+            settings |= _flatten(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            settings[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
+    return settings
 
 
 def parse_ini(text: str) -> dict[str, str]:
     """Read `name=value` below any heading; the first of several counts (in RocksDB: the default column family)."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for line in text.splitlines():
         name, mark, value = line.strip().partition("=")
         if mark and not name.startswith(("#", ";", "[")):
-            found.setdefault(name.strip(), value.strip())
-    return found
+            settings.setdefault(name.strip(), value.strip())
+    return settings
 
 
 def parse_wiredtiger(text: str) -> dict[str, str]:
     """Read configurations of WiredTiger, one in a line: `a=1,b=(c=2)` gives a and b.c; the first of several counts."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for line in text.splitlines():
         parents: list[str] = []
         for name, value, mark in re.findall(r'([\w.]+)=("[^"]*"|\[[^]]*\]|[^,()\[\]]*)([(),]*)', f"{line.strip()},"):
             if "(" in mark:
                 parents.append(name)
             elif value or mark:
-                found.setdefault(".".join([*parents, name]), value.strip('"'))
+                settings.setdefault(".".join([*parents, name]), value.strip('"'))
             for _ in range(mark.count(")")):
                 if parents:
                     parents.pop()
-    return found
+    return settings
 
 
 #: By the name that specs use.

@@ -43,8 +43,8 @@ def _set_keys(content: dict[str, Any], instance: Instance, knob: str, value: Val
         key = instance.fill_knob(writing.key, knob, value)
         content[key] = value if plain and knob not in instance.homes else instance.fill_knob(writing.value, knob, value)
         return
-    said = writing.of_value(value)
-    for key, setting in said.items() if isinstance(said, dict) else ():
+    fragment = writing.of_value(value)
+    for key, setting in fragment.items() if isinstance(fragment, dict) else ():
         if setting is None:
             content.pop(key, None)
         else:
@@ -52,5 +52,5 @@ def _set_keys(content: dict[str, Any], instance: Instance, knob: str, value: Val
 
 
 def _lines_of(instance: Instance, knob: str, value: Value, writing: Writing) -> list[str]:
-    said = [writing.line] if writing.line is not None else writing.of_value(value)
-    return [instance.fill_knob(line, knob, value) for line in said or []]
+    lines = [writing.line] if writing.line is not None else writing.of_value(value)
+    return [instance.fill_knob(line, knob, value) for line in lines or []]

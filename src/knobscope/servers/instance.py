@@ -244,9 +244,9 @@ def find_free_ports() -> tuple[int, ...]:
     """Return ports on 127.0.0.1 that nobody listens on at this moment, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in _PORTS]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return tuple(int(one.getsockname()[1]) for one in sockets)
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return tuple(int(sock.getsockname()[1]) for sock in sockets)
 
 
 def _temporary_directory() -> Path:

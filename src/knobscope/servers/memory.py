@@ -67,8 +67,8 @@ def _make_group(size: int) -> tuple[Path, int]:
     kind, parent = _find_parent()
     if kind == "cgroup2" and "memory" not in (parent / "cgroup.subtree_control").read_text().split():
         (parent / "cgroup.subtree_control").write_text("+memory")
-    for left in parent.glob(f"{_PREFIX}*"):
-        remove_if_abandoned(left, _remove_empty)
+    for leftover in parent.glob(f"{_PREFIX}*"):
+        remove_if_abandoned(leftover, _remove_empty)
     group = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns():x}"
     group.mkdir()
     holding = hold_directory(group)
@@ -99,14 +99,14 @@ def _find_parent() -> tuple[str, Path]:
 
 
 def _tree(pid: int) -> list[int]:
-    found = [pid]
-    for member in found:
+    pids = [pid]
+    for member in pids:
         try:
             for children in Path("/proc", str(member), "task").glob("*/children"):
-                found += [int(child) for child in children.read_text().split()]
+                pids += [int(child) for child in children.read_text().split()]
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found
+    return pids
 
 
 def _remove(group: Path) -> None:

@@ -68,17 +68,17 @@ def move_part(name: str, part: Part, data: Path, directory: Path, snapshot: Path
     return PartHome(directory, part.link)
 
 
-def devices_of_part(part: Part, data: Path, home: PartHome | None, told: str | None) -> set[int]:
-    """Return the numbers of the file systems that a part really lies on; `told`: the directory that the server names.
+def devices_of_part(part: Part, data: Path, home: PartHome | None, answer: str | None) -> set[int]:
+    """Return the numbers of the file systems that a part really lies on; `answer`: the directory that the server names.
 
     A part that has no files yet lies where its directory lies.
     """
-    found = [Path(told)] if told is not None else []
+    paths = [Path(answer)] if answer is not None else []
     if part.writing is not None:
-        found += [*_list_files(part, data), *(_list_files(part, home.directory) if home else [])]
+        paths += [*_list_files(part, data), *(_list_files(part, home.directory) if home else [])]
     else:
-        found.append(data / (home.prefix if home else part.link or ""))
-    return {path.stat().st_dev for path in found if path.exists()}
+        paths.append(data / (home.prefix if home else part.link or ""))
+    return {path.stat().st_dev for path in paths if path.exists()}
 
 
 def _list_files(part: Part, directory: Path) -> list[Path]:
@@ -98,7 +98,7 @@ def _walk(directory: Path) -> Iterator[Path]:
 def _find_link(data: Path, name: str) -> str:
     """Return the path, below the data directory, of the link that leads to the directory of a part."""
     for folder, folders, files in os.walk(data):
-        for entry in (Path(folder, one) for one in [*folders, *files]):
+        for entry in (Path(folder, entry_name) for entry_name in [*folders, *files]):
             if entry.is_symlink() and entry.readlink().name == name:
                 return str(entry.relative_to(data))
     raise UserError(f"no symbolic link in {data} leads to the directory of part {name}: its `load` has made none")

@@ -101,8 +101,8 @@ def compare_effective(
         answer = effective.get(name)
         rows.append({"knob": name, "requested": dbms.write(name, value), "effective": answer})
         knob = dbms.knobs[name]
-        told = answer is not None or (knob.readable and dbms.readback.is_possible)
-        if told and (answer is None or not _is_same(dbms, knob, value, answer)):
+        is_checkable = answer is not None or (knob.readable and dbms.readback.is_possible)
+        if is_checkable and (answer is None or not _is_same(dbms, knob, value, answer)):
             differing.append(name)
     return rows, differing
 

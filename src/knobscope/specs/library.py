@@ -53,7 +53,9 @@ class StudySpecs:
     def thresholds(self) -> dict[str, float]:
         """All thresholds of the study and its rules: the study's own value, or the rule's default."""
         study = self.study.thresholds
-        of_rules = {name: one.default for rule in self.rules.values() for name, one in rule.about.thresholds.items()}
+        of_rules = {
+            name: threshold.default for rule in self.rules.values() for name, threshold in rule.about.thresholds.items()
+        }
         return {"fdr": study.fdr, "min_effect": study.min_effect, **of_rules, **study.of_rules}
 
     def layout_devices(self, dbms: str) -> list[str]:
@@ -111,23 +113,23 @@ def complete_study(shelf: Shelf) -> StudySpecs:
         for name, files in shelf.dbms.items()
     }
     return StudySpecs(
-        join_studies(study, {name: one for name, (one, _) in completed.items()}),
+        join_studies(study, {name: full_study for name, (full_study, _) in completed.items()}),
         {name: dbms for name, (_, dbms) in completed.items()},
         shelf.devices,
         workloads,
         shelf.prior,
         shelf.generators,
         shelf.rules,
-        {name: one.left_out for name, one in named.items()},
+        {name: knobs.left_out for name, knobs in named.items()},
     )
 
 
 def find_specs(paths: Iterable[Path]) -> list[Path]:
     """Return the YAML files among these paths, in folders among them, and one folder deeper; sorted."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     for path in paths:
-        found |= {*path.glob("*.y*ml"), *path.glob("*/*.y*ml")} if path.is_dir() else {path}
-    return sorted(found)
+        files |= {*path.glob("*.y*ml"), *path.glob("*/*.y*ml")} if path.is_dir() else {path}
+    return sorted(files)
 
 
 def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> list[Path]:

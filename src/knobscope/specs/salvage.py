@@ -18,21 +18,21 @@ def examine_study(document: Document) -> tuple[Study | None, list[SpecProblem]]:
     study, problems = examine_document(document, Study)
     if study is not None or not isinstance(document.data, dict):
         return study, problems
-    rest = _without_wrong(document.data, problems)
-    return (None if rest is None else examine_document(Document(document.path, rest, {}), Study)[0]), problems
+    valid = _without_wrong(document.data, problems)
+    return (None if valid is None else examine_document(Document(document.path, valid, {}), Study)[0]), problems
 
 
 def _without_wrong(data: dict[Any, Any], problems: list[SpecProblem]) -> dict[Any, Any] | None:
     """Return the data with defaults instead of what is wrong, None when something essential is."""
-    rest = copy.deepcopy(data)
+    valid = copy.deepcopy(data)
     for problem in problems:
         if not problem.location:
             return None
         first, *deeper = problem.location
         if first == "knobs" and len(deeper) > 1:  # what the study says of one knob of a DBMS
-            rest["knobs"][deeper[0]][deeper[1]] = None
+            valid["knobs"][deeper[0]][deeper[1]] = None
         elif first in _ESSENTIAL:
             return None
         else:
-            rest.pop(first, None)
-    return {"name": "unknown", "description": "", **rest}
+            valid.pop(first, None)
+    return {"name": "unknown", "description": "", **valid}

@@ -80,7 +80,9 @@ def read_shelf(path: Path, root: Path, runnable: bool | Collection[str]) -> Shel
     return Shelf(
         document,
         study,
-        dbms={name: read_dbms_files(document.path.absolute().parent.parent, study, one) for name, one in dbms.items()},
+        dbms={
+            name: read_dbms_files(document.path.absolute().parent.parent, study, spec) for name, spec in dbms.items()
+        },
         devices=devices,
         workloads={name: _change(workload, study) for name, workload in workloads.items()},
         generators=of_workloads.generators,
@@ -157,7 +159,7 @@ class Reader:
         if name in BUILT_IN:
             return
         if not file.is_file():
-            have = [*BUILT_IN, *sorted(other.stem for other in folder.glob("*.yaml"))]
+            have = [*BUILT_IN, *sorted(path.stem for path in folder.glob("*.yaml"))]
             yield document.problem(("generator",), f"no generator named {name!r}", suggest(name, have))
         elif (generator := self.read(file, Generator, self.check_generator)) is not None:
             self.generators[name] = generator
@@ -181,24 +183,24 @@ class Reader:
     ) -> dict[str, Model]:
         """Return the specs of a kind that a study names, by name; a mapping tells where each name stands."""
         folder = document.path.absolute().parent.parent / kind
-        found = {}
+        specs = {}
         for index, name in enumerate(names):
             file = folder / f"{name}.yaml"
             if not file.is_file():
-                have = sorted(other.stem for other in folder.glob("*.yaml"))
+                have = sorted(path.stem for path in folder.glob("*.yaml"))
                 expected = suggest(name, have) if have else f"a file {show_path(file)}"
-                here = (kind, name if kind == "workloads" else index)
-                location = names[name] if isinstance(names, Mapping) and kind == "devices" else here
+                entry = (kind, name if kind == "workloads" else index)
+                location = names[name] if isinstance(names, Mapping) and kind == "devices" else entry
                 self.problems.append(document.problem(location, f"no spec named {name!r}", expected))
-            elif name not in found and (spec := self.read(file, model, check)) is not None:
-                found[name] = spec
-        return found
+            elif name not in specs and (spec := self.read(file, model, check)) is not None:
+                specs[name] = spec
+        return specs
 
     def read_rules(self, document: Document, study: Study) -> dict[str, Rule]:
         """Return the rules of a study by name: those it names, or all that come with knobscope."""
         project = document.path.absolute().parents[2]
         named = shipped_rules() if study.rules is None else study.rules
-        found: dict[str, Rule] = {}
+        rules: dict[str, Rule] = {}
         for index, text in enumerate(named):
             folder = project / text if "/" in text else SHIPPED_RULES / text
             if not os.path.isdir(folder):  # noqa: PTH112 - that of Path raises an error for a name that is too long
@@ -211,11 +213,11 @@ class Reader:
             except SpecErrors as error:
                 self.problems.extend(error.problems)
                 continue
-            if rule.name in found:
-                clash = f"a second rule named {rule.name!r} (the first is {show_path(found[rule.name].folder)})"
+            if rule.name in rules:
+                clash = f"a second rule named {rule.name!r} (the first is {show_path(rules[rule.name].folder)})"
                 self.problems.append(document.problem(("rules", index), clash, "each name once"))
-            found.setdefault(rule.name, rule)
-        return found
+            rules.setdefault(rule.name, rule)
+        return rules
 
     def read_prior(self, document: Document, study: Study) -> Prior | None:
         """Return the prior that a study starts from, if it names one: a file, or a name in the folder next to specs."""
@@ -227,7 +229,7 @@ class Reader:
         file = self.root / named if is_file else folder / f"{named}.yaml"
         if os.path.isfile(file):  # noqa: PTH113 - that of Path raises an error for a name that is too long
             return self.read(file, Prior, None)
-        have = [] if is_file else sorted(other.stem for other in folder.glob("*.yaml"))
+        have = [] if is_file else sorted(path.stem for path in folder.glob("*.yaml"))
         expected = suggest(named, have) if have else f"a file {show_path(file)}, as `knobscope models save` writes it"
         self.problems.append(document.problem(("screening", "prior"), f"no prior {named!r}", expected))
         return None

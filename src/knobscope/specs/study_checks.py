@@ -51,15 +51,17 @@ def check_study(shelf: Shelf, *, ask_versions: bool = False) -> list[SpecProblem
         if not of_knobs and not of_files["mistakes"]:
             may_ask = ask_versions and name in shelf.installed and not problems
             problems += _check_completed(shelf, *completed[name], ask_versions=may_ask)
-    whole = join_studies(study, {name: one for name, (one, _) in completed.items()})
+    whole = join_studies(study, {name: full_study for name, (full_study, _) in completed.items()})
     if not problems:
-        problems += [document.problem(one.location, one.found, one.expected) for one in whole.find_unvaried()]
+        problems += [
+            document.problem(misfit.location, misfit.found, misfit.expected) for misfit in whole.find_unvaried()
+        ]
     problems += of_files["rules"]
     if not problems:
         problems += check_thresholds(document, study, shelf.rules.values())
     problems += of_files["prior"]
     if shelf.prior is not None:
-        dbms = {name: one for name, (_, one) in completed.items()}
+        dbms = {name: full_dbms for name, (_, full_dbms) in completed.items()}
         problems += check_prior(document, whole, shelf.prior, dbms, shelf.workloads)
     return problems
 

@@ -64,10 +64,10 @@ def measured_figure(topic: str, values: Floats, least_steps: Floats, noise: floa
     Both are of shape (runs,). The step is that or the last digit that is written, whichever is larger. `noise` is the
     relative standard deviation that is counted on.
     """
-    known = np.isfinite(values) & (values > 0)
-    enough = float((values * least_steps)[known].min(initial=math.inf))  # a smaller digit makes no difference
-    steps = np.maximum(_last_digit(values[known], enough) / np.where(known, values, 1.0), least_steps)
-    return Figure(topic, values, np.where(known, np.minimum(1.0, _chance_of(steps, noise)), 1.0))
+    is_positive = np.isfinite(values) & (values > 0)
+    enough = float((values * least_steps)[is_positive].min(initial=math.inf))  # a smaller digit makes no difference
+    steps = np.maximum(_last_digit(values[is_positive], enough) / np.where(is_positive, values, 1.0), least_steps)
+    return Figure(topic, values, np.where(is_positive, np.minimum(1.0, _chance_of(steps, noise)), 1.0))
 
 
 def cautious_noise(values: Floats, configuration: Ints, block: Ints) -> float:
@@ -97,10 +97,10 @@ def chances_of_series(figures: Sequence[Floats]) -> Floats:
     interval counts. Percentiles of latency come from histograms that tell a thousandth.
     """
     together = np.concatenate(figures)
-    known = np.where(together > 0, together, np.nan)
-    steps = np.maximum(1 / known, _HISTOGRAM_STEP)
+    positive = np.where(together > 0, together, np.nan)
+    steps = np.maximum(1 / positive, _HISTOGRAM_STEP)
     chances = np.minimum(1.0, np.nan_to_num(_chance_of(steps, _LEAST_NOISE), nan=1.0)).min(axis=1)
-    begins = np.cumsum([0, *(len(one) for one in figures[:-1])])
+    begins = np.cumsum([0, *(len(rows) for rows in figures[:-1])])
     return np.maximum(_LEAST_CHANCE, np.multiply.reduceat(chances, begins))
 
 

@@ -26,8 +26,8 @@ def level_effects(model: Model, settings: Settings, factor: str, beside: Mapping
     count = len(settings.levels[column])
     codes = np.tile(settings.codes, (count, 1, 1))
     codes[:, :, column] = np.arange(count)[:, None]
-    for other, code in (beside or {}).items():
-        codes[:, :, settings.factors.index(other)] = code
+    for partner, code in (beside or {}).items():
+        codes[:, :, settings.factors.index(partner)] = code
     predicted = model.predict(settings.with_codes(codes.reshape(-1, len(settings.factors))))
     return np.asarray(predicted.reshape(count, -1).mean(axis=1))
 
@@ -56,16 +56,16 @@ def important_points(
     if stop.model is None:
         return []
     noise = math.sqrt(_unexplained_variance(stop, runs))
-    found = []
+    rows = []
     for term in explained:
         if term.explained_share < LEAST_MAIN_SHARE:
             continue
         for knob, beside in _list_curves(term.term, runs.settings):
             settings = runs.settings
             points = _points_of_curve(stop.model, settings, knob, beside, axes.get(knob, "linear"), noise)
-            named = {other: settings.levels_of(other)[code] for other, code in beside.items()}
+            named = {partner: settings.levels_of(partner)[code] for partner, code in beside.items()}
             share = term.explained_share
-            found += [
+            rows += [
                 {
                     "knob": knob,
                     "beside": named or None,
@@ -75,7 +75,7 @@ def important_points(
                 }
                 for point in points
             ]
-    return sorted(found, key=lambda point: (-point["score"], point["knob"]))
+    return sorted(rows, key=lambda point: (-point["score"], point["knob"]))
 
 
 def _list_curves(term: Term, settings: Settings) -> Iterator[tuple[str, dict[str, int]]]:
@@ -83,9 +83,9 @@ def _list_curves(term: Term, settings: Settings) -> Iterator[tuple[str, dict[str
     if len(term.factors) == 1:
         yield term.factors[0], {}
     elif len(term.factors) == 2:
-        for knob, other in (term.factors, term.factors[::-1]):
-            for code in np.unique(settings.column(other)).tolist():
-                yield knob, {other: code}
+        for knob, partner in (term.factors, term.factors[::-1]):
+            for code in np.unique(settings.column(partner)).tolist():
+                yield knob, {partner: code}
 
 
 def _points_of_curve(
@@ -96,13 +96,13 @@ def _points_of_curve(
     if numbers is None:
         return []
     rows = np.ones(len(settings), bool)
-    for other, code in beside.items():
-        rows &= settings.column(other) == code
+    for partner, code in beside.items():
+        rows &= settings.column(partner) == code
     counts = np.bincount(settings.column(knob)[rows], minlength=len(numbers))
     # A special value such as 0 for "off" has no position on a log axis.
-    seen = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
-    if not len(seen):
+    level_codes = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
+    if not len(level_codes):
         return []
-    error = noise / math.sqrt(counts[seen].mean())
-    effects = level_effects(model, settings, knob, beside)[seen]
-    return find_points([numbers[i] for i in seen], effects.tolist(), axis, error)
+    error = noise / math.sqrt(counts[level_codes].mean())
+    effects = level_effects(model, settings, knob, beside)[level_codes]
+    return find_points([numbers[i] for i in level_codes], effects.tolist(), axis, error)

@@ -106,10 +106,10 @@ class Settings:
             order, occurring = pd.factorize(frame[factor])  # in the order in which they occur; -1 is no value
             if missing := int((order < 0).sum()):
                 raise UserError(f"column {factor!r} has no value in {missing} rows; every run needs a value")
-            found = [*occurring.tolist(), *(levels or {}).get(factor, ())]
-            keys: list[Any] = _as_numbers(found) or [str(value) for value in found]
+            values = [*occurring.tolist(), *(levels or {}).get(factor, ())]
+            keys: list[Any] = _as_numbers(values) or [str(value) for value in values]
             distinct = sorted(set(keys))
-            labels: dict[Any, Any] = dict(zip(reversed(keys), reversed(found), strict=True))
+            labels: dict[Any, Any] = dict(zip(reversed(keys), reversed(values), strict=True))
             index = {key: code for code, key in enumerate(distinct)}
             columns.append(np.array([index[key] for key in keys], np.int64)[order])
             all_levels.append(tuple(labels[key] for key in distinct))
@@ -205,8 +205,8 @@ class Settings:
         sizes = [len(self.levels[column]) for column in columns]
         # One number per cell: numbers are sorted a good deal faster than rows, and come in the same order.
         numbers = np.ravel_multi_index(tuple(self.codes[:, columns].T), sizes)
-        found, counts = np.unique(numbers, return_counts=True)
-        cells = np.column_stack(np.unravel_index(found, sizes)).tolist()
+        distinct, counts = np.unique(numbers, return_counts=True)
+        cells = np.column_stack(np.unravel_index(distinct, sizes)).tolist()
         return dict(zip(map(tuple, cells), (counts / len(self)).tolist(), strict=True))
 
     def some(self, count: int, rng: np.random.Generator) -> "Settings":
@@ -251,11 +251,11 @@ def _contrasts(codes: Ints, levels: int) -> Floats:
 
     With treatment contrasts an unseen level would silently be predicted as the base level.
     """
-    seen = np.unique(codes)
-    lookup = np.zeros((levels, max(len(seen) - 1, 0)))
-    if len(seen) > 1:
-        lookup[seen[:-1]] = np.eye(len(seen) - 1)
-        lookup[seen[-1]] = -1
+    distinct = np.unique(codes)
+    lookup = np.zeros((levels, max(len(distinct) - 1, 0)))
+    if len(distinct) > 1:
+        lookup[distinct[:-1]] = np.eye(len(distinct) - 1)
+        lookup[distinct[-1]] = -1
     return lookup
 
 

@@ -29,15 +29,15 @@ def rank_drift(fits: Mapping[Names, Fit], top: int = TOP) -> tuple[list[dict[str
     `fits` are the documents of `knobscope select` per case; knobs that only one of two cases ranks are left out.
     """
     knobs, pairs = [], []
-    for pair, one, other in _pairs(fits):
-        ranks = [{entry["knob"]: entry for entry in fit["importance"]} for fit in (one, other)]
-        is_certain = bool(one["trustworthy"] and other["trustworthy"])
+    for pair, first, second in _pairs(fits):
+        ranks = [{entry["knob"]: entry for entry in fit["importance"]} for fit in (first, second)]
+        is_certain = bool(first["trustworthy"] and second["trustworthy"])
         rows = [
             {**pair, **_change(ranks[0][knob], ranks[1][knob], is_certain)}
             for knob in sorted(ranks[0].keys() & ranks[1].keys())
         ]
         knobs += rows
-        leaders = [_leaders(fit["importance"], top) for fit in (one, other)]
+        leaders = [_leaders(fit["importance"], top) for fit in (first, second)]
         pairs.append(
             {
                 **pair,
@@ -53,34 +53,34 @@ def rank_drift(fits: Mapping[Names, Fit], top: int = TOP) -> tuple[list[dict[str
     return knobs, pairs
 
 
-def overlap_of_top(one: Sequence[str], other: Sequence[str]) -> int:
+def overlap_of_top(first: Sequence[str], second: Sequence[str]) -> int:
     """Return how many knobs two lists of leaders have in common."""
-    return len(set(one) & set(other))
+    return len(set(first) & set(second))
 
 
 def _pairs(fits: Mapping[Names, Fit]) -> Iterator[tuple[dict[str, str], Fit, Fit]]:
     """Yield the cases of one DBMS that differ in device only, or in workload only."""
-    for one, other in combinations(fits, 2):
-        (dbms, device, workload), (dbms_2, device_2, workload_2) = one, other
+    for first, second in combinations(fits, 2):
+        (dbms, device, workload), (dbms_2, device_2, workload_2) = first, second
         if dbms == dbms_2 and workload == workload_2:
-            yield _case_columns(dbms, "device", workload, device, device_2), fits[one], fits[other]
+            yield _case_columns(dbms, "device", workload, device, device_2), fits[first], fits[second]
         elif dbms == dbms_2 and device == device_2:
-            yield _case_columns(dbms, "workload", device, workload, workload_2), fits[one], fits[other]
+            yield _case_columns(dbms, "workload", device, workload, workload_2), fits[first], fits[second]
 
 
-def _case_columns(dbms: str, changed: str, same: str, start: str, end: str) -> dict[str, str]:
-    return {"dbms": dbms, "changed": changed, "same": same, "from_case": start, "to_case": end}
+def _case_columns(dbms: str, changed: str, unchanged: str, start: str, end: str) -> dict[str, str]:
+    return {"dbms": dbms, "changed": changed, "same": unchanged, "from_case": start, "to_case": end}
 
 
-def _change(one: Mapping[str, Any], other: Mapping[str, Any], is_certain: bool) -> dict[str, Any]:
-    (low, high), (other_low, other_high) = _widen(one), _widen(other)
-    apart = high < other_low or other_high < low
+def _change(first: Mapping[str, Any], second: Mapping[str, Any], is_certain: bool) -> dict[str, Any]:
+    (low, high), (second_low, second_high) = _widen(first), _widen(second)
+    is_disjoint = high < second_low or second_high < low
     return {
-        "knob": one["knob"],
-        "rank_from": one["rank"],
-        "rank_to": other["rank"],
-        "change": other["rank"] - one["rank"],
-        "drifts": bool(is_certain and apart and (one["above_noise"] or other["above_noise"])),
+        "knob": first["knob"],
+        "rank_from": first["rank"],
+        "rank_to": second["rank"],
+        "change": second["rank"] - first["rank"],
+        "drifts": bool(is_certain and is_disjoint and (first["above_noise"] or second["above_noise"])),
     }
 
 

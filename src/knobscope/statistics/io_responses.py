@@ -48,19 +48,19 @@ def find_io_related(runs: "pd.DataFrame", knobs: Sequence[str], responses: Seque
     designs: dict[bytes, _Design] = {}  # by the configurations that a response was measured in: mostly all of them
     rows = []
     for response, values in zip(responses, figures.T, strict=True):
-        known = np.isfinite(values)
-        counts = np.bincount(configuration[known], minlength=len(settings))
-        sums = np.bincount(configuration[known], values[known], minlength=len(settings))
+        is_finite = np.isfinite(values)
+        counts = np.bincount(configuration[is_finite], minlength=len(settings))
+        sums = np.bincount(configuration[is_finite], values[is_finite], minlength=len(settings))
         measured = counts > 0
         if (key := measured.tobytes()) not in designs:
             designs[key] = _Design.of(settings[measured])
         rows += _test_knobs(designs[key], sums[measured] / counts[measured], knobs, response)
-    found = pd.DataFrame(rows, columns=["knob", "response", "runs", "explained_share", "p_value"])
-    found["q_value"] = adjust_for_fdr(found["p_value"].to_numpy(float))
-    found["verdict"] = np.select(
-        [found["p_value"].isna(), found["q_value"] <= fdr], ["insufficient", "related"], "none"
+    table = pd.DataFrame(rows, columns=["knob", "response", "runs", "explained_share", "p_value"])
+    table["q_value"] = adjust_for_fdr(table["p_value"].to_numpy(float))
+    table["verdict"] = np.select(
+        [table["p_value"].isna(), table["q_value"] <= fdr], ["insufficient", "related"], "none"
     )
-    return found
+    return table
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class _Design:
     def of(cls, codes: Ints) -> "_Design":
         """Make the columns from the codes of the settings, shape (configurations, knobs)."""
         contrasts = [_contrasts(codes[:, knob]) for knob in range(codes.shape[1])]
-        width = max((one.shape[1] for one in contrasts), default=0)
-        columns = np.hstack([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in contrasts])
+        width = max((matrix.shape[1] for matrix in contrasts), default=0)
+        columns = np.hstack([np.pad(matrix, ((0, 0), (0, width - matrix.shape[1]))) for matrix in contrasts])
         columns = columns - columns.mean(axis=0) if len(columns) else columns
         return cls(columns, columns.T @ columns, codes.shape[1])
 
@@ -106,11 +106,11 @@ def _test_knobs(design: _Design, values: Floats, knobs: Sequence[str], response:
             break
         model.add(best)
     for knob in model.inside:
-        rest = _Model(design, model.scores)
-        for other in model.inside:
-            if other != knob:
-                rest.add(other)
-        tested = rest.test()
+        reduced = _Model(design, model.scores)
+        for covariate in model.inside:
+            if covariate != knob:
+                reduced.add(covariate)
+        tested = reduced.test()
         shares[knob], p_values[knob] = tested[0][knob], tested[1][knob]
     return [
         {**row, "explained_share": float(share), "p_value": float(p)}
@@ -140,11 +140,11 @@ class _Model:
         inverses, degrees = self._inverses()
         parts = self._with_scores.reshape(count, width)
         explained = np.einsum("ki,kij,kj->k", parts, inverses, parts)
-        left = np.maximum(self._left - explained, 0.0)
+        residuals = np.maximum(self._left - explained, 0.0)
         free = len(self.scores) - 1 - self.rank - degrees
         with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = fdtrc(degrees, free, explained / degrees / (left / free))
-        p_values = np.where(left <= _ROUNDING * self._total, 0.0, p_values)
+            p_values = fdtrc(degrees, free, explained / degrees / (residuals / free))
+        p_values = np.where(residuals <= _ROUNDING * self._total, 0.0, p_values)
         adds_nothing = (degrees == 0) | (self._left <= _ROUNDING * self._total)
         return np.where(adds_nothing, 0.0, explained / self._total), np.where(adds_nothing, 1.0, p_values), degrees
 
@@ -169,15 +169,15 @@ class _Model:
         whole = self.design.gram.reshape(count, width, count, width)[index, :, index, :]
         values, vectors = np.linalg.eigh(own)
         least = _ALIASED * np.trace(whole, axis1=1, axis2=2)[:, None]
-        seen = values > least
-        inverse = np.where(seen, 1 / np.where(seen, values, 1.0), 0.0)
-        return np.einsum("kia,ka,kja->kij", vectors, inverse, vectors), seen.sum(axis=1).astype(float)
+        is_estimable = values > least
+        inverse = np.where(is_estimable, 1 / np.where(is_estimable, values, 1.0), 0.0)
+        return np.einsum("kia,ka,kja->kij", vectors, inverse, vectors), is_estimable.sum(axis=1).astype(float)
 
 
 def _contrasts(codes: Ints) -> Floats:
     """Return dummy columns for all but one of the levels that occur, shape (rows, levels - 1)."""
-    seen = np.unique(codes)
-    return np.asarray((codes[:, None] == seen[1:]).astype(float))
+    distinct = np.unique(codes)
+    return np.asarray((codes[:, None] == distinct[1:]).astype(float))
 
 
 @dataclass(frozen=True)
@@ -212,5 +212,5 @@ class Comparison:
 def compare_with_marks(verdicts: Mapping[str, bool], marks: Mapping[str, bool]) -> Comparison:
     """Compare knob -> "is I/O-related" of the runs with that of the specs; knobs without a mark are left out."""
     judged = [knob for knob in verdicts if knob in marks]
-    found = sorted(knob for knob in judged if verdicts[knob])
-    return Comparison(found, sorted(knob for knob in judged if marks[knob]), len(judged))
+    related = sorted(knob for knob in judged if verdicts[knob])
+    return Comparison(related, sorted(knob for knob in judged if marks[knob]), len(judged))

@@ -24,9 +24,9 @@ def judge_levels(log_throughput: Floats, configuration: Ints, group: Ints, group
     frame = pd.DataFrame({"value": log_throughput, "configuration": configuration, "group": group}).dropna()
     beside = frame["value"] - frame.groupby("configuration")["value"].transform("median")
     levels = beside.groupby(frame["group"]).median().reindex(range(groups)).to_numpy(float)
-    other = _find_other_level(levels)
-    usual = np.isfinite(levels) & ~other
-    return levels - np.array([_reference(levels, usual, one) for one in range(groups)]), other
+    is_shifted = _find_other_level(levels)
+    usual = np.isfinite(levels) & ~is_shifted
+    return levels - np.array([_reference(levels, usual, index) for index in range(groups)]), is_shifted
 
 
 def _reference(levels: Floats, usual: Bools, group: int) -> float:
@@ -42,16 +42,16 @@ def _find_other_level(levels: Floats) -> Bools:
     The widest gap between neighbouring levels parts them. It has to be threefold, and three times as wide as each of
     the two sides, so that a machine whose sessions differ by any amount is not said to have a usual level.
     """
-    other = np.zeros(len(levels), bool)
-    known = np.flatnonzero(np.isfinite(levels))
-    order = known[np.argsort(levels[known], kind="stable")]
+    is_shifted = np.zeros(len(levels), bool)
+    measured = np.flatnonzero(np.isfinite(levels))
+    order = measured[np.argsort(levels[measured], kind="stable")]
     gaps = np.diff(levels[order])
     if not len(gaps):
-        return other
+        return is_shifted
     at = int(np.argmax(gaps)) + 1
     sides = [order[:at], order[at:]]
     if gaps[at - 1] <= np.log(_TIMES_APART) or max(np.ptp(levels[side]) for side in sides) * _NARROWER > gaps[at - 1]:
-        return other
+        return is_shifted
     for side, opposite in (sides, sides[::-1]):
-        other[side] = len(side) <= len(opposite)
-    return other
+        is_shifted[side] = len(side) <= len(opposite)
+    return is_shifted

@@ -87,7 +87,7 @@ def find_points(
         ("turning", None if monotone is not None or is_step else _turning(position, height)),
         *(("cliff", cliff) for cliff in cliffs),
     ]
-    return [Point(kind, float(levels[found[0]]), found[1]) for kind, found in shapes if found]
+    return [Point(kind, float(levels[hit[0]]), hit[1]) for kind, hit in shapes if hit]
 
 
 def _rank_correlation(position: Floats, height: Floats) -> float:
@@ -142,8 +142,8 @@ def _bend(position: Floats, height: Floats, index: int) -> float:
     """Sum of squares that a straight line leaves and one that bends at a level does not."""
     straight = np.column_stack([np.ones_like(position), position])
     bent = np.column_stack([straight, np.maximum(position - position[index], 0)])
-    left = [height - design @ np.linalg.lstsq(design, height, rcond=None)[0] for design in (straight, bent)]
-    return float((left[0] ** 2).sum() - (left[1] ** 2).sum())
+    residuals = [height - design @ np.linalg.lstsq(design, height, rcond=None)[0] for design in (straight, bent)]
+    return float((residuals[0] ** 2).sum() - (residuals[1] ** 2).sum())
 
 
 def _largest_fall(rising: Floats) -> float:
@@ -180,9 +180,9 @@ def _cliffs(position: Floats, height: Floats, standard_error: float) -> list[tup
         return []
     plain = float(np.median(steps[~large]))
     slope = abs(float(np.median((rise / run)[~large])))
-    found = []
+    cliffs = []
     for i in np.flatnonzero(large):
         neighbours = steps[[j for j in (i - 1, i + 1) if 0 <= j < len(steps)]].max()
         if steps[i] >= max(CLIFF_STEPS * plain, CLIFF_NEIGHBOURS * neighbours, CLIFF_NEIGHBOURS * slope * run[i]):
-            found.append((int(i) + 1, float(steps[i] / np.ptp(height))))
-    return found
+            cliffs.append((int(i) + 1, float(steps[i] / np.ptp(height))))
+    return cliffs

@@ -34,10 +34,10 @@ def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> 
     changes = [
         abs(_correlate(position[: at + 1], height[: at + 1]) - _correlate(position[at:], height[at:])) for at in splits
     ]
-    known = [change for change in changes if not math.isnan(change)]
-    if not known or max(known) <= TURN:
+    valid_changes = [change for change in changes if not math.isnan(change)]
+    if not valid_changes or max(valid_changes) <= TURN:
         return []
-    at = splits[changes.index(max(known))]
+    at = splits[changes.index(max(valid_changes))]
     return [Point("turning", float(position[at]), turn_ratio(position, height, at))]
 
 

@@ -109,11 +109,11 @@ def rank_knobs(
         drawn.append(_judge_sample(runs, model, groups, np.random.default_rng([seed, number])))
         if tell is not None:
             tell(number + 1, samples)
-    found = [sample for sample in drawn if sample is not None]
+    judged = [sample for sample in drawn if sample is not None]
     names = [runs.settings.factors[columns[0]] for columns in groups]
-    if len(found) < samples / 2:
+    if len(judged) < samples / 2:
         return _rank_unjudged(runs, model, groups, names)
-    return _summarise(names, found, len(runs.response))
+    return _summarise(names, judged, len(runs.response))
 
 
 def _rank_unjudged(runs: Runs, model: Model, groups: Sequence[Sequence[int]], names: Sequence[str]) -> Ranking:
@@ -140,37 +140,37 @@ def _judge_sample(
     """Fit one subsample and judge it on configurations that it left out; None where that is impossible."""
     order = rng.permutation(len(runs.response))
     size = min(round(SUBSAMPLE * len(order)), MOST_FITTED)
-    drawn, left = order[:size], order[size : size + MOST_HELD]
+    drawn, test_rows = order[:size], order[size : size + MOST_HELD]
     noise = min(MOST_NOISE_COLUMNS, max(1, len(order) // ROWS_PER_NOISE_COLUMN))
     settings = runs.settings.with_noise_columns(noise, rng)
     groups = [*groups, *([len(settings.knobs) + number] for number in range(noise))]
-    held, actual = settings.take(left), runs.response[left]
-    if len(left) < MIN_TEST_ROWS or np.ptp(actual) == 0:
+    held_out, actual = settings.take(test_rows), runs.response[test_rows]
+    if len(test_rows) < MIN_TEST_ROWS or np.ptp(actual) == 0:
         return None
     try:
         fitted = model.refit(settings.take(drawn), runs.response[drawn])
     except InsufficientSamplesError:
         return None
-    plain = fitted.predict(held)
+    plain = fitted.predict(held_out)
     importance = _add_up(fitted.importance(settings.take(drawn)), settings, groups)
-    permutation = _permutation(fitted, held, actual, plain, groups, rng)
+    permutation = _permutation(fitted, held_out, actual, plain, groups, rng)
     return _Sample(permutation, importance, r_squared(actual, plain), size)
 
 
 def _permutation(
     model: Model,
-    held: Settings,
+    held_out: Settings,
     actual: Floats,
     plain: Floats,
     groups: Sequence[Sequence[int]],
     rng: np.random.Generator,
 ) -> Floats:
     """Loss of R2 per group of columns when it is shuffled; `plain` is predicted where none is."""
-    ways = [_shuffle(held.codes[:, list(columns)], rng) for columns in groups]
-    predicted = _predict_shuffled(model, held, plain, groups, [codes for codes, _ in ways])
+    ways = [_shuffle(held_out.codes[:, list(columns)], rng) for columns in groups]
+    predicted = _predict_shuffled(model, held_out, plain, groups, [codes for codes, _ in ways])
     loss = [
-        weights @ ((told - actual) ** 2 - (plain - actual) ** 2).sum(axis=1)
-        for (_, weights), told in zip(ways, predicted, strict=True)
+        weights @ ((prediction - actual) ** 2 - (plain - actual) ** 2).sum(axis=1)
+        for (_, weights), prediction in zip(ways, predicted, strict=True)
     ]
     return np.asarray(np.array(loss) / ((actual - actual.mean()) ** 2).sum())
 
@@ -190,7 +190,7 @@ def _shuffle(codes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
 
 
 def _predict_shuffled(
-    model: Model, held: Settings, plain: Floats, groups: Sequence[Sequence[int]], shuffled: Sequence[Ints]
+    model: Model, held_out: Settings, plain: Floats, groups: Sequence[Sequence[int]], shuffled: Sequence[Ints]
 ) -> Iterator[Floats]:
     """Yield what is predicted with each group of columns shuffled, shape (ways, runs).
 
@@ -198,17 +198,17 @@ def _predict_shuffled(
     and of all in several calls, because of the memory.
     """
     changed = [
-        (codes != held.codes[:, list(columns)]).any(axis=2) for columns, codes in zip(groups, shuffled, strict=True)
+        (codes != held_out.codes[:, list(columns)]).any(axis=2) for columns, codes in zip(groups, shuffled, strict=True)
     ]
-    calls = 1 + sum(int(one.sum()) for one in changed) // ROWS_OF_A_CALL
+    calls = 1 + sum(int(mask.sum()) for mask in changed) // ROWS_OF_A_CALL
     for part in np.array_split(np.arange(len(groups)), min(calls, len(groups))):
         runs = [np.nonzero(changed[number])[1] for number in part]
-        ends = np.cumsum([len(one) for one in runs])
-        codes = held.codes[np.concatenate(runs)]
-        for number, end, one in zip(part, ends, runs, strict=True):
-            codes[end - len(one) : end, list(groups[number])] = shuffled[number][changed[number]]
-        told = model.predict(held.with_codes(codes)) if len(codes) else np.zeros(0)
-        for number, values in zip(part, np.split(told, ends[:-1]), strict=True):
+        ends = np.cumsum([len(rows) for rows in runs])
+        codes = held_out.codes[np.concatenate(runs)]
+        for number, end, rows in zip(part, ends, runs, strict=True):
+            codes[end - len(rows) : end, list(groups[number])] = shuffled[number][changed[number]]
+        predictions = model.predict(held_out.with_codes(codes)) if len(codes) else np.zeros(0)
+        for number, values in zip(part, np.split(predictions, ends[:-1]), strict=True):
             predicted = np.tile(plain, (len(shuffled[number]), 1))
             predicted[changed[number]] = values
             yield predicted

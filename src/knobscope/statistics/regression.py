@@ -152,9 +152,9 @@ def t_interval(
 
 def adjust_for_fdr(p_values: Floats) -> Floats:
     """Return q values (Benjamini and Hochberg, 1995) over all p values that are there; NaN stays NaN."""
-    known = np.flatnonzero(np.isfinite(p_values))
+    finite = np.flatnonzero(np.isfinite(p_values))
     q_values = np.full(len(p_values), np.nan)
-    order = known[np.argsort(p_values[known])]
+    order = finite[np.argsort(p_values[finite])]
     bounds = p_values[order] * (len(order) / np.arange(1, len(order) + 1))
     q_values[order] = np.minimum(np.minimum.accumulate(bounds[::-1])[::-1], 1.0)
     return q_values

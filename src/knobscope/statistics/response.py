@@ -61,10 +61,10 @@ def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) ->
 
     if len(response) == 0:
         return None
-    seen, codes = np.unique(block, return_inverse=True)
+    distinct, codes = np.unique(block, return_inverse=True)
     cells = np.unique(configuration, return_inverse=True)[1]
     # Sums within configurations removed first: what is left is a fit on block columns alone.
-    columns = np.eye(len(seen))[codes]
+    columns = np.eye(len(distinct))[codes]
     centred = columns - (_group_means(columns, cells))[cells]
     inside = response - (_group_means(response[:, None], cells)[:, 0])[cells]
     estimate, _, rank, _ = np.linalg.lstsq(centred, inside, rcond=None)
@@ -76,7 +76,7 @@ def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) ->
     if residual > 0 and fdtrc(rank, degrees, (effect / rank) / (residual / degrees)) > SIGNIFICANCE:
         return None
     offsets = np.zeros(blocks)
-    offsets[seen] = estimate
+    offsets[distinct] = estimate
     return offsets
 
 

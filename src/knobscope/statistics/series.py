@@ -69,15 +69,15 @@ def measure_shapes(series: Sequence[Series]) -> Shapes:
 
     All are looked at together, since there may be tens of thousands, of a few intervals each.
     """
-    t_s, figures = (np.concatenate([getattr(one, name) for one in series]) for name in ("t_s", "figures"))
-    intervals = np.array([len(one.t_s) for one in series], np.int64)
+    t_s, figures = (np.concatenate([getattr(entry, name) for entry in series]) for name in ("t_s", "figures"))
+    intervals = np.array([len(entry.t_s) for entry in series], np.int64)
     ends = np.cumsum(intervals)
     begins = ends - intervals
     is_first = np.zeros(len(t_s), bool)
     is_first[begins] = True
     busy = figures[:, 0] > 0
-    same = (figures[1:] == figures[:-1]) | (np.isnan(figures[1:]) & np.isnan(figures[:-1]))
-    equal = np.concatenate([[False], same.all(axis=1)]) & busy & ~is_first
+    unchanged = (figures[1:] == figures[:-1]) | (np.isnan(figures[1:]) & np.isnan(figures[:-1]))
+    equal = np.concatenate([[False], unchanged.all(axis=1)]) & busy & ~is_first
     follows = np.concatenate([[False], equal[:-1]]) & ~is_first
     silent = _row_so_far(~busy, is_first)
     at_end = silent[ends - 1]

@@ -35,11 +35,11 @@ class Conclusions:
 
     def agree(self, other: "Conclusions") -> bool:
         """Whether each has the clear terms of the other, and curves that both looked at have the same points."""
-        both = self.points.keys() & other.points.keys()
+        common_knobs = self.points.keys() & other.points.keys()
         return (
             self.terms <= other.present
             and other.terms <= self.present
-            and all(self.points[knob] == other.points[knob] for knob in both)
+            and all(self.points[knob] == other.points[knob] for knob in common_knobs)
         )
 
 
@@ -88,5 +88,5 @@ def explain_stability(rule: StopRule, reason: str, stable: int, rounds: int) -> 
     """Add to the reason of the R2 rule what stability says."""
     if rule == "r2":
         return reason
-    held = f"conclusions have been the same for {stable} of {rounds} rounds"
-    return f"{held}; {reason}" if reason else held
+    stability = f"conclusions have been the same for {stable} of {rounds} rounds"
+    return f"{stability}; {reason}" if reason else stability

@@ -23,15 +23,15 @@ def find_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Boo
     All are of shape (runs,); NaN (a run that failed) is no stall. A configuration that is slow in most of its runs is
     slow, not stalled.
     """
-    known = np.isfinite(log_throughput)
-    residual = np.where(known, log_throughput, np.nan)
+    is_measured = np.isfinite(log_throughput)
+    residual = np.where(is_measured, log_throughput, np.nan)
     for _ in range(_ROUNDS):
         for label in (group, configuration):
             residual = residual - _group_medians(residual, label)[label]
-    spread = _MAD_TO_SD * float(np.nanmedian(np.abs(residual))) if known.any() else 0.0
-    runs = np.bincount(configuration[known], minlength=int(configuration.max(initial=-1)) + 1)
+    spread = _MAD_TO_SD * float(np.nanmedian(np.abs(residual))) if is_measured.any() else 0.0
+    runs = np.bincount(configuration[is_measured], minlength=int(configuration.max(initial=-1)) + 1)
     is_far = residual < -max(np.log(_TIMES_SLOWER), _DEVIATIONS * spread)
-    stalled: Bools = known & is_far & (runs[configuration] >= _LEAST_RUNS)
+    stalled: Bools = is_measured & is_far & (runs[configuration] >= _LEAST_RUNS)
     return stalled
 
 

@@ -78,8 +78,8 @@ def summarise_window(ends_s: Sequence[float], operations: Sequence[int]) -> dict
     for end, count in zip(ends_s, operations, strict=True):
         pause_s = 0.0 if count else pause_s + end - begin
         longest_s, begin = max(longest_s, pause_s), end
-    done = np.interp(len(operations) / 2, range(len(operations) + 1), np.cumsum([0, *operations]))
-    first, total = float(done), float(sum(operations))
+    halfway = np.interp(len(operations) / 2, range(len(operations) + 1), np.cumsum([0, *operations]))
+    first, total = float(halfway), float(sum(operations))
     return {**columns, "window_pause_s": longest_s, "window_halves": (total - first) / first if first else None}
 
 
@@ -106,7 +106,7 @@ def _line(count: int) -> _Line:
     lags = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(float)
     true = np.linspace(0, 0.98, 50)
     covariances = [residual @ rho**lags @ residual for rho in true]
-    expected = [float(np.trace(one, offset=1) / np.trace(one)) for one in covariances]
+    expected = [float(np.trace(covariance, offset=1) / np.trace(covariance)) for covariance in covariances]
     return _Line(time, residual, lags, true, np.array(expected))
 
 

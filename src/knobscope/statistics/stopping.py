@@ -179,32 +179,34 @@ def _few(runs: Runs) -> str | None:
     return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
 
 
-def _unseen(model: Model, seen: Settings, possible: PossibleRuns) -> str | None:
+def _unseen(model: Model, settings: Settings, possible: PossibleRuns) -> str | None:
     """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
-    for term, wanted in _needed_cells(model, seen, possible):
-        found = seen.cells(term)
-        what = "levels" if len(term.factors) == 1 else "cells"
-        if missing := wanted.keys() - found.keys():
-            return f"{len(missing)} {what} of {term.name} not seen yet, such as {seen.describe(term, min(missing))}"
-        if rare := [cell for cell, share in wanted.items() if found[cell] < FAIR_PART * share - 1 / len(seen)]:
-            which = f"{seen.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
-            return f"{len(rare)} {what} of {term.name} hardly seen, such as {which}"
+    for term, wanted in _needed_cells(model, settings, possible):
+        actual_shares = settings.cells(term)
+        noun = "levels" if len(term.factors) == 1 else "cells"
+        if missing := wanted.keys() - actual_shares.keys():
+            return f"{len(missing)} {noun} of {term.name} not seen yet, such as {settings.describe(term, min(missing))}"
+        if rare := [
+            cell for cell, share in wanted.items() if actual_shares[cell] < FAIR_PART * share - 1 / len(settings)
+        ]:
+            which = f"{settings.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
+            return f"{len(rare)} {noun} of {term.name} hardly seen, such as {which}"
     return None
 
 
 def _needed_cells(
-    model: Model, seen: Settings, possible: PossibleRuns
+    model: Model, settings: Settings, possible: PossibleRuns
 ) -> Iterator[tuple[Term, dict[tuple[int, ...], float]]]:
     """Yield the cells that have to be seen before a stop, with the share of all settings they hold, by term.
 
     Every level. Every cell of a kept interaction. And, because an interaction hides best where nobody has looked, every
     cell of two or three factors (at least one of them in the model) that holds a large part of all settings.
     """
-    active = {factor for factor, share in model.importance(seen).items() if share > 0}
-    kept = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
-    triples = (Term(factors) for factors in combinations(seen.factors, 3) if not active.isdisjoint(factors))
-    for term in chain(pairwise_terms(seen.factors), triples):
-        is_whole = len(term.factors) == 1 or term in kept
+    active = {factor for factor, share in model.importance(settings).items() if share > 0}
+    interactions = {term for term in getattr(model, "terms", ()) if len(term.factors) > 1}
+    triples = (Term(factors) for factors in combinations(settings.factors, 3) if not active.isdisjoint(factors))
+    for term in chain(pairwise_terms(settings.factors), triples):
+        is_whole = len(term.factors) == 1 or term in interactions
         if not is_whole and active.isdisjoint(term.factors):
             continue
         least = 0 if is_whole else LARGE_CELL[len(term.factors)]
@@ -239,10 +241,10 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
     if explained >= threshold:
         return None
     if runs.noise_degrees:
-        rest = f"{100 * runs.noise_share():.0f} % is noise by the replicates, the remainder has no known reason"
+        remainder = f"{100 * runs.noise_share():.0f} % is noise by the replicates, the remainder has no known reason"
     else:
-        rest = "what is left may be noise or interactions of more knobs; replicates would tell which"
-    return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {rest}"
+        remainder = "what is left may be noise or interactions of more knobs; replicates would tell which"
+    return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {remainder}"
 
 
 def decide_stop(

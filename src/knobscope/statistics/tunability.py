@@ -72,17 +72,23 @@ def measure_tunability(
     default, that somebody might choose for each tunable knob. What the settings do not have cannot be predicted: values
     are left out, and without the default there is nothing to compare with.
     """
-    known = dict(zip(runs.settings.factors, runs.settings.levels, strict=True))
-    values = {knob: seen for knob, asked in values.items() if (seen := [one for one in asked if one in known[knob]])}
-    if len(runs.response) < MIN_ROWS or not values or any(default[one] not in levels for one, levels in known.items()):
+    domains = dict(zip(runs.settings.factors, runs.settings.levels, strict=True))
+    values = {
+        knob: usable
+        for knob, wanted in values.items()
+        if (usable := [level for level in wanted if level in domains[knob]])
+    }
+    if len(runs.response) < MIN_ROWS or not values or any(default[name] not in domains[name] for name in domains):
         return None
-    asked = _changed_alone(runs.settings, default, values)
+    queries = _changed_alone(runs.settings, default, values)
     pairs: list[tuple[_Half, _Half]] = []
     for number in range(SPLITS):
         order = np.random.default_rng([seed, number]).permutation(len(runs.response))
-        one, other = np.array_split(order, 2)
+        first, second = np.array_split(order, 2)
         try:
-            pairs.append((_judge_half(runs, model, one, asked, values), _judge_half(runs, model, other, asked, values)))
+            pairs.append(
+                (_judge_half(runs, model, first, queries, values), _judge_half(runs, model, second, queries, values))
+            )
         except InsufficientSamplesError:
             continue
     if len(pairs) < SPLITS / 2:
@@ -111,24 +117,24 @@ def _changed_alone(settings: Settings, default: Mapping[str, Any], values: Mappi
     return settings.with_codes(np.array(rows))
 
 
-def _judge_half(runs: Runs, model: Model, half: Ints, asked: Settings, values: Mapping[str, Sequence[Any]]) -> _Half:
+def _judge_half(runs: Runs, model: Model, half: Ints, queries: Settings, values: Mapping[str, Sequence[Any]]) -> _Half:
     """Fit the configurations of one half; the gains of a knob begin with the default's, which is 0."""
     settings = runs.settings.take(half)
     fitted = model.refit(settings, runs.response[half])
-    predicted = fitted.predict(asked)
+    predicted = fitted.predict(queries)
     ends = np.cumsum([len(levels) for levels in values.values()])[:-1]
     gains = np.split(predicted[1:] - predicted[0], ends)
     return _Half(
         fitted.importance(settings),
-        {knob: np.concatenate([[0.0], one]) for knob, one in zip(values, gains, strict=True)},
+        {knob: np.concatenate([[0.0], knob_gains]) for knob, knob_gains in zip(values, gains, strict=True)},
     )
 
 
 def _summarise(knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]]) -> TunableKnob:
     """Return the gain of what one half chooses, as the other half sees it, over all halves."""
     chosen, gains = [], []
-    for one, other in pairs:
-        for chooses, judges in ((one, other), (other, one)):
+    for first, second in pairs:
+        for chooses, judges in ((first, second), (second, first)):
             best = int(chooses.gains[knob].argmax())
             chosen.append(best)
             gains.append(judges.gains[knob][best])
@@ -140,4 +146,4 @@ def _summarise(knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _H
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:
     """Return how many of the first knobs two halves have in common, on average over the splits."""
     leaders = [[sorted(half, key=lambda knob: -half[knob])[:TOP] for half in pair] for pair in scores]
-    return float(np.mean([overlap_of_top(one, other) for one, other in leaders]))
+    return float(np.mean([overlap_of_top(first, second) for first, second in leaders]))

@@ -37,15 +37,15 @@ def moderate_variances(squares: Floats, degrees: Floats) -> tuple[Floats, Floats
     All are of shape (configurations,). Where there are fewer than eight variances, all get the common one. NaN without
     any degrees of freedom.
     """
-    known = degrees >= _LEAST_DEGREES
-    total = float(degrees[known].sum())
+    has_degrees = degrees >= _LEAST_DEGREES
+    total = float(degrees[has_degrees].sum())
     if total <= 0:
         return np.full(len(squares), np.nan), np.zeros(len(squares))
-    common = float(squares[known].sum()) / total
-    varies = known & (squares > _ROUNDING * common * degrees)
+    common = float(squares[has_degrees].sum()) / total
+    varies = has_degrees & (squares > _ROUNDING * common * degrees)
     if varies.sum() < _LEAST_KNOWN:
         return np.full(len(squares), common), np.full(len(squares), total)
-    own, own_degrees = np.where(known, squares, 0.0), np.where(known, degrees, 0.0)
+    own, own_degrees = np.where(has_degrees, squares, 0.0), np.where(has_degrees, degrees, 0.0)
     noisier = _find_noisier(squares, degrees, varies)
     joint, of_joint = _posterior(squares[varies], degrees[varies], own, own_degrees)
     of_joint = np.minimum(of_joint, total)

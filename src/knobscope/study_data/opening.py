@@ -73,11 +73,11 @@ def _refuse_foreign(connection: "duckdb.DuckDBPyConnection", database: Path) -> 
     """Raise UserError for what the catalog holds and none of ours does."""
     names = {"views": tuple(VIEWS), "macros": tuple(_own_macros())}
     for kind, question in _FOREIGN.items():
-        asked = {name: value for name, value in names.items() if f"${name}" in question}
-        found = connection.execute(f"{question} ORDER BY ALL LIMIT 1", asked).fetchall()
-        if found:
+        parameters = {name: value for name, value in names.items() if f"${name}" in question}
+        rows = connection.execute(f"{question} ORDER BY ALL LIMIT 1", parameters).fetchall()
+        if rows:
             raise UserError(
-                f"{database}: found the {kind} {_show(found[0][0])}, which knobscope did not write; {_EXPECTED}"
+                f"{database}: found the {kind} {_show(rows[0][0])}, which knobscope did not write; {_EXPECTED}"
             )
 
 
@@ -112,7 +112,7 @@ def _read_columns(connection: "duckdb.DuckDBPyConnection") -> dict[str, dict[str
         "AND table_name IN (SELECT table_name FROM duckdb_tables())"
     ).fetchall():
         columns.setdefault(table, {})[column] = kind
-    return {table: found for table, found in columns.items() if table in TABLES or table in VIEWS}
+    return {table: column_types for table, column_types in columns.items() if table in TABLES or table in VIEWS}
 
 
 def _check_tables(
@@ -121,8 +121,8 @@ def _check_tables(
     """Raise UserError for a column of another type than declared, and for more than any study holds."""
     if "runs" not in columns:
         raise UserError(f"{database}: found no table `runs`; {_EXPECTED}")
-    for table, found in columns.items():
-        for column, kind in found.items():
+    for table, column_types in columns.items():
+        for column, kind in column_types.items():
             declared = TABLES.get(table, {}).get(column)
             if kind != declared if declared else not _STRUCTURED.fullmatch(kind):
                 raise UserError(
@@ -132,14 +132,14 @@ def _check_tables(
     for table, rows in _ask_tables(connection, dict.fromkeys(columns, "count(*)")):  # takes no look at the rows
         if rows > MOST_ROWS:
             raise UserError(f"{database}: table `{table}` has {rows:,} rows; expected at most {MOST_ROWS:,}")
-    lengths = _ask_tables(connection, {table: _sum_lengths(found) for table, found in columns.items()})
+    lengths = _ask_tables(connection, {table: _sum_lengths(column_types) for table, column_types in columns.items()})
     if (text := sum(length for _, length in lengths)) > _MOST_TEXT:
         raise UserError(f"{database}: its texts have {text:,} bytes; expected at most {_MOST_TEXT:,}")
 
 
 def _ask_tables(connection: "duckdb.DuckDBPyConnection", questions: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return the answer of each table of ours to an expression."""
-    queries = (f"SELECT '{table}', {asked} FROM \"{table}\"" for table, asked in questions.items())  # noqa: S608
+    queries = (f"SELECT '{table}', {expression} FROM \"{table}\"" for table, expression in questions.items())  # noqa: S608
     return connection.execute(" UNION ALL ".join(queries)).fetchall()
 
 

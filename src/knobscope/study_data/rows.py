@@ -20,9 +20,9 @@ class Rows(list[Row]):
 
 def write_query(query: str, parameters: Sequence[object]) -> str:
     """Return a query with its parameters written in, as one statement that DuckDB executes."""
-    first, *rest = query.strip("\n").split("?")
+    first, *pieces = query.strip("\n").split("?")
     parts = [first]
-    for parameter, part in zip(parameters, rest, strict=True):
+    for parameter, part in zip(parameters, pieces, strict=True):
         parts += [_literal(parameter), part]
     return textwrap.dedent("".join(parts)).strip() + ";"
 

@@ -29,11 +29,11 @@ class StudyData:
     """Asks the tables of one study; all columns and units as in `knobscope.tables`."""
 
     def __init__(
-        self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, asked: Sequence[str] | None = None
+        self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs, requested_cases: Sequence[str] | None = None
     ) -> None:
         self._connection = connection
         self.specs = specs
-        self.asked = asked
+        self.requested_cases = requested_cases
 
     @classmethod
     @contextmanager
@@ -62,8 +62,8 @@ class StudyData:
 
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""
-        found = self._connection.execute(query, list(parameters)).fetchone()
-        return _without_nan(found[0]) if found else None
+        row = self._connection.execute(query, list(parameters)).fetchone()
+        return _without_nan(row[0]) if row else None
 
     @property
     def connection(self) -> "duckdb.DuckDBPyConnection":
@@ -84,8 +84,8 @@ class StudyData:
 
         Of many, those with the costliest mismatches.
         """
-        if self.asked is not None:
-            return [case for case in self.measured_cases if str(case) in self.asked]
+        if self.requested_cases is not None:
+            return [case for case in self.measured_cases if str(case) in self.requested_cases]
         if len(self.measured_cases) <= MOST_CASES:
             return self.measured_cases
         costs = self.rows(

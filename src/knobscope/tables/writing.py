@@ -40,11 +40,11 @@ def write_files(files: Iterable[tuple[Path, str, Iterable[Mapping[str, Any]]]]) 
 
 def _write(connection: "duckdb.DuckDBPyConnection", path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     columns = TABLES[table]
-    known = list(rows)
-    for row in known:
+    records = list(rows)
+    for row in records:
         if unknown := row.keys() - columns.keys():
             raise KeyError(f"table {table} has no columns {sorted(unknown)}")
-    selected, values = _select_rows(table, known)
+    selected, values = _select_rows(table, records)
     with whole_file(path) as part:
         connection.execute(f"CREATE OR REPLACE TABLE t AS {selected}", values)
         connection.execute("COPY t TO ? (FORMAT parquet)", [str(part)])
@@ -57,8 +57,8 @@ def insert_rows(
 
     Only the columns of the table are looked at: what else a JSON file holds is not for the database.
     """
-    if known := list(rows):
-        selected, values = _select_rows(table, known)
+    if records := list(rows):
+        selected, values = _select_rows(table, records)
         connection.execute(f"INSERT INTO {into or table} {selected}", values)
 
 

@@ -64,7 +64,7 @@ class Part:
 
 def reasons_of_probe(reason: str) -> tuple[str, ...]:
     """Return the reasons of table `waits` that a reason of the budget stands for."""
-    return (reason, *(own for own, other in _COUNTS_AS.items() if other == reason))
+    return (reason, *(own for own, budget_reason in _COUNTS_AS.items() if budget_reason == reason))
 
 
 def sum_parts(waits: Rows, chains: Rows, thread_class: str = SESSION, operations: float = 1) -> list[Part]:
@@ -106,15 +106,15 @@ def describe_shares(parts: Iterable[Part]) -> str:
 def _list(parts: Iterable[Part], show: Any) -> str:
     counted = sorted(in_server(parts), key=lambda part: -part.micros)
     total = sum(part.micros for part in counted)
-    told = [_describe(part, show) for part in counted if part.micros > _WORTH_TELLING * total]
-    return ", ".join(told) or "nothing"
+    phrases = [_describe(part, show) for part in counted if part.micros > _WORTH_TELLING * total]
+    return ", ".join(phrases) or "nothing"
 
 
 def _describe(part: Part, show: Any) -> str:
-    words = f"{show(part.micros)} {REASONS[part.reason]}"
+    text = f"{show(part.micros)} {REASONS[part.reason]}"
     if part.through <= _WORTH_TELLING * part.micros:
-        return words
-    return f"{words} ({show(part.through)} through {_name_other(part)})"
+        return text
+    return f"{text} ({show(part.through)} through {_name_other(part)})"
 
 
 def _name_other(part: Part) -> str:
@@ -127,19 +127,20 @@ def _name_other(part: Part) -> str:
 def describe_budget_change(before: Iterable[Part], after: Iterable[Part]) -> str:
     """Say by how much the time of an operation in the server changes, and which parts of it do."""
     sides = [
-        dict.fromkeys(REASONS, 0.0) | {part.reason: part.micros for part in in_server(one)} for one in (before, after)
+        dict.fromkeys(REASONS, 0.0) | {part.reason: part.micros for part in in_server(parts)}
+        for parts in (before, after)
     ]
     changes = {reason: sides[1][reason] - sides[0][reason] for reason in REASONS}
     ordered = sorted(changes.items(), key=lambda item: -abs(item[1]))
     largest = abs(ordered[0][1])
     if not largest:
         return "takes as long"
-    told = [
+    phrases = [
         f"{_more(change)} {REASONS[reason]}"
         for reason, change in ordered
         if abs(change) >= _WORTH_TELLING_OF_CHANGE * largest
     ]
-    return f"takes {_more(sum(changes.values()))}: {join_words(told)}"
+    return f"takes {_more(sum(changes.values()))}: {join_words(phrases)}"
 
 
 def _more(micros: float) -> str:

@@ -197,13 +197,13 @@ def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value:
     return f"{verb} {knob}{start} to {format_value(dbms, knob, value)}"
 
 
-def describe_beside(dbms: Dbms | None, others: Mapping[str, str] | None) -> str:
+def describe_beside(dbms: Dbms | None, settings: Mapping[str, str] | None) -> str:
     """Say what other knobs are set to where a value was measured, to follow its name: ` with appendonly = yes`.
 
     Nothing where that is the default configuration.
     """
-    words = [f"{name} = {format_value(dbms, name, value)}" for name, value in (others or {}).items()]
-    return f" with {join_words(words)}" if words else ""
+    phrases = [f"{name} = {format_value(dbms, name, value)}" for name, value in (settings or {}).items()]
+    return f" with {join_words(phrases)}" if phrases else ""
 
 
 def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:

@@ -37,8 +37,8 @@ def _write(dbms: Dbms, name: str, value: Value, writing: Writing) -> Iterator[st
     knob = dbms.knobs[name]
     names = _Names(knob=knob.alias or name, value=dbms.write(name, value), unit=knob.unit or "", property="…")
     if writing.by_value is not None:
-        said = writing.of_value(value) or []
-        texts = [yaml.safe_dump(said, sort_keys=False).strip()] if isinstance(said, dict) else list(said)
+        fragment = writing.of_value(value) or []
+        texts = [yaml.safe_dump(fragment, sort_keys=False).strip()] if isinstance(fragment, dict) else list(fragment)
         yield from (text.format_map(names) for text in (texts if writing.file else [" ".join(texts)]))
     elif writing.argv is not None:
         yield " ".join(writing.argv).format_map(names)

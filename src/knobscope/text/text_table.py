@@ -11,7 +11,7 @@ def align(table: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as lines with plain spaces: the first column to the left, all others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
     lines = []
-    for first, *rest in table:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+    for first, *tail in table:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(tail, widths[1:], strict=True))]
         lines.append("  ".join(cells).rstrip())
     return loosen_units("\n".join(lines))

@@ -5,7 +5,7 @@ from knobscope.watch.interface import Place, Profile, Watch, WatchFailedError
 from knobscope.watch.opening import open_watch
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
-from knobscope.watch.waits import describe_waits, sum_waits
+from knobscope.watch.waits import make_wait_columns, sum_waits
 
 __all__ = [
     "FileTree",
@@ -14,7 +14,7 @@ __all__ = [
     "SeveralWatch",
     "Watch",
     "WatchFailedError",
-    "describe_waits",
+    "make_wait_columns",
     "name_file",
     "name_files",
     "open_watch",

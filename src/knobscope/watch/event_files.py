@@ -30,15 +30,15 @@ class EventNamer:
         """Return the columns `file`, `device` and `inode` of records; empty and 0 where nothing is known."""
         import numpy as np
 
-        known = np.where(np.isin(records["file"], list(self._files)), records["file"], 0).astype(np.uint64)
-        devices = np.where(is_located & (known == 0), records["device"], 0).astype(np.uint64)
-        inodes = np.where(is_located & (known == 0), records["inode"], 0).astype(np.uint64)
+        numbers = np.where(np.isin(records["file"], list(self._files)), records["file"], 0).astype(np.uint64)
+        devices = np.where(is_located & (numbers == 0), records["device"], 0).astype(np.uint64)
+        inodes = np.where(is_located & (numbers == 0), records["inode"], 0).astype(np.uint64)
         for tree in self._trees:  # the later tree counts: what moved there in between is what was written
-            found = tree.addresses.find_all(records["sector"].astype(np.int64) * 512)
-            is_found = ~is_located & (known == 0) & (found > 0) & (records["op"] != _FLUSH)
-            inodes[is_found] = found[is_found]
+            tree_inodes = tree.addresses.find_all(records["sector"].astype(np.int64) * 512)
+            is_found = ~is_located & (numbers == 0) & (tree_inodes > 0) & (records["op"] != _FLUSH)
+            inodes[is_found] = tree_inodes[is_found]
             devices[is_found] = _encode(tree.device)
-        distinct, codes = np.unique(np.stack([known, devices, inodes], axis=1), axis=0, return_inverse=True)
+        distinct, codes = np.unique(np.stack([numbers, devices, inodes], axis=1), axis=0, return_inverse=True)
         rows = [self._locate(int(number), int(device), int(inode)) for number, device, inode in distinct]
         columns = {name: [row[name] for row in rows] for name in ("file", "device")}
         named = {name: to_categories(texts, codes) for name, texts in columns.items()}
@@ -67,6 +67,6 @@ def to_categories(texts: Sequence[str], codes: "NDArray[np.intp]") -> "pd.Catego
     import numpy as np
     import pandas as pd
 
-    known = list(dict.fromkeys(texts))
-    positions = np.array([known.index(text) for text in texts])
-    return pd.Categorical.from_codes(positions[codes], known)
+    categories = list(dict.fromkeys(texts))
+    positions = np.array([categories.index(text) for text in texts])
+    return pd.Categorical.from_codes(positions[codes], categories)

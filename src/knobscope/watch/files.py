@@ -63,23 +63,23 @@ def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount,
         if inode in paths:
             continue  # another name of the same file
         paths[inode] = str(prefix / file.relative_to(directory))
-        found = _inspect(file, inode, with_extents=mapped)
-        if found and found.generation is not None:
-            generations[inode] = found.generation
-        spans += ((start + extent.address, extent.length, inode) for extent in (found.extents if found else ()))
+        facts = _inspect(file, inode, with_extents=mapped)
+        if facts and facts.generation is not None:
+            generations[inode] = facts.generation
+        spans += ((start + extent.address, extent.length, inode) for extent in (facts.extents if facts else ()))
     return FileTree(f"{mount.major}:{mount.minor}", paths, generations, AddressIndex(spans))
 
 
 def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, int]]:
     """Yield regular files and their inodes, nearest first, each directory of the last root's file system once."""
-    queue, seen, device = deque(roots), set(), roots[-1].lstat().st_dev
+    queue, visited, device = deque(roots), set(), roots[-1].lstat().st_dev
     while queue:
         directory = queue.popleft()
         try:
             about = directory.lstat()
-            if about.st_dev != device or about.st_ino in seen:
+            if about.st_dev != device or about.st_ino in visited:
                 continue
-            seen.add(about.st_ino)
+            visited.add(about.st_ino)
             with os.scandir(directory) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
@@ -92,10 +92,10 @@ def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, int]]:
 
 def _inspect(file: Path, inode: int, *, with_extents: bool) -> FoundFile | None:
     try:
-        found = inspect_file(file, with_extents=with_extents)
+        facts = inspect_file(file, with_extents=with_extents)
     except OSError:
         return None  # gone, or not ours to read
-    return found if found.inode == inode else None  # else another file took the name
+    return facts if facts.inode == inode else None  # else another file took the name
 
 
 def search_device(block: BlockDevice, profile: Profile, first: Path) -> list[FileTree]:
@@ -214,11 +214,11 @@ def _add_counted(row: CountedFile, counted: CountedFile) -> None:
     row["bytes"] += counted["bytes"]
 
 
-def _weigh(share: float | None, requests: int, other_share: float | None, others: int) -> float | None:
+def _weigh(share: float | None, requests: int, other_share: float | None, other_requests: int) -> float | None:
     """Return the share of both together; reads have no share of appends."""
     if share is None or other_share is None:
         return None
-    return (share * requests + other_share * others) / (requests + others)
+    return (share * requests + other_share * other_requests) / (requests + other_requests)
 
 
 def _find_owner(address: int, trees: Sequence[FileTree]) -> NamedFile:

@@ -179,8 +179,8 @@ class MonitorWatch(Watch):
             code = str(self._process.wait(_CLOSE_TIMEOUT_S))
         except subprocess.TimeoutExpired:
             code = "unknown, it still runs"
-        said = read_tail(Path(f"/proc/self/fd/{self._errors.fileno()}"), 5).strip()
-        return f"the monitor ended (exit code {code}): " + (" / ".join(said.splitlines()) or "it said nothing")
+        output = read_tail(Path(f"/proc/self/fd/{self._errors.fileno()}"), 5).strip()
+        return f"the monitor ended (exit code {code}): " + (" / ".join(output.splitlines()) or "it said nothing")
 
 
 def _find_program() -> Path:
@@ -191,8 +191,8 @@ def _find_program() -> Path:
     if not (_INSTALLED / "monitor.py").is_file():
         raise MonitorUnavailableError(f"BPF needs root, and no monitor is installed in {_INSTALLED}; {remedy}")
     ours = [path.name for pattern in ("*.py", "*.h", "*.c") for path in _PROBES.glob(pattern)]
-    same, _, _ = filecmp.cmpfiles(_PROBES, _INSTALLED, ours, shallow=False)
-    if len(same) < len(ours):
+    equal_files, _, _ = filecmp.cmpfiles(_PROBES, _INSTALLED, ours, shallow=False)
+    if len(equal_files) < len(ours):
         raise MonitorUnavailableError(f"the monitor in {_INSTALLED} is of another version than this checkout; {remedy}")
     return _INSTALLED / "monitor.py"
 

@@ -18,12 +18,12 @@ def read_program_files(own: Sequence[FileTree]) -> list[FileTree]:
 
     Paths are as the processes see them, which may have mounts of their own.
     """
-    known = {(tree.device, inode) for tree in own for inode in tree.paths}
-    found: dict[str, dict[int, str]] = {}
+    own_files = {(tree.device, inode) for tree in own for inode in tree.paths}
+    paths_by_device: dict[str, dict[int, str]] = {}
     for device, inode, path in _list_mapped():
-        if (device, inode) not in known:
-            found.setdefault(device, {})[inode] = path
-    return [FileTree(device, paths, {}, AddressIndex(()), is_own=False) for device, paths in found.items()]
+        if (device, inode) not in own_files:
+            paths_by_device.setdefault(device, {})[inode] = path
+    return [FileTree(device, paths, {}, AddressIndex(()), is_own=False) for device, paths in paths_by_device.items()]
 
 
 def _list_mapped() -> Iterator[tuple[str, int, str]]:

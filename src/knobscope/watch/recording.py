@@ -79,13 +79,13 @@ class Recording:
     def add(self, message: Announced, records: bytes) -> None:
         """Take records and the line that announced them. When they cannot be kept, `write` fails, not the run."""
         size = _get_layout().itemsize
-        kept = max(min(len(records) // size, MAX_EVENTS - self._events), 0)
-        self._events += kept
+        recorded = max(min(len(records) // size, MAX_EVENTS - self._events), 0)
+        self._events += recorded
         self._began_ns = message["began_ns"]
-        lost = message["lost"] + len(records) // size - kept
-        self._lost.append({"ts_ns": message["now_ns"] - message["began_ns"], "recorded": kept, "lost": lost})
+        lost = message["lost"] + len(records) // size - recorded
+        self._lost.append({"ts_ns": message["now_ns"] - message["began_ns"], "recorded": recorded, "lost": lost})
         try:
-            self._spool.write(records[: kept * size])
+            self._spool.write(records[: recorded * size])
         except OSError as failure:
             self._failure = failure
 

@@ -16,8 +16,8 @@ class SeveralWatch(Watch):
     be watched in the scope `device`, where all that happens counts.
     """
 
-    def __init__(self, first: Watch, others: Mapping[str, Watch]) -> None:
-        self._first, self._others = first, others
+    def __init__(self, first: Watch, other_watches: Mapping[str, Watch]) -> None:
+        self._first, self._others = first, other_watches
         self.monitor, self.reason = first.monitor, first.reason
         self.missing_probes, self.limits = first.missing_probes, first.limits
 

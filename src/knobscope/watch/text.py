@@ -83,7 +83,7 @@ def _format_run(profile: Profile) -> str:
 
 def format_losses(profile: Mapping[str, Any]) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
-    lines = [f"{format_count(profile[key])} {words}" for key, words in _LOSSES.items() if profile.get(key)]
+    lines = [f"{format_count(profile[key])} {label}" for key, label in _LOSSES.items() if profile.get(key)]
     excess, shortfall, error = (profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error"))
     if max(excess, shortfall, error) >= _LEAST_ERROR:
         lines.append(
@@ -91,9 +91,9 @@ def format_losses(profile: Mapping[str, Any]) -> str:
             f"low by at most {format_decimals(shortfall, 2)}, the busy time wrong by at most {format_share(error)} of "
             "the run"
         )
-    if left := profile.get("unwritten_bytes"):
+    if unwritten := profile.get("unwritten_bytes"):
         lines.append(
-            f"up to {format_size(left)} written to files had not reached the device: in the page cache, or deleted"
+            f"up to {format_size(unwritten)} written to files had not reached the device: in the page cache, or deleted"
         )
     lines += profile.get("limits", ())
     return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
@@ -125,8 +125,8 @@ def _share(row: Mapping[str, Any], kind: str) -> str:
 
 def _list_exact(op: str, profile: Profile) -> list[str]:
     """Return p50 and p99 of the single requests of a trace."""
-    found: Rows = [row for row in profile["latency"] if row["op"] == op]
-    return [format_decimals(found[0][f"{name}_ns"] / 1e3 if found else None, 1) for name in ("p50", "p99")]
+    latencies: Rows = [row for row in profile["latency"] if row["op"] == op]
+    return [format_decimals(latencies[0][f"{name}_ns"] / 1e3 if latencies else None, 1) for name in ("p50", "p99")]
 
 
 def _list_edges(op: str, profile: Profile) -> list[str]:
@@ -150,8 +150,8 @@ def _format_submitters(submitters: Rows) -> str:
         rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
         shown = [f"{row['submitter']} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SUBMITTERS]]
-        rest = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
-        lines.append(f"{op} submitted by: {', '.join(shown + rest)}")
+        remainder = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
+        lines.append(f"{op} submitted by: {', '.join(shown + remainder)}")
     return "\n".join(lines)
 
 
@@ -161,8 +161,8 @@ def _format_sizes(sizes: Rows) -> str:
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
         shown = [f"{format_size(row['bytes'])} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
-        rest = [f"{len(rows) - _MAX_SIZES} other sizes"] if len(rows) > _MAX_SIZES else []
-        lines.append(f"{op} sizes: {', '.join(shown + rest)}")
+        remainder = [f"{len(rows) - _MAX_SIZES} other sizes"] if len(rows) > _MAX_SIZES else []
+        lines.append(f"{op} sizes: {', '.join(shown + remainder)}")
     return "\n".join(lines)
 
 
@@ -195,15 +195,15 @@ def _format_files(rows: Rows) -> str:
         pattern = row["pattern"] or UNKNOWN
         size = format_decimals(row["bytes"] / 2**20, 1)
         table.append([row["file"], row["op"], format_count(row["requests"]), size, _share(row, "sequential"), pattern])
-    rest = [f"{len(rows) - _MAX_FILES} more lines in the JSON"] if len(rows) > _MAX_FILES else []
-    return "\n".join([align(table), *rest]) if rows else ""
+    remainder = [f"{len(rows) - _MAX_FILES} more lines in the JSON"] if len(rows) > _MAX_FILES else []
+    return "\n".join([align(table), *remainder]) if rows else ""
 
 
 def _find_quantile(histogram: Rows, share: float) -> float | None:
     """Return the upper edge of the bucket that the quantile lies in, us; None for an empty histogram."""
-    left = share * sum(row["requests"] for row in histogram)
+    remaining = share * sum(row["requests"] for row in histogram)
     for row in histogram:
-        left -= row["requests"]
-        if left <= 0:
+        remaining -= row["requests"]
+        if remaining <= 0:
             return float(row["high_us"])
     return None

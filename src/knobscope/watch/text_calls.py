@@ -70,7 +70,7 @@ def _tell_rest(rows: Rows) -> list[str]:
 
 
 def _format_losses(losses: Mapping[str, int]) -> str:
-    lost = [f"{format_count(count)} {what}" for what, count in losses.items() if count]
+    lost = [f"{format_count(count)} {noun}" for noun, count in losses.items() if count]
     return f"not counted in full: {', '.join(lost)}" if lost else ""
 
 

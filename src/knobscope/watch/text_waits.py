@@ -40,9 +40,9 @@ def format_classes(waits: Rows, chains: Rows) -> str:
         idle_us = sum(part.micros for part in parts if part.reason == IDLE)
         times = f"{plural(threads, 'thread')}, {format_seconds((busy_us + idle_us) / 1e6)}"
         idle = f", of that {format_seconds(idle_us / 1e6)} waiting for a client" if idle_us else ""
-        rest = describe_shares(parts) if busy_us else "nothing"
+        shares = describe_shares(parts) if busy_us else "nothing"
         asleep_us = sum(part.micros for part in parts if part.reason in _ASLEEP)
-        lines[f"{name} ({times}{idle}): {rest}"] = (name == SESSION, busy_us - asleep_us)
+        lines[f"{name} ({times}{idle}): {shares}"] = (name == SESSION, busy_us - asleep_us)
     shown = sorted(lines, key=lambda line: lines[line], reverse=True)[:_MAX_CLASSES]
     more = [f"and {plural(len(lines) - len(shown), 'more class', 'more classes')}"] if len(shown) < len(lines) else []
     head = "what threads did and waited for, by class, in shares of their time"

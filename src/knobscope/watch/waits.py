@@ -8,7 +8,7 @@ from knobscope.tables import RunRow
 from knobscope.tables.waits import WaitChainRow, WaitRow
 from knobscope.watch.profile import CountedThread, Profile
 
-__all__ = ["describe_waits", "sum_waits"]
+__all__ = ["make_wait_columns", "sum_waits"]
 
 #: Rounding may leave a thread this share short of its wall time; more is time of which nothing is known.
 _ROUNDING = 1e-6
@@ -39,7 +39,7 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     threads = profile.get("wait_threads", [])
     classes = {thread["tid"]: _class_of(thread, patterns) for thread in threads}
     counts = {name: list(classes.values()).count(name) for name in classes.values()}
-    left = {thread["tid"]: thread["wall_us"] for thread in threads}
+    remaining_us = {thread["tid"]: thread["wall_us"] for thread in threads}
     by_reason: dict[tuple[str, str], _Sum] = {}
     by_chain: dict[_Key, _Sum] = {}
     for row in profile.get("waits", []):
@@ -47,14 +47,14 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
             continue  # it ended before the window
         own, reason, links = classes[row["tid"]], row["reason"], row["links"]
         figures = row["waits"], row["time_us"], row["longest_us"]
-        left[row["tid"]] -= row["time_us"]
+        remaining_us[row["tid"]] -= row["time_us"]
         by_reason.setdefault((own, reason), _Sum()).add(*figures, is_through=links > 0)
         if links > 0:
             by_chain.setdefault((own, classes.get(row["via"]), reason, links), _Sum()).add(*figures, is_through=True)
     for thread in threads:
-        rest = left[thread["tid"]]
-        if rest > _ROUNDING * thread["wall_us"]:
-            by_reason.setdefault((classes[thread["tid"]], "unknown"), _Sum()).add(0, rest, rest, is_through=False)
+        rest_us = remaining_us[thread["tid"]]
+        if rest_us > _ROUNDING * thread["wall_us"]:
+            by_reason.setdefault((classes[thread["tid"]], "unknown"), _Sum()).add(0, rest_us, rest_us, is_through=False)
     return _rows(by_reason, counts), _chains(by_chain)
 
 
@@ -97,7 +97,7 @@ def _chains(sums: Mapping[_Key, _Sum]) -> list[WaitChainRow]:
     ]
 
 
-def describe_waits(profile: Profile) -> RunRow:
+def make_wait_columns(profile: Profile) -> RunRow:
     """Return over which time waits were counted, and what was not; None where they were not watched."""
     walls = [thread["wall_us"] for thread in profile.get("wait_threads", [])]
     lost = profile.get("lost_waits")

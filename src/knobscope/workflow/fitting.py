@@ -25,8 +25,8 @@ def describe_fitting(specs: StudySpecs, folder: Path) -> list[str]:
         if knobs := _expected_knobs(specs, prior):
             lines.append(f"models/{prior.name}.yaml: {join_words(knobs)} stood out there and have to show less here")
         if _fits(specs, prior):
-            told = f"`screening: {{prior: {prior.name}}}` would take its ranking and screen nothing"
-            lines.append(f"models/{prior.name}.yaml ranks all knobs of this study: {told}")
+            hint = f"`screening: {{prior: {prior.name}}}` would take its ranking and screen nothing"
+            lines.append(f"models/{prior.name}.yaml ranks all knobs of this study: {hint}")
     return lines
 
 
@@ -34,8 +34,8 @@ def _expected_knobs(specs: StudySpecs, prior: Prior) -> list[str]:
     """Return the knobs of a study that stood out in a prior, the most important first."""
     rankings = [ranking for case in specs.cases for ranking in list_rankings(prior, specs, case)]
     varied = {knob for knobs in specs.study.knobs.values() for knob in knobs}
-    found = sorted((knob.rank, knob.knob) for ranking in rankings for knob in ranking.knobs if knob.stands_out)
-    return [knob for knob in dict.fromkeys(name for _, name in found) if knob in varied]
+    ranked_knobs = sorted((knob.rank, knob.knob) for ranking in rankings for knob in ranking.knobs if knob.stands_out)
+    return [knob for knob in dict.fromkeys(name for _, name in ranked_knobs) if knob in varied]
 
 
 def _fits(specs: StudySpecs, prior: Prior) -> bool:
@@ -43,7 +43,7 @@ def _fits(specs: StudySpecs, prior: Prior) -> bool:
     for dbms in specs.dbms:
         for workload in specs.workloads.values():
             rankings = prior.rankings_for(dbms, workload.class_)
-            if not rankings or not all(one.trustworthy for one in rankings):
+            if not rankings or not all(ranking.trustworthy for ranking in rankings):
                 return False
         if unranked_knobs(specs.study, prior, dbms, specs.workloads):
             return False

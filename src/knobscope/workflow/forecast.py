@@ -95,9 +95,9 @@ def _describe_budget(specs: StudySpecs) -> list[str]:
     whole = _whole(specs)
     parts = f"{rounds} of {specs.study.sampling.max_rounds} screening rounds and what follows them take"
     holds = whole.runs <= (budget.runs or whole.runs) and whole.seconds <= 3600 * (budget.hours or whole.seconds)
-    words = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, {_about(whole)}"
+    cost = f"{parts if rounds else 'the study takes'} at most {whole.runs} runs, {_about(whole)}"
     more = "" if holds else ", which is more: leave out knobs, values, repeats or cases"
-    return [f"budget of {' and '.join(limits)}: {words}{more}"]
+    return [f"budget of {' and '.join(limits)}: {cost}{more}"]
 
 
 def _describe_room(specs: StudySpecs) -> list[str]:
@@ -120,20 +120,22 @@ def _describe_room(specs: StudySpecs) -> list[str]:
 
 def _describe_dependents(specs: StudySpecs) -> list[str]:
     """Return a line for each knob and change of others with which the sweep measures values of it."""
-    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    dependents: dict[tuple[str, str, str], dict[str, None]] = {}
     for case in specs.cases:
-        for one in list_dependents(specs, case):
-            beside = ", ".join(f"{name} = {value_text(value)}" for name, value in (one.change or {}).items())
-            found.setdefault((case.dbms, one.knob, beside), {})[value_text(one.value)] = None
+        for dependent in list_dependents(specs, case):
+            beside = ", ".join(f"{name} = {value_text(value)}" for name, value in (dependent.change or {}).items())
+            dependents.setdefault((case.dbms, dependent.knob, beside), {})[value_text(dependent.value)] = None
     return [
         f"{dbms}: {knob} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} swept with {beside}"
-        for (dbms, knob, beside), values in found.items()
+        for (dbms, knob, beside), values in dependents.items()
     ]
 
 
 def describe_left_out(specs: StudySpecs) -> list[str]:
     """Return a line for each value that the sweep cannot measure, with the reason, and one on what `all` leaves out."""
-    replaced = {(dbms, one.knob, value_text(one.value)) for dbms, one in _list_refused(specs) if one.is_replaced}
+    replaced = {
+        (dbms, refused.knob, value_text(refused.value)) for dbms, refused in _list_refused(specs) if refused.is_replaced
+    }
     rows = [row for case in specs.cases for row in list_left_out(specs, case) if "value" in row]
     rows = [row for row in rows if (row["dbms"], row["knob"], row["value"]) not in replaced]
     lines = [f"{row['dbms']}: {row['knob']} = {row['value']} is left out: {row['reason']}" for row in rows]
@@ -143,12 +145,12 @@ def describe_left_out(specs: StudySpecs) -> list[str]:
 def _list_refused(specs: StudySpecs) -> Iterator[tuple[str, RefusedValue]]:
     """Yield what the DBMSs of a study refuse of its knobs, or take for other values."""
     for name, dbms in specs.dbms.items():
-        yield from ((name, one) for one in list_refused(dbms, specs.study.knobs[name]))
+        yield from ((name, refused) for refused in list_refused(dbms, specs.study.knobs[name]))
 
 
 def _count_replaced(specs: StudySpecs) -> list[str]:
     """Return a line for each DBMS that takes values for others: how many."""
-    counts = Counter(dbms for dbms, one in _list_refused(specs) if one.is_replaced)
+    counts = Counter(dbms for dbms, refused in _list_refused(specs) if refused.is_replaced)
     return [
         f"{dbms}: {plural(count, 'value')} of its knobs {'is' if count == 1 else 'are'} taken for others, which are "
         "measured instead: the report lists them"

@@ -352,11 +352,11 @@ class Pipeline:
 
     def run_spec(self, case: str, phase: str) -> Dump:
         """What the runs of a case depend on, next to the plan; the same for all its blocks."""
-        if (known := self._run_specs.get((case, phase))) is None:
+        if (identity := self._run_specs.get((case, phase))) is None:
             names = parse_case(case)
-            known = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
-            self._run_specs[case, phase] = known
-        return known
+            identity = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
+            self._run_specs[case, phase] = identity
+        return identity
 
     @cached_property
     def _run_specs(self) -> dict[tuple[str, str], Dump]:

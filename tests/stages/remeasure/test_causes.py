@@ -226,7 +226,7 @@ def test_a_gap_between_tiers_is_explained_against_the_effect_on_the_other_one() 
 
 def swept(seen: float | None, *, followed: bool = False, error: float = 0.01) -> Question:
     found = None if seen is None else Amount(seen, error, 8)
-    return replace(ask(), seen=found, least=math.log1p(0.05), followed=followed)
+    return replace(ask(), swept_effect=found, least=math.log1p(0.05), followed=followed)
 
 
 @pytest.mark.parametrize("followed", [True, False])
@@ -274,7 +274,7 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
 def test_a_gap_between_tiers_is_gone_where_both_devices_show_the_same_effect() -> None:
     """On the disk half as fast; on the SSD a fourth in the sweep, and half in new runs."""
     half = Amount(-math.log(2), 0.02, 6)
-    gap = replace(ask("disk", half), seen=Amount(-math.log(2), 0.02, 6))
+    gap = replace(ask("disk", half), swept_effect=Amount(-math.log(2), 0.02, 6))
     assert answer({ITSELF: 800}, gap).conclusion == "undecided"
     gone = answer({ITSELF: 400}, gap)
     assert gone.conclusion == "gone"
@@ -289,7 +289,9 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
     assert "sync=full is 2x slower" in less
     assert less.endswith("The effect reproduced, but is certainly less than half of that in the sweep, 11x slower.")
-    gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), seen=Amount(-math.log(5.5), 0.02, 6), followed=False)
+    gap = replace(
+        ask("disk", Amount(-math.log(2), 0.02, 6)), swept_effect=Amount(-math.log(5.5), 0.02, 6), followed=False
+    )
     told = answer({ITSELF: 2200}, gap).describe()
     assert told.endswith("times as much or as little as on disk. The gap reproduced.")
 
@@ -321,7 +323,8 @@ def test_three_looks_withdraw_a_true_effect_in_one_of_forty_studies_at_most() ->
     for _ in range(1000):
         made = Answer(swept(-0.1))
         for count in (4, 8, 12):
-            made.again = amount_of(rng.normal(-0.05, 0.2, count).tolist())  # truly half: as close as an effect may be
+            # Truly half: as close as an effect may be.
+            made.repeated_effect = amount_of(rng.normal(-0.05, 0.2, count).tolist())
             gone += made.is_refuted
             if made.is_refuted:
                 break
@@ -358,12 +361,12 @@ def test_every_cause_that_a_rule_names_has_properties() -> None:
 
 
 def test_one_of_the_fastest_is_measured_until_it_is_surely_faster() -> None:
-    found = Answer(replace(ask(), seen=None, followed=False, risk="none", findings=()))
+    found = Answer(replace(ask(), swept_effect=None, followed=False, risk="none", findings=()))
     found.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
     assert not found.is_settled
     found.add(ITSELF, pairs(ITSELF, 20, noise=0.05, count=6))
     assert found.is_settled
     assert not found.is_open  # of what it is faster, nobody asks
-    unasked = Answer(replace(ask(), seen=None, followed=False))
+    unasked = Answer(replace(ask(), swept_effect=None, followed=False))
     unasked.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
     assert unasked.is_settled

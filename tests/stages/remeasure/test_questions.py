@@ -79,7 +79,7 @@ def test_a_busy_device_asks_what_the_default_configuration_waits_for(
     (asked,) = ask_questions([finding("default_profile")], specs, connection, most=4, what_if=4)
     assert asked.is_level
     assert asked.is_default
-    assert (asked.configuration, asked.other, asked.rest.mean) == (FULL, None, 0)
+    assert (asked.configuration, asked.other_device, asked.remainder.mean) == (FULL, None, 0)
 
 
 def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
@@ -88,10 +88,10 @@ def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
     default, value = finding("slower_tier", **tiers), finding("slower_tier", "synchronous", "off", **tiers)
     first, second = ask_questions([default, value], specs, connection, most=4, what_if=4)
-    assert (first.is_level, first.is_default, first.other) == (True, True, "hdd-7200")
-    assert first.rest.mean == pytest.approx(1000, rel=0.01)
+    assert (first.is_level, first.is_default, first.other_device) == (True, True, "hdd-7200")
+    assert first.remainder.mean == pytest.approx(1000, rel=0.01)
     assert (second.is_level, second.is_default, second.configuration) == (True, False, OFF)
-    assert second.rest.mean == pytest.approx(100, rel=0.01)
+    assert second.remainder.mean == pytest.approx(100, rel=0.01)
 
 
 def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
@@ -115,16 +115,16 @@ def test_an_effect_is_asked_for_with_what_the_sweep_saw(
 ) -> None:
     (asked,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
     assert asked.followed
-    assert asked.seen == Amount(pytest.approx(math.log(10)), pytest.approx(0.02), 4)
+    assert asked.swept_effect == Amount(pytest.approx(math.log(10)), pytest.approx(0.02), 4)
     connection.execute("UPDATE effects SET standard_error = 1 WHERE device = 'nvme-consumer'")
     (unclear,) = ask_questions([finding("flush", "synchronous", "off")], specs, connection, most=4, what_if=4)
-    assert unclear.seen is None
+    assert unclear.swept_effect is None
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer"}
     connection.execute("UPDATE effects SET standard_error = .02, estimate = 3 WHERE device = 'nvme-consumer'")
     (gap,) = ask_questions([finding("tier", "synchronous", "off", **tiers)], specs, connection, most=4, what_if=4)
-    assert (gap.case.device, gap.other) == ("nvme-consumer", "hdd-7200")
-    assert gap.seen is not None
-    assert gap.seen.mean == pytest.approx(3 - math.log(10))
+    assert (gap.case.device, gap.other_device) == ("nvme-consumer", "hdd-7200")
+    assert gap.swept_effect is not None
+    assert gap.swept_effect.mean == pytest.approx(3 - math.log(10))
 
 
 def test_on_a_device_without_a_model_all_but_gaps_between_tiers_are_followed(
@@ -137,7 +137,7 @@ def test_on_a_device_without_a_model_all_but_gaps_between_tiers_are_followed(
     gap = finding("tier", "synchronous", "off", **tiers)
     rows = [finding("default_profile"), finding("slower_tier", **tiers), finding("flush", "synchronous", "off"), gap]
     asked = ask_questions(rows, with_real, connection, most=4, what_if=4)
-    told = [(one.findings, one.is_level, one.other, one.followed) for one in asked]
+    told = [(one.findings, one.is_level, one.other_device, one.followed) for one in asked]
     assert told == [
         ((0,), True, None, True),
         ((1,), True, "hdd-7200", True),

@@ -103,8 +103,8 @@ class Budget:
         share = f"{format_share(self.by_fault[name])} of a session's time {_WORDS[name]}{each}"
         if name in ("cpu", "lock", "other") or facts.depth is None:
             return share
-        one = (facts.one_share or 0) >= _ONE_SHARE
-        return f"{share}; {'one request' if one else f'{format_decimals(facts.depth, 1)} requests'} in flight"
+        is_single = (facts.one_share or 0) >= _ONE_SHARE
+        return f"{share}; {'one request' if is_single else f'{format_decimals(facts.depth, 1)} requests'} in flight"
 
     def describe_all(self) -> str:
         """Return the shares of all reasons in a sentence."""

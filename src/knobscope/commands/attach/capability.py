@@ -33,9 +33,9 @@ def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
     """Return the profile that was named, else the latest below results/ that was measured on this device."""
     if named is not None:
         return read_document(named, DeviceProfile)
-    found = [read_document(path, DeviceProfile) for path in Path("results").glob("*/devices/*.json")]
-    same = [profile for profile in found if profile.get("block_device") == data.block.name]
-    return max(same, key=lambda profile: str(profile["measured_at"]), default=None)
+    profiles = [read_document(path, DeviceProfile) for path in Path("results").glob("*/devices/*.json")]
+    matches = [profile for profile in profiles if profile.get("block_device") == data.block.name]
+    return max(matches, key=lambda profile: str(profile["measured_at"]), default=None)
 
 
 def measure_device(directory: Path, data: DataPlace, out: Path | None) -> DeviceProfile:

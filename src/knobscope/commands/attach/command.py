@@ -67,10 +67,10 @@ def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
         write_text(args.html, render_page(diagnosis))
     if args.write_study:
         written = write_study(args.write_study, diagnosis, args.root)
-        said = (
+        message = (
             f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob steers what is at fault"
         )
-        print(f"knobscope: {said}", file=sys.stderr)
+        print(f"knobscope: {message}", file=sys.stderr)
 
 
 def _find_subject(args: argparse.Namespace) -> Subject:
@@ -112,20 +112,22 @@ class _Window:
         sums = read_sums(data.block, self._subject.target)
         self._wait(seconds)
         profile = self._watch.end()
-        both = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] == "procfs" else None
+        window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] == "procfs" else None
         limits = format_losses(profile).splitlines()
         if not self._is_alive():
             limits.insert(0, f"process {self._subject.target.pid} ended during the window")
-            return diagnose(self._subject, profile, before, self._unit, self._device, limits, both)
-        return diagnose(self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits, both)
+            return diagnose(self._subject, profile, before, self._unit, self._device, limits, window_sums)
+        return diagnose(
+            self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits, window_sums
+        )
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds
         while not self._is_over() and self._is_alive():
-            left = _STEP_S if end is None else end - time.monotonic()
-            if left <= 0:
+            remaining_s = _STEP_S if end is None else end - time.monotonic()
+            if remaining_s <= 0:
                 return
-            time.sleep(min(left, _STEP_S))
+            time.sleep(min(remaining_s, _STEP_S))
 
     def _is_alive(self) -> bool:
         return (PROC / str(self._subject.target.pid)).exists()
@@ -133,10 +135,10 @@ class _Window:
 
 def _parse_seconds(text: str) -> float:
     units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", text)
-    if not found or float(found[1]) <= 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", text)
+    if not match or float(match[1]) <= 0:
         raise argparse.ArgumentTypeError(f"found {text!r}; expected a time like 60s or 5min")
-    return float(found[1]) * units[found[2]]
+    return float(match[1]) * units[match[2]]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

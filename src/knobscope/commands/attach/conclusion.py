@@ -64,7 +64,7 @@ def suggest(conclusion: Conclusion, advice: Sequence[Advice]) -> str | None:
     """Return what to try: the knobs that steer what is at fault, and hardware that would."""
     if not conclusion.is_device:
         return None
-    tries = [one.words for one in advice]
+    tries = [item.words for item in advice]
     if conclusion.at_fault in ("flush", "journal"):
         tries.append("a device with power-loss protection, which answers a flush from protected memory")
     elif conclusion.at_fault in ("read", "one_read"):
@@ -104,11 +104,11 @@ def _describe_depth(facts: Facts) -> str:
 
 
 def _describe_op(facts: Facts, op: str) -> str:
-    one = facts.operations[op]
+    operation = facts.operations[op]
     return (
         f"the device is busy for {format_share(facts.busy_share)} of the time: "
-        f"{format_rate(one.device_per_s, f'{op}s/s')} of {format_size(one.mean_bytes)} and "
-        f"{format_micros(one.mean_us)} each{_describe_depth(facts)}"
+        f"{format_rate(operation.device_per_s, f'{op}s/s')} of {format_size(operation.mean_bytes)} and "
+        f"{format_micros(operation.mean_us)} each{_describe_depth(facts)}"
     )
 
 
@@ -147,9 +147,9 @@ _HEADLINES: dict[str, Callable[[Facts], str]] = {
 
 def _describe_device(facts: Facts) -> str:
     parts = [
-        f"{format_rate(one.per_s, f'{op}s/s')} of {format_size(one.mean_bytes)}"
-        for op, one in facts.operations.items()
-        if op in ("read", "write") and one.per_s
+        f"{format_rate(operation.per_s, f'{op}s/s')} of {format_size(operation.mean_bytes)}"
+        for op, operation in facts.operations.items()
+        if op in ("read", "write") and operation.per_s
     ]
     flush = facts.operations["flush"]
     if flush.device_per_s:

@@ -70,11 +70,13 @@ def find_data(pid: int, pids: Iterable[int], device: BlockDevice | None) -> Data
     directory = _find_directory(pid, files)
     mount = find_mount_of(directory, PROC / str(pid))
     block = device or _find_block(pid, directory, mount)
-    others = Counter(
+    device_counts = Counter(
         name for file, count in files.items() for name in [_name_device(file)] for _ in range(count) if name
     )
-    total = sum(others.values())
-    elsewhere = tuple(name for name, count in others.items() if name != block.name and count >= _LEAST_SHARE * total)
+    total = sum(device_counts.values())
+    elsewhere = tuple(
+        name for name, count in device_counts.items() if name != block.name and count >= _LEAST_SHARE * total
+    )
     return DataPlace(pid, directory, block, mount, elsewhere)
 
 
@@ -104,12 +106,12 @@ def _list_written(pids: Iterable[int]) -> Iterator[tuple[Path, int]]:
                 if int(link.name) <= _LAST_STANDARD:
                     continue  # where it logs to
                 with contextlib.suppress(OSError):
-                    found = link.stat()
+                    status = link.stat()
                     flags = (PROC / str(pid) / "fdinfo" / link.name).read_text()
                     mode = int(next(line for line in flags.splitlines() if line.startswith("flags:")).split()[1], 8)
-                    is_kept = stat.S_ISREG(found.st_mode) and found.st_nlink
+                    is_kept = stat.S_ISREG(status.st_mode) and status.st_nlink
                     if is_kept and mode & os.O_ACCMODE != os.O_RDONLY:
-                        yield link.readlink(), found.st_dev
+                        yield link.readlink(), status.st_dev
 
 
 def _name_device(file: tuple[Path, int]) -> str | None:
@@ -118,11 +120,11 @@ def _name_device(file: tuple[Path, int]) -> str | None:
 
 
 def _find_block(pid: int, directory: Path, mount: Mount) -> BlockDevice:
-    seen = _see(pid, directory, mount)
+    path = _see(pid, directory, mount)
     try:
-        return find_block_device(seen)
+        return find_block_device(path)
     except UserError as problem:
-        if os.major(seen.stat().st_dev) == 0 and Path(mount.source).is_block_device():  # btrfs in a container
+        if os.major(path.stat().st_dev) == 0 and Path(mount.source).is_block_device():  # btrfs in a container
             return find_block_device(Path(mount.source))
         raise UserError(f"attach: {problem}") from problem
 

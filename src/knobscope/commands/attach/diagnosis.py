@@ -87,7 +87,7 @@ class Diagnosis:
         return {
             "server": server,
             **judged,
-            "advice": [asdict(one) for one in self.advice],
+            "advice": [asdict(item) for item in self.advice],
             "settings": dict(self.subject.settings),
             "findings": list(self.findings),
             "budget": [asdict(line) for line in self.budget.lines] if self.budget else None,

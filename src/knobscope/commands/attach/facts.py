@@ -100,9 +100,9 @@ def _find_mean(buckets: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _find_quantile(buckets: Sequence[Mapping[str, Any]], share: float) -> float | None:
-    left = share * sum(bucket["requests"] for bucket in buckets)
+    remaining = share * sum(bucket["requests"] for bucket in buckets)
     for bucket in buckets:
-        left -= bucket["requests"]
-        if left <= 0:
+        remaining -= bucket["requests"]
+        if remaining <= 0:
             return float(bucket["high_us"])
     return None

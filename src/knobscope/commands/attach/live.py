@@ -33,11 +33,11 @@ def show_live(watch_window: Callable[[], Diagnosis], is_over: Callable[[], bool]
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Yield whether somebody asked to end, with Ctrl-C or a signal: a window then ends early, and is judged."""
-    asked: list[int] = []
+    signals: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda received, _: asked.append(received)) for number in numbers}
+    before = {number: signal.signal(number, lambda received, _: signals.append(received)) for number in numbers}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

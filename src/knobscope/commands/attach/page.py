@@ -91,7 +91,7 @@ def _draw_sizes(diagnosis: Diagnosis) -> Figure | None:
         name="sizes",
         title="Sizes of the server's requests",
         description="Shares of bytes and of requests by size.",
-        draw=lambda width: draw_sizes(width, panels, what="bytes"),
+        draw=lambda width: draw_sizes(width, panels, label="requests"),
         data=rows,
     )
 

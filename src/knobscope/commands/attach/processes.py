@@ -33,10 +33,10 @@ class Processes:
 
     def list_ancestors(self, pid: int) -> list[int]:
         """Return parent, grandparent and so on."""
-        found: list[int] = []
-        while (pid := self.parents.get(pid, 0)) and pid not in found:
-            found.append(pid)
-        return found
+        ancestors: list[int] = []
+        while (pid := self.parents.get(pid, 0)) and pid not in ancestors:
+            ancestors.append(pid)
+        return ancestors
 
     def list_tree(self, root: int) -> set[int]:
         """Return a process with all its descendants."""
@@ -75,8 +75,8 @@ def read_cgroup(pid: int) -> str | None:
 def find_hierarchy() -> Path | None:
     """Return where cgroup v2 is mounted; None: nowhere."""
     for line in (PROC / "self" / "mountinfo").read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        if rest.split()[0] == "cgroup2":
+        fields, _, filesystem = line.partition(" - ")
+        if filesystem.split()[0] == "cgroup2":
             return Path(fields.split()[4])
     return None
 

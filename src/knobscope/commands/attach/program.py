@@ -39,8 +39,8 @@ class Running:
 def identify(pid: int, root: Path) -> Running:
     """Return the DBMS of a server; nothing of its own is run as root, nor at all when it is not this machine's."""
     program = read_executable(pid) or _read_name(pid)
-    found = [(score, dbms) for dbms in _list_servers(root / "specs/dbms") if (score := _score(dbms, program, pid))]
-    dbms = max(found, key=lambda one: one[0], default=(0, None))[1]
+    candidates = [(score, dbms) for dbms in _list_servers(root / "specs/dbms") if (score := _score(dbms, program, pid))]
+    dbms = max(candidates, key=lambda candidate: candidate[0], default=(0, None))[1]
     return Running(program, dbms, _find_version(dbms, program, pid))
 
 
@@ -64,13 +64,13 @@ def _list_servers(folder: Path) -> list[Dbms]:
 def _score(dbms: Dbms, program: str, pid: int) -> int:
     """Return 0 where a program is not the server of a DBMS; else more, the more exactly the spec names it."""
     assert dbms.lifecycle is not None  # noqa: S101 - only these are listed
-    first, *rest = dbms.lifecycle.start
+    first, *arguments = dbms.lifecycle.start
     places = dbms.programs[first].find
     paths = [place for place in places if "/" in place and fnmatchcase(program, f"*/{place.lstrip('/')}")]
     names = {Path(place).name for place in places}
     # A program may be a link to one that does several things; the process then has the name of the link.
     is_named = bool(paths) or Path(program).name in names or _read_name(pid) in {name[:_MAX_NAME] for name in names}
-    classes = [word for word in rest if re.fullmatch(r"[a-z]\w*(\.\w+)+", word)]  # of what runs in a Java machine
+    classes = [word for word in arguments if re.fullmatch(r"[a-z]\w*(\.\w+)+", word)]  # of what runs in a Java machine
     if not is_named or (first == "java" and not set(classes) & set(read_command(pid))):
         return 0
     return 1 + max((len(place.replace("*", "")) for place in paths), default=0)
@@ -89,11 +89,11 @@ def _find_version(dbms: Dbms | None, program: str, pid: int) -> str | None:
     its path says.
     """
     if dbms is not None and dbms.version is not None:
-        first, *rest = dbms.version
+        first, *arguments = dbms.version
         named = find_program(dbms.programs[first])
         for path in [str(named)] if named else [], [program]:
             with contextlib.suppress(OSError, UserError, IndexError):  # another user's, or it prints none
                 if Path(path[0]).samefile(PROC / str(pid) / "exe"):
-                    return ask_version([first, *rest], {first: Program(find=path, package=dbms.name)}, dbms.paths)
-    found = _VERSION.search(program)
-    return found[1] if found else None
+                    return ask_version([first, *arguments], {first: Program(find=path, package=dbms.name)}, dbms.paths)
+    match = _VERSION.search(program)
+    return match[1] if match else None

@@ -35,12 +35,12 @@ def read_arguments(running: Running, pid: int) -> dict[str, str]:
     if running.dbms is None:
         return {}
     names = {(knob.alias or name).replace("-", "_"): name for name, knob in running.dbms.knobs.items()}
-    found = {}
+    values = {}
     for word in read_command(pid)[1:]:
         name, mark, value = word.lstrip("-").partition("=")
         if mark and (knob := names.get(name.replace("-", "_"))) is not None:
-            found[knob] = value
-    return found
+            values[knob] = value
+    return values
 
 
 def list_advice(dbms: Dbms | None, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:

@@ -81,7 +81,7 @@ def _render(name: str, dbms: Dbms, diagnosis: Diagnosis, device: str, knobs: Seq
         diagnosis.conclusion.headline,
         f"The load is {workload}, not that of the server; choose records and threads like its own.",
         "The baseline has the settings in force that differ from the defaults.",
-        *(f"Not in it, since the spec does not allow the value: {one}" for one in left_out),
+        *(f"Not in it, since the spec does not allow the value: {setting}" for setting in left_out),
     ]
     comment = "".join(f"# {line}".rstrip() + "\n" for line in head)
     return comment + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)

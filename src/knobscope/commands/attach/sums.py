@@ -53,7 +53,7 @@ def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that procfs lacks: times and depth of the whole device, and the server's share of its bytes."""
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     milliseconds = 1000 * (after.at_s - before.at_s)
-    operations = {op: _time_operation(op, one, added) for op, one in facts.operations.items()}
+    operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
@@ -75,17 +75,17 @@ def describe_sums(before: Sums, after: Sums) -> list[str]:
     stalled = _difference(before.stalled_us, after.stalled_us)
     if stalled is not None:
         share = format_share(min(stalled / 1e6 / (after.at_s - before.at_s), 1.0))
-        whose = "of this machine" if after.pressure.startswith("/proc") else "of the server"
-        sentences.append(f"For {share} of the time a process {whose} waited for I/O ({after.pressure}).")
+        owner = "of this machine" if after.pressure.startswith("/proc") else "of the server"
+        sentences.append(f"For {share} of the time a process {owner} waited for I/O ({after.pressure}).")
     written = _difference(before.written, after.written)
     if written is not None:
         sentences.append(f"The server's processes read and dirtied {format_size(written)} of files (/proc/PID/io).")
     return sentences
 
 
-def _time_operation(op: str, one: Operation, added: list[int]) -> Operation:
+def _time_operation(op: str, operation: Operation, added: list[int]) -> Operation:
     requests, milliseconds = (added[column] if column < len(added) else 0 for column in _COLUMNS[op])
-    return replace(one, mean_us=1000 * milliseconds / requests if requests else None)
+    return replace(operation, mean_us=1000 * milliseconds / requests if requests else None)
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
@@ -94,20 +94,22 @@ def _difference(before: int | None, after: int | None) -> int | None:
 
 def _add_processes(pids: Iterable[int]) -> int | None:
     """Return bytes of all processes that we may ask; None: of none."""
-    found = []
+    byte_counts = []
     for pid in pids:
         with contextlib.suppress(OSError):  # ended, or another user's
             lines = dict(line.split(": ") for line in (PROC / str(pid) / "io").read_text().splitlines())
-            found.append(int(lines["read_bytes"]) + int(lines["write_bytes"]) - int(lines["cancelled_write_bytes"]))
-    return sum(found) if found else None
+            byte_counts.append(
+                int(lines["read_bytes"]) + int(lines["write_bytes"]) - int(lines["cancelled_write_bytes"])
+            )
+    return sum(byte_counts) if byte_counts else None
 
 
 def _read_group(file: Path, block: BlockDevice) -> int | None:
     with contextlib.suppress(OSError):  # the controller is off
         for line in file.read_text().splitlines():
-            number, *words = line.split()
+            number, *fields = line.split()
             if number == f"{block.major}:{block.minor}":
-                values = dict(word.split("=") for word in words)
+                values = dict(field.split("=") for field in fields)
                 return int(values["rbytes"]) + int(values["wbytes"])
     return None
 

@@ -105,18 +105,18 @@ def _find_container(name: str) -> int:
             pid = _ask([tool, *_CONTAINER_TOOLS[tool], "--", name])
             if pid.isdigit() and pid != "0":
                 return int(pid)
-    asked = f"asked: {', '.join(tools)}" if tools else f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
-    raise UserError(f"attach: no running container {name} ({asked}); expected a name, or an id of 12 digits or more")
+    detail = f"asked: {', '.join(tools)}" if tools else f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
+    raise UserError(f"attach: no running container {name} ({detail}); expected a name, or an id of 12 digits or more")
 
 
 def _ask(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise UserError(f"attach: {command[0]} does not answer: {problem}") from problem
-    if done.returncode:
-        raise UserError(f"attach: {' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
-    return done.stdout.strip()
+    if result.returncode:
+        raise UserError(f"attach: {' '.join(command)}: {result.stderr.strip() or f'exit code {result.returncode}'}")
+    return result.stdout.strip()
 
 
 def _find_listener(port: int) -> int:
@@ -133,13 +133,13 @@ def _find_listener(port: int) -> int:
 
 def _list_listening(port: int) -> Iterator[str]:
     """Yield the sockets that listen on a port, as links in /proc/PID/fd name them."""
-    seen = set()
+    namespaces = set()
     for entry in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             namespace = (entry / "ns" / "net").readlink()
-            if namespace in seen:
+            if namespace in namespaces:
                 continue
-            seen.add(namespace)
+            namespaces.add(namespace)
             for name in ("tcp", "tcp6"):
                 for line in (entry / "net" / name).read_text().splitlines()[1:]:
                     fields = line.split()

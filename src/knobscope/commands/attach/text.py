@@ -78,13 +78,15 @@ def _format_slowest(rows: Rows) -> str:
 def _format_requests(diagnosis: Diagnosis) -> str:
     """Return requests by operation: the server's per second, sizes, latency, what is in flight."""
     table = [["", "per s", "mean size", "MiB/s", "mean µs", "p99 µs <=", "in flight"]]
-    for op, one in diagnosis.facts.operations.items():
-        if not one.per_s:
+    for op, operation in diagnosis.facts.operations.items():
+        if not operation.per_s:
             continue
-        size = [format_size(one.mean_bytes), format_decimals(one.per_s * one.mean_bytes / 2**20, 2)]
-        times = [format_decimals(one.mean_us, 0), format_decimals(one.p99_us, 0)]
-        in_flight = format_decimals(one.in_flight if one.mean_us is not None else None, 2)
-        table.append([op, format_decimals(one.per_s, 1), *(size if op != "flush" else ["", ""]), *times, in_flight])
+        size = [format_size(operation.mean_bytes), format_decimals(operation.per_s * operation.mean_bytes / 2**20, 2)]
+        times = [format_decimals(operation.mean_us, 0), format_decimals(operation.p99_us, 0)]
+        in_flight = format_decimals(operation.in_flight if operation.mean_us is not None else None, 2)
+        table.append(
+            [op, format_decimals(operation.per_s, 1), *(size if op != "flush" else ["", ""]), *times, in_flight]
+        )
     return align(table) if len(table) > 1 else ""
 
 
@@ -107,5 +109,5 @@ def _format_budget(diagnosis: Diagnosis) -> str:
 
 
 def _format_advice(diagnosis: Diagnosis) -> str:
-    lines = [f"{one.words}\n    {one.description} {one.source}" for one in diagnosis.advice]
+    lines = [f"{item.words}\n    {item.description} {item.source}" for item in diagnosis.advice]
     return "\n".join(["knobs that steer what is at fault:", *(f"  {line}" for line in lines)]) if lines else ""

@@ -73,8 +73,8 @@ def compare_times(a: StudyTables, b: StudyTables, pair: CasePair) -> Times:
     """Return when the runs of the default configuration were, and whether those of both studies took turns."""
     spans = [_span(_default_runs(study, case)) for study, case in ((a, pair.a), (b, pair.b))]
     left, right = spans
-    apart = None if left is None or right is None else left[1] < right[0] or right[1] < left[0]
-    return Times(left, right, None if apart is None else not apart)
+    disjoint = None if left is None or right is None else left[1] < right[0] or right[1] < left[0]
+    return Times(left, right, None if disjoint is None else not disjoint)
 
 
 def _default_runs(study: StudyTables, case: Case) -> list[Row]:

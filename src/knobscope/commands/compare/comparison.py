@@ -89,11 +89,11 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
         raise UserError(f"found no case of A that one of B belongs to; expected --match A_CASE=B_CASE, where {have}")
     limits = _limits(a, b)
     paired = [pair_effects(a, b, pair) for pair in pairs]
-    judged = judge([effect for one in paired for effect in one.effects], limits)
+    judged = judge([effect for case_effects in paired for effect in case_effects.effects], limits)
     devices = {pair.a.device: pair.b.device for pair in pairs}
     unjudged = [study.letter for study in (a, b) if not study.rows["findings"]]
     cases = []
-    for pair, one in zip(pairs, paired, strict=True):
+    for pair, case_effects in zip(pairs, paired, strict=True):
         workloads = compare_workloads(a, b, pair)
         levels = compare_levels(a, b, pair, workloads)
         cases.append(
@@ -104,8 +104,8 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
                 levels,
                 compare_configurations(a, b, pair, levels[0]),
                 [effect for effect in judged if effect.pair == pair],
-                one.one_sided,
-                one.other_defaults,
+                case_effects.one_sided,
+                case_effects.other_defaults,
                 compare_rankings(a, b, pair),
                 [] if unjudged else compare_mismatches(a, b, pair, devices),
             )
@@ -132,11 +132,13 @@ def _describe(study: StudyTables) -> Side:
 
 def _limits(a: StudyTables, b: StudyTables) -> Limits:
     """Return the stricter of the two studies' thresholds."""
-    known: dict[str, list[float]] = {"thresholds.fdr": [], "thresholds.min_effect": []}
+    thresholds: dict[str, list[float]] = {"thresholds.fdr": [], "thresholds.min_effect": []}
     for row in (*a.rows["setup"], *b.rows["setup"]):
-        if row["property"] in known:
-            known[row["property"]].append(float(row["value"]))
-    return Limits(min(known["thresholds.fdr"], default=_FDR), max(known["thresholds.min_effect"], default=_MIN_EFFECT))
+        if row["property"] in thresholds:
+            thresholds[row["property"]].append(float(row["value"]))
+    return Limits(
+        min(thresholds["thresholds.fdr"], default=_FDR), max(thresholds["thresholds.min_effect"], default=_MIN_EFFECT)
+    )
 
 
 def _notes(a: StudyTables, b: StudyTables) -> Iterator[str]:

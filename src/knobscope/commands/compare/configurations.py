@@ -64,10 +64,10 @@ def compare_configurations(a: StudyTables, b: StudyTables, pair: CasePair, defau
         return OtherConfigurations(reason="no other configuration was measured in both studies")
     if min(left.degrees, right.degrees) < _LEAST_DEGREES:
         return OtherConfigurations(reason="too few runs of the default configuration tell the noise of a single run")
-    estimates = np.array([default.estimate + fmean(right.ratios[one]) - fmean(left.ratios[one]) for one in shared])
+    estimates = np.array([default.estimate + fmean(right.ratios[name]) - fmean(left.ratios[name]) for name in shared])
     levels = [(level.error, level.blocks - 1) for level in (default.a, default.b)]
     parts = [([error] * len(shared), degrees) for error, degrees in levels]
-    parts += [([side.noise / math.sqrt(len(side.ratios[one])) for one in shared], side.degrees) for side in sides]
+    parts += [([side.noise / math.sqrt(len(side.ratios[name])) for name in shared], side.degrees) for side in sides]
     errors = np.array([errors for errors, _ in parts], float)
     error, joint = join_errors(errors, np.array([[degrees] for _, degrees in parts], float))
     clear = t_probability(estimates, error, joint) <= _CERTAIN

@@ -115,17 +115,17 @@ def pair_effects(a: StudyTables, b: StudyTables, pair: CasePair) -> PairedEffect
     """Return the effects of a pair of cases, not judged yet, with what only one study measured."""
     effects: list[EffectPair] = []
     one_sided: list[OneSided] = []
-    others: list[OtherDefault] = []
+    other_defaults: list[OtherDefault] = []
     for metric in METRICS:
         knobs = [_by_knob(study, case, metric) for study, case in ((a, pair.a), (b, pair.b))]
         for knob in sorted({*knobs[0], *knobs[1]}):
             left, right = (side.get(knob, {}) for side in knobs)
-            found, other = _pair_knob(pair, metric, knob, left, right)
-            effects += found
+            knob_effects, other_default = _pair_knob(pair, metric, knob, left, right)
+            effects += knob_effects
             if metric == METRICS[0]:
-                others += [other] if other else []
+                other_defaults += [other_default] if other_default else []
                 one_sided += _one_sided(knob, left, right)
-    return PairedEffects(effects, one_sided, others)
+    return PairedEffects(effects, one_sided, other_defaults)
 
 
 def judge(effects: Sequence[EffectPair], limits: Limits) -> list[EffectPair]:
@@ -141,12 +141,12 @@ def judge(effects: Sequence[EffectPair], limits: Limits) -> list[EffectPair]:
 
 def _by_knob(study: StudyTables, case: Case, metric: str) -> dict[str, dict[Key, Row]]:
     """Return effects by knob and value; a value measured with another change counts as a knob named after both."""
-    found: dict[str, dict[Key, Row]] = {}
+    by_knob: dict[str, dict[Key, Row]] = {}
     for row in study.of_case("effects", case):
         if row["metric"] == metric:
             knob = row["knob"] + describe_beside(None, json.loads(row["beside"] or "{}"))
-            found.setdefault(knob, {})[_key(row["value"], row["unit"])] = {**row, "knob": knob}
-    return found
+            by_knob.setdefault(knob, {})[_key(row["value"], row["unit"])] = {**row, "knob": knob}
+    return by_knob
 
 
 def _key(value: str | None, unit: str | None) -> Key:
@@ -171,20 +171,20 @@ def _pair_knob(
     keys = [None if default is None else _key(default, unit) for default in defaults]
     if defaults[0] is None or defaults[1] is None or keys[0] is None or keys[1] is None:
         common = [key for key in left if key in right]
-        silent = " and ".join(letter for letter, one in zip("AB", defaults, strict=True) if one is None)
+        silent = " and ".join(letter for letter, default in zip("AB", defaults, strict=True) if default is None)
         reason = f"the default of {knob} is not recorded in {silent}"
         return [_untold(pair, metric, left[key], reason) for key in common], None
     if keys[0] == keys[1]:
         sides = [_against(rows, keys[0], keys[0]) for rows in (left, right)]
         return list(_values(pair, metric, left, right, sides, defaults[0])), None
     reference = _choose_reference(left, right, keys[0], keys[1])
-    told = None if reference is None else _text_of(reference, left, right, defaults[0], defaults[1], keys[0])
-    other = OtherDefault(knob, defaults[0], defaults[1], unit, told)
-    if reference is None or told is None:
+    reference_text = None if reference is None else _text_of(reference, left, right, defaults[0], defaults[1], keys[0])
+    other_default = OtherDefault(knob, defaults[0], defaults[1], unit, reference_text)
+    if reference is None or reference_text is None:
         reason = "the default differs, and no other value was measured in both studies to compare with"
-        return [_untold(pair, metric, left[key], reason) for key in left if key in right], other
+        return [_untold(pair, metric, left[key], reason) for key in left if key in right], other_default
     sides = [_against(rows, reference, own) for rows, own in zip((left, right), (keys[0], keys[1]), strict=True)]
-    return list(_values(pair, metric, left, right, sides, told)), other
+    return list(_values(pair, metric, left, right, sides, reference_text)), other_default
 
 
 def _choose_reference(left: Mapping[Key, Row], right: Mapping[Key, Row], a: Key, b: Key) -> Key | None:
@@ -211,12 +211,12 @@ def _against(rows: Mapping[Key, Row], reference: Key, default: Key) -> dict[Key,
     Both effects, of the value and of the reference, share the runs of the default configuration. Their errors are added
     as if they did not, which makes the interval a little too wide and never too narrow.
     """
-    known = {key: _read(row) for key, row in rows.items()}
-    known[default] = Estimate(0.0, 0.0, 1.0)
+    effects = {key: _read(row) for key, row in rows.items()}
+    effects[default] = Estimate(0.0, 0.0, 1.0)
     if reference == default:
-        return {key: one for key, one in known.items() if key != default}
-    base = known[reference]
-    return {key: _minus(one, base) for key, one in known.items() if key != reference}
+        return {key: effect for key, effect in effects.items() if key != default}
+    base = effects[reference]
+    return {key: _minus(effect, base) for key, effect in effects.items() if key != reference}
 
 
 def _read(row: Row) -> Estimate:
@@ -233,11 +233,11 @@ def _read(row: Row) -> Estimate:
     return Estimate(row["estimate"], None, 1.0, reason)
 
 
-def _minus(one: Estimate, base: Estimate) -> Estimate:
-    if one.estimate is None or base.estimate is None or one.error is None or base.error is None:
-        return replace(one, estimate=None, error=None, reason=one.reason or base.reason)
-    error, degrees = join_errors(np.array([[one.error], [base.error]]), np.array([[one.degrees], [base.degrees]]))
-    return Estimate(one.estimate - base.estimate, float(error[0]), float(degrees[0]))
+def _minus(effect: Estimate, base: Estimate) -> Estimate:
+    if effect.estimate is None or base.estimate is None or effect.error is None or base.error is None:
+        return replace(effect, estimate=None, error=None, reason=effect.reason or base.reason)
+    error, degrees = join_errors(np.array([[effect.error], [base.error]]), np.array([[effect.degrees], [base.degrees]]))
+    return Estimate(effect.estimate - base.estimate, float(error[0]), float(degrees[0]))
 
 
 def _values(
@@ -251,13 +251,15 @@ def _values(
     for key in sides[0]:
         if key in sides[1]:
             row = left.get(key) or right[key]
-            one, other = sides[0][key], sides[1][key]
+            effect_a, effect_b = sides[0][key], sides[1][key]
             silent = [
-                f"in {letter} {side.reason}" for letter, side in zip("AB", (one, other), strict=True) if side.reason
+                f"in {letter} {side.reason}"
+                for letter, side in zip("AB", (effect_a, effect_b), strict=True)
+                if side.reason
             ]
             risky = any(bool(rows[key]["durability"]) for rows in (left, right) if key in rows)
             yield EffectPair(
-                pair, metric, row["knob"], row["value"], row["unit"], reference, risky, one, other,
+                pair, metric, row["knob"], row["value"], row["unit"], reference, risky, effect_a, effect_b,
                 reason=" and ".join(silent),
             )  # fmt: skip
 
@@ -280,14 +282,16 @@ def _untold(pair: CasePair, metric: str, row: Row, reason: str) -> EffectPair:
 
 def _one_sided(knob: str, left: Mapping[Key, Row], right: Mapping[Key, Row]) -> Iterator[OneSided]:
     """Yield values that one study measured, and that are not the default of the other."""
-    for letter, rows, others in (("A", left, right), ("B", right, left)):
+    for letter, rows, other_rows in (("A", left, right), ("B", right, left)):
         unit = next(iter(rows.values()))["unit"] if rows else None
-        known = {*others, _key(_baseline(others), unit)} if others else set()
-        yield from (OneSided(letter, knob, row["value"], row["unit"]) for key, row in rows.items() if key not in known)
+        excluded_keys = {*other_rows, _key(_baseline(other_rows), unit)} if other_rows else set()
+        yield from (
+            OneSided(letter, knob, row["value"], row["unit"]) for key, row in rows.items() if key not in excluded_keys
+        )
 
 
 def _judge_metric(effects: Sequence[EffectPair], limits: Limits) -> Iterator[EffectPair]:
-    errors = np.array([[_number(one.error) for one in (effect.a, effect.b)] for effect in effects]).reshape(-1, 2).T
+    errors = np.array([[_number(side.error) for side in (effect.a, effect.b)] for effect in effects]).reshape(-1, 2).T
     degrees = np.array([[effect.a.degrees, effect.b.degrees] for effect in effects]).reshape(-1, 2).T
     estimates = np.array([_number(effect.b.estimate) - _number(effect.a.estimate) for effect in effects])
     error, joint = join_errors(errors, degrees)

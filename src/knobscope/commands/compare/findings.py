@@ -44,23 +44,23 @@ def compare_mismatches(
     """
     left = _judged(a, pair.a, devices or {})
     right = _judged(b, pair.b, {})
-    found = [
+    candidates = [
         _join(key, _answer(left, key), _answer(right, key), (_asked(b, pair.b, key[0]), _asked(a, pair.a, key[0])))
         for key in {**left, **right}
     ]
-    either = [one for one in found if "mismatch" in (one.a, one.b)]
+    either = [candidate for candidate in candidates if "mismatch" in (candidate.a, candidate.b)]
     return sorted(either, key=_order)
 
 
 def _judged(study: StudyTables, case: Case, devices: Mapping[str, str]) -> dict[_Key, Row]:
     """Return the findings of a case by what was asked; a value that two rows name keeps the graver one."""
-    found: dict[_Key, Row] = {}
+    findings: dict[_Key, Row] = {}
     for row in study.of_case("findings", case):
         lower = _lower_device(row)
         key = (row["rule"], row["knob"], row["value"], None if lower is None else devices.get(lower, lower))
-        if key not in found or _verdict(row) == "mismatch":
-            found[key] = row
-    return found
+        if key not in findings or _verdict(row) == "mismatch":
+            findings[key] = row
+    return findings
 
 
 def _answer(judged: Mapping[_Key, Row], key: _Key) -> Row | None:
@@ -101,21 +101,27 @@ def _join(key: _Key, a: Row | None, b: Row | None, asked_other: tuple[bool, bool
     )
 
 
-def _silence(asked: bool, rule: str) -> str:
+def _silence(was_asked: bool, rule: str) -> str:
     """Say why a study has no verdict."""
-    return "This value was not judged." if asked else f"The rule {rule} was not asked about this case."
+    return "This value was not judged." if was_asked else f"The rule {rule} was not asked about this case."
 
 
-def _order(one: MismatchPair) -> tuple[int, float, str, str, str]:
-    group = 0 if one.a == one.b else 1 if one.a == "mismatch" else 2
-    return group, -max(one.penalty_a or 0, one.penalty_b or 0), one.rule, one.knob or "", one.value or ""
+def _order(mismatch: MismatchPair) -> tuple[int, float, str, str, str]:
+    group = 0 if mismatch.a == mismatch.b else 1 if mismatch.a == "mismatch" else 2
+    return (
+        group,
+        -max(mismatch.penalty_a or 0, mismatch.penalty_b or 0),
+        mismatch.rule,
+        mismatch.knob or "",
+        mismatch.value or "",
+    )
 
 
 def count_kinds(mismatches: list[MismatchPair]) -> Iterator[tuple[str, Other, int]]:
     """Yield how many mismatches are in one study alone, by what the other one says: (letter, word, count)."""
     for letter in "AB":
-        others = [one.b if letter == "A" else one.a for one in mismatches
-                  if (one.a if letter == "A" else one.b) == "mismatch"]  # fmt: skip
+        other_answers = [mismatch.b if letter == "A" else mismatch.a for mismatch in mismatches
+                         if (mismatch.a if letter == "A" else mismatch.b) == "mismatch"]  # fmt: skip
         for word in ("none", "insufficient", "withdrawn", "not_judged"):
-            if count := others.count(word):
+            if count := other_answers.count(word):
                 yield letter, word, count

@@ -45,15 +45,15 @@ def _find(text: str, letter: str, cases: Sequence[Case]) -> Case:
     raise UserError(f"--match: found {text!r}; expected a case of {letter}: {', '.join(map(str, cases))}")
 
 
-def match_cases(a: Sequence[Case], b: Sequence[Case], given: Sequence[CasePair] = ()) -> list[CasePair]:
+def match_cases(a: Sequence[Case], b: Sequence[Case], matches: Sequence[CasePair] = ()) -> list[CasePair]:
     """Return the pairs of cases in the order of A: those given, then those of equal names, then what is unambiguous.
 
     Names that differ are matched only where no case has the same names in both studies: two studies with one case each;
     or cases that differ in one kind of name (DBMS, device or workload), where each has just one that it can mean.
     """
-    left = [case for case in a if case not in {pair.a for pair in given}]
-    right = [case for case in b if case not in {pair.b for pair in given}]
-    pairs = [*given, *(CasePair(case, case) for case in left if case in right)]
+    left = [case for case in a if case not in {pair.a for pair in matches}]
+    right = [case for case in b if case not in {pair.b for pair in matches}]
+    pairs = [*matches, *(CasePair(case, case) for case in left if case in right)]
     if not pairs:
         pairs = [CasePair(left[0], right[0])] if len(left) == len(right) == 1 else _match_one_kind(left, right)
     return sorted(pairs, key=lambda pair: a.index(pair.a))
@@ -61,12 +61,16 @@ def match_cases(a: Sequence[Case], b: Sequence[Case], given: Sequence[CasePair] 
 
 def _match_one_kind(a: Sequence[Case], b: Sequence[Case]) -> list[CasePair]:
     """Return the pairs that differ in one kind of name, the same one for all, and whose cases fit no other one."""
-    candidates = {(one, other): kinds[0] for one in a for other in b if len(kinds := _differing(one, other)) == 1}
+    candidates = {
+        (case_a, case_b): kinds[0] for case_a in a for case_b in b if len(kinds := _differing(case_a, case_b)) == 1
+    }
     if len(set(candidates.values())) != 1:
         return []
-    lefts, rights = [one for one, _ in candidates], [other for _, other in candidates]
-    return [CasePair(one, other) for one, other in candidates if lefts.count(one) == rights.count(other) == 1]
+    lefts, rights = [case_a for case_a, _ in candidates], [case_b for _, case_b in candidates]
+    return [
+        CasePair(case_a, case_b) for case_a, case_b in candidates if lefts.count(case_a) == rights.count(case_b) == 1
+    ]
 
 
-def _differing(one: Case, other: Case) -> list[str]:
-    return [kind for kind in _KINDS if getattr(one, kind) != getattr(other, kind)]
+def _differing(a: Case, b: Case) -> list[str]:
+    return [kind for kind in _KINDS if getattr(a, kind) != getattr(b, kind)]

@@ -84,8 +84,8 @@ def _case(comparison: Comparison, case: CaseComparison) -> _Case:
         words.ranking_sentence(case.rankings),
         [words.rank_words(knob) for knob in case.rankings.knobs],
         [
-            {"about": one, "verdict": words.mismatch_words(one), "letters": _letters(one.a, one.b)}
-            for one in case.mismatches
+            {"about": mismatch, "verdict": words.mismatch_words(mismatch), "letters": _letters(mismatch.a, mismatch.b)}
+            for mismatch in case.mismatches
         ],
     )
 
@@ -100,14 +100,14 @@ def _of_metric(case: CaseComparison, metric: str) -> list[EffectPair]:
 
 def _effects(case: CaseComparison, metric: str) -> _Effects:
     effects = _of_metric(case, metric)
-    known = {name: [words.effect_words(one) for one in effects if one.verdict == name]
-             for name in ("differs", "no_difference", "unknown")}  # fmt: skip
+    by_verdict = {name: [words.effect_words(effect) for effect in effects if effect.verdict == name]
+                  for name in ("differs", "no_difference", "unknown")}  # fmt: skip
     drawn = [effect for effect in effects if effect.a.estimate is not None or effect.b.estimate is not None]
     return _Effects(
         words.METRIC_WORDS[metric].title,
         words.effect_counts(case.effects, metric),
         effects_figure(case, metric, drawn) if drawn else None,
-        *known.values(),
+        *by_verdict.values(),
     )
 
 
@@ -133,16 +133,16 @@ def _pair_rows(effects: Sequence[EffectPair]) -> list[PairRow]:
     by_knob = sorted(effects, key=lambda effect: order.index(effect.knob))
     return [
         PairRow(
-            group=f"{knob} ⚠" if any(one.durability for one in found) else knob,
-            note=f"against {format_unit(one.reference, one.unit)}" if one.reference else "",
-            label=format_unit(one.value, one.unit),
-            a=_drawn(one.a),
-            b=_drawn(one.b),
-            ratio=_ratio(one),
+            group=f"{knob} ⚠" if any(member.durability for member in knob_effects) else knob,
+            note=f"against {format_unit(effect.reference, effect.unit)}" if effect.reference else "",
+            label=format_unit(effect.value, effect.unit),
+            a=_drawn(effect.a),
+            b=_drawn(effect.b),
+            ratio=_ratio(effect),
         )
         for knob, group in groupby(by_knob, key=lambda effect: effect.knob)
-        for found in [list(group)]
-        for one in found
+        for knob_effects in [list(group)]
+        for effect in knob_effects
     ]
 
 
@@ -150,21 +150,23 @@ def _drawn(side: Estimate) -> Effect | None:
     return None if side.estimate is None else Effect(side.estimate, side.interval, clear=False)
 
 
-def _ratio(one: EffectPair) -> Effect | None:
-    if one.estimate is None or one.low is None or one.high is None:
+def _ratio(effect: EffectPair) -> Effect | None:
+    if effect.estimate is None or effect.low is None or effect.high is None:
         return None
-    return Effect(one.estimate, (one.low, one.high), one.verdict == "differs")
+    return Effect(effect.estimate, (effect.low, effect.high), effect.verdict == "differs")
 
 
 def effect_rows(effects: Sequence[EffectPair]) -> list[dict[str, Any]]:
     """Return the compared effects as rows of a table; all estimates are natural-log ratios."""
     rows = []
-    for one in effects:
-        row: dict[str, Any] = {"case_a": str(one.pair.a), "case_b": str(one.pair.b)}
-        row |= {name: getattr(one, name) for name in ("metric", "knob", "value", "unit", "reference")}
-        for letter, side in (("a", one.a), ("b", one.b)):
+    for effect in effects:
+        row: dict[str, Any] = {"case_a": str(effect.pair.a), "case_b": str(effect.pair.b)}
+        row |= {name: getattr(effect, name) for name in ("metric", "knob", "value", "unit", "reference")}
+        for letter, side in (("a", effect.a), ("b", effect.b)):
             low, high = side.interval or (None, None)
             row |= {f"{letter}_estimate": side.estimate, f"{letter}_low": low, f"{letter}_high": high}
-        difference = {"estimate": one.estimate, "low": one.low, "high": one.high}
-        rows.append({**row, **difference, "q_value": one.q_value, "verdict": one.verdict, "reason": one.reason})
+        difference = {"estimate": effect.estimate, "low": effect.low, "high": effect.high}
+        rows.append(
+            {**row, **difference, "q_value": effect.q_value, "verdict": effect.verdict, "reason": effect.reason}
+        )
     return rows

@@ -43,7 +43,7 @@ def compare_rankings(a: StudyTables, b: StudyTables, pair: CasePair) -> Rankings
     if reasons := [reason for study, case in sides if (reason := _obstacle(study, case))]:
         return Rankings([], reason="; ".join(reasons))
     rows = [sorted(study.of_case("importance", case), key=lambda row: row["rank"]) for study, case in sides]
-    known = all(row["rank_low"] is not None and row["rank_high"] is not None for side in rows for row in side)
+    has_intervals = all(row["rank_low"] is not None and row["rank_high"] is not None for side in rows for row in side)
     fits = {
         ("", letter, ""): {"trustworthy": True, "importance": _with_intervals(side)}
         for letter, side in zip("AB", rows, strict=True)
@@ -51,7 +51,9 @@ def compare_rankings(a: StudyTables, b: StudyTables, pair: CasePair) -> Rankings
     drift, (overlap,) = rank_drift(fits)
     drifting = {row["knob"]: row["drifts"] for row in drift}
     right = {row["knob"]: row for row in rows[1]}
-    knobs = [_join(row, right[row["knob"]], drifting[row["knob"]], known) for row in rows[0] if row["knob"] in right]
+    knobs = [
+        _join(row, right[row["knob"]], drifting[row["knob"]], has_intervals) for row in rows[0] if row["knob"] in right
+    ]
     return Rankings(
         knobs,
         min(TOP, len(knobs)),
@@ -81,15 +83,15 @@ def _obstacle(study: StudyTables, case: Case) -> str:
 def _with_intervals(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the rows with intervals; where they are not recorded, ones as wide as can be, so that nothing drifts."""
     return [
-        {**row, "rank_low": row["rank_low"] or 1, "rank_high": row["rank_high"] or max(one["rank"] for one in rows)}
+        {**row, "rank_low": row["rank_low"] or 1, "rank_high": row["rank_high"] or max(entry["rank"] for entry in rows)}
         for row in rows
     ]
 
 
-def _join(a: Row, b: Row, drifts: bool, known: bool) -> RankedBoth:
-    return RankedBoth(a["knob"], a["rank"], _interval(a), b["rank"], _interval(b), drifts if known else None)
+def _join(a: Row, b: Row, drifts: bool, has_intervals: bool) -> RankedBoth:
+    return RankedBoth(a["knob"], a["rank"], _interval(a), b["rank"], _interval(b), drifts if has_intervals else None)
 
 
 def _interval(row: Row) -> tuple[int, int] | None:
-    known = row["rank_low"] is not None and row["rank_high"] is not None
-    return (row["rank_low"], row["rank_high"]) if known else None
+    has_interval = row["rank_low"] is not None and row["rank_high"] is not None
+    return (row["rank_low"], row["rank_high"]) if has_interval else None

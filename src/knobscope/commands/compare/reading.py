@@ -113,10 +113,10 @@ def _select(
     connection: "duckdb.DuckDBPyConnection", table: str, columns: Sequence[str], condition: str, present: set[str]
 ) -> list[Row]:
     named = [name for name in columns if name in present]
-    told = ", ".join(f'"{name}"' for name in named)
-    found = fetch_limited(connection.execute(f'SELECT {told} FROM "{table}" {condition}'))  # noqa: S608
+    select_list = ", ".join(f'"{name}"' for name in named)
+    rows = fetch_limited(connection.execute(f'SELECT {select_list} FROM "{table}" {condition}'))  # noqa: S608
     absent = dict.fromkeys(name for name in columns if name not in present)
-    return [{**absent, **dict(zip(named, map(_without_nan, row), strict=True))} for row in found]
+    return [{**absent, **dict(zip(named, map(_without_nan, row), strict=True))} for row in rows]
 
 
 def _without_nan(value: Any) -> Any:

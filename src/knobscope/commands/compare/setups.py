@@ -102,9 +102,9 @@ def compare_workloads(a: StudyTables, b: StudyTables, pair: CasePair) -> Workloa
             return Workloads(False, "the number of threads differs")
         if pair.a.workload != pair.b.workload:
             return Workloads(False, "the workloads have other names, and their parameters are not recorded in both")
-        silent = " and ".join(study.letter for study, known in zip((a, b), fields, strict=True) if not known)
+        silent = " and ".join(study.letter for study, side in zip((a, b), fields, strict=True) if not side)
         return Workloads(None, f"the database of {silent} does not record the parameters of the workload")
-    names = sorted({name for known in fields for name in known if name in _ASKED or name.startswith(_PARAMETERS)})
+    names = sorted({name for side in fields for name in side if name in _ASKED or name.startswith(_PARAMETERS)})
     differing = [name for name in names if fields[0].get(name) != fields[1].get(name)]
     if differing:
         return Workloads(False, f"the workloads differ in {', '.join(map(_plain, differing))}")
@@ -127,33 +127,33 @@ def _facts(a: StudyTables, b: StudyTables, pairs: Sequence[CasePair]) -> Iterato
         "knobscope version", "", *(_setup_of(study, "knobscope", "knobscope").get("version") for study in (a, b))
     )
     yield from _machines(a, b)
-    for what in ("monitor", "watch", "trace", "thresholds.fdr", "thresholds.min_effect"):
-        yield _fact(_plain(what), "", *(_setup_of(study, "study", None).get(what) for study in (a, b)))
+    for name in ("monitor", "watch", "trace", "thresholds.fdr", "thresholds.min_effect"):
+        yield _fact(_plain(name), "", *(_setup_of(study, "study", None).get(name) for study in (a, b)))
     yield _fact("load generator on", "", *map(_client_host, (a, b)))
     for pair in pairs:
         yield from _of_dbms(a, b, pair)
         yield from _of_device(a, b, pair)
         subject = _subject(pair.a.workload, pair.b.workload)
         yield _fact("workload", subject, pair.a.workload, pair.b.workload)
-        known = [_setup_of(study, "workload", case.workload) for study, case in ((a, pair.a), (b, pair.b))]
-        yield from _fields(known, subject, OF_WORKLOAD)
+        sides = [_setup_of(study, "workload", case.workload) for study, case in ((a, pair.a), (b, pair.b))]
+        yield from _fields(sides, subject, OF_WORKLOAD)
         yield from _defaults(a, b, pair)
 
 
-def _fact(what: str, subject: str, a: str | None, b: str | None) -> _Fact:
-    return _Fact(what, subject, a, b, a is not None and a == b)
+def _fact(name: str, subject: str, a: str | None, b: str | None) -> _Fact:
+    return _Fact(name, subject, a, b, a is not None and a == b)
 
 
 def _plain(field: str) -> str:
     """Return the name of a field as people say it."""
-    words = {
+    plain_names = {
         "monitor": "monitor asked for",
         "watch": "what else was watched",
         "trace": "tracing",
         "thresholds.fdr": "false discovery rate",
         "thresholds.min_effect": "smallest effect that counts",
     }
-    return words.get(field, field.removeprefix(_PARAMETERS))
+    return plain_names.get(field, field.removeprefix(_PARAMETERS))
 
 
 def _subject(a: str, b: str) -> str:
@@ -162,16 +162,16 @@ def _subject(a: str, b: str) -> str:
 
 def _machines(a: StudyTables, b: StudyTables) -> Iterator[_Fact]:
     """Yield kernel, processor and memory, which are one text in table `runs`."""
-    for what, part in (("kernel", 0), ("processor", 1), ("memory", 2)):
-        yield _fact(what, "", *(_distinct(_split(run["machine"])[part] for run in s.rows["runs"]) for s in (a, b)))
+    for name, part in (("kernel", 0), ("processor", 1), ("memory", 2)):
+        yield _fact(name, "", *(_distinct(_split(run["machine"])[part] for run in s.rows["runs"]) for s in (a, b)))
 
 
 def _split(machine: str | None) -> tuple[str | None, str | None, str | None]:
     if not machine:
         return None, None, None
-    kernel, _, rest = machine.partition(", ")
-    processor, _, memory = rest.rpartition(", ")
-    return (kernel, processor, memory) if memory.endswith("of memory") else (kernel, rest, None)
+    kernel, _, remainder = machine.partition(", ")
+    processor, _, memory = remainder.rpartition(", ")
+    return (kernel, processor, memory) if memory.endswith("of memory") else (kernel, remainder, None)
 
 
 def _distinct(values: Iterator[str | None]) -> str | None:
@@ -188,8 +188,8 @@ def _setup_of(study: StudyTables, part: str, name: str | None) -> dict[str, str]
 
 def _client_host(study: StudyTables) -> str | None:
     """Return the machine that the load came from; None where the set-up is not recorded."""
-    known = _setup_of(study, "study", None)
-    return known.get("client.host", "the DBMS's machine") if known else None
+    fields = _setup_of(study, "study", None)
+    return fields.get("client.host", "the DBMS's machine") if fields else None
 
 
 def _of_dbms(a: StudyTables, b: StudyTables, pair: CasePair) -> Iterator[_Fact]:
@@ -217,8 +217,8 @@ def _of_device(a: StudyTables, b: StudyTables, pair: CasePair) -> Iterator[_Fact
     if left and right:
         yield from (_measured(column, subject, left, right) for column in _FIGURES)
     yield _fact("block device", subject, left.get("block_device"), right.get("block_device"))
-    known = [_setup_of(study, "device", case.device) for study, case in ((a, pair.a), (b, pair.b))]
-    yield from (fact for fact in _fields(known, subject, OF_DEVICE) if not fact.what.endswith(" tier"))
+    sides = [_setup_of(study, "device", case.device) for study, case in ((a, pair.a), (b, pair.b))]
+    yield from (fact for fact in _fields(sides, subject, OF_DEVICE) if not fact.what.endswith(" tier"))
 
 
 def _measured(column: str, subject: str, left: Row, right: Row) -> _Fact:
@@ -230,18 +230,18 @@ def _measured(column: str, subject: str, left: Row, right: Row) -> _Fact:
     return _Fact(f"{name}{BY_FIO}", subject, shown[0], shown[1], alike)
 
 
-def _fields(known: Sequence[dict[str, str]], subject: str, whose: str) -> Iterator[_Fact]:
+def _fields(specs: Sequence[dict[str, str]], subject: str, prefix: str) -> Iterator[_Fact]:
     """Yield the fields of two specs that the databases record; a field that only one of them states is a difference."""
-    groups = [{name: name.split(".")[0] for name in side} for side in known]
+    groups = [{name: name.split(".")[0] for name in side} for side in specs]
     for group in dict.fromkeys((*groups[0].values(), *groups[1].values())):
-        names = list(dict.fromkeys(name for side in groups for name, one in side.items() if one == group))
-        if all(known) and any(group not in side.values() for side in groups) and len(names) > 1:
+        names = list(dict.fromkeys(name for side in groups for name, head in side.items() if head == group))
+        if all(specs) and any(group not in side.values() for side in groups) and len(names) > 1:
             sides = (f"set ({len(names)} fields)" if group in side.values() else "not set" for side in groups)
-            yield _fact(f"{whose} {group}", subject, *sides)
+            yield _fact(f"{prefix} {group}", subject, *sides)
             continue
         for name in names:
-            values = [side.get(name, "not set") if side else None for side in known]
-            yield _fact(f"{whose} {_plain(name)}", subject, *values)
+            values = [side.get(name, "not set") if side else None for side in specs]
+            yield _fact(f"{prefix} {_plain(name)}", subject, *values)
 
 
 def _defaults(a: StudyTables, b: StudyTables, pair: CasePair) -> Iterator[_Fact]:

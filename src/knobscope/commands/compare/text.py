@@ -63,8 +63,8 @@ def _setup(comparison: Comparison) -> Iterator[str]:
     if comparison.setup.differences:
         several = len(comparison.cases) > 1  # else all of them are about the same DBMS, device and workload
         table = [["", *["of"] * several, "A", "B"]]
-        for one in comparison.setup.differences:
-            table.append([one.what, *[one.subject or UNKNOWN] * several, one.a, one.b])
+        for difference in comparison.setup.differences:
+            table.append([difference.what, *[difference.subject or UNKNOWN] * several, difference.a, difference.b])
         yield align(table)
     else:
         yield "Nothing that the databases record."
@@ -98,33 +98,41 @@ def _effects(comparison: Comparison, case: CaseComparison, metric: str) -> Itera
     if not effects and metric != "throughput_ops":
         return
     yield _fill(" ".join(effect_counts(case.effects, metric)))
-    groups = {name: [one for one in effects if one.verdict == name] for name in ("differs", "no_difference", "unknown")}
+    groups = {
+        name: [effect for effect in effects if effect.verdict == name]
+        for name in ("differs", "no_difference", "unknown")
+    }
     if groups["differs"]:
         fdr = format_share(comparison.limits.fdr)
         yield f"  differ clearly (false discovery rate {fdr}):\n{_table(groups['differs'])}"
     if groups["no_difference"]:
-        told = "  no clear difference; the last column is the largest one that the interval leaves, either way:"
-        yield f"{told}\n{_table(groups['no_difference'], bound=True)}"
+        heading = "  no clear difference; the last column is the largest one that the interval leaves, either way:"
+        yield f"{heading}\n{_table(groups['no_difference'], bound=True)}"
     if groups["unknown"]:
-        rows = [f"  - {words.knob} = {words.value}: {words.reason}" for words in map(effect_words, groups["unknown"])]
+        rows = [f"  - {cells.knob} = {cells.value}: {cells.reason}" for cells in map(effect_words, groups["unknown"])]
         yield "  cannot be told:\n" + "\n".join(rows)
 
 
 def _table(effects: Sequence[EffectPair], *, bound: bool = False) -> str:
     heads = ["", "against", "in A", "in B", "B to A", "95 % interval", "at most" if bound else "q"]
     rows = []
-    for words in map(effect_words, effects):
-        setting = f"{words.knob} = {words.value}{' ⚠' * words.durability}"
-        last = words.bound if bound else words.q_value
-        rows.append([setting, words.reference, words.a, words.b, words.ratio, words.interval, last])
+    for cells in map(effect_words, effects):
+        setting = f"{cells.knob} = {cells.value}{' ⚠' * cells.durability}"
+        last = cells.bound if bound else cells.q_value
+        rows.append([setting, cells.reference, cells.a, cells.b, cells.ratio, cells.interval, last])
     return textwrap.indent(align([heads, *rows]), "  ")
 
 
 def _mismatches(comparison: Comparison, case: CaseComparison) -> Iterator[str]:
     if not case.mismatches:
         yield no_mismatch_sentence(comparison)
-    for one in case.mismatches:
-        subject = " ".join([one.rule, *([f"({one.knob} = {one.value})"] if one.knob and one.value else [])])
-        lines = [f"{subject}: {mismatch_words(one)}"]
-        lines += [_fill(f"{letter}: {text}", "    ") for letter, text in (("A", one.sentence_a), ("B", one.sentence_b))]
+    for mismatch in case.mismatches:
+        subject = " ".join(
+            [mismatch.rule, *([f"({mismatch.knob} = {mismatch.value})"] if mismatch.knob and mismatch.value else [])]
+        )
+        lines = [f"{subject}: {mismatch_words(mismatch)}"]
+        lines += [
+            _fill(f"{letter}: {text}", "    ")
+            for letter, text in (("A", mismatch.sentence_a), ("B", mismatch.sentence_b))
+        ]
         yield "\n".join(lines)

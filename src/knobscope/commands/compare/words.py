@@ -97,14 +97,14 @@ def side_sentence(side: Side) -> str:
 
 def summarise(comparison: Comparison) -> list[str]:
     """Return the answer in a few sentences."""
-    said = [_setup_sentence(comparison)]
+    sentences = [_setup_sentence(comparison)]
     for case in comparison.cases[:3]:
-        said += _level_summary(case, alone=len(comparison.cases) == 1)
-    return [*said, *effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+        sentences += _level_summary(case, alone=len(comparison.cases) == 1)
+    return [*sentences, *effect_counts(comparison.effects), *_mismatch_summary(comparison)]
 
 
 def _setup_sentence(comparison: Comparison) -> str:
-    names = list(dict.fromkeys(one.what for one in comparison.setup.differences))
+    names = list(dict.fromkeys(difference.what for difference in comparison.setup.differences))
     if names:
         return f"The set-ups of A and B differ in {join_words(list(_group_facts(names)))}."
     return "Nothing that the databases record of the set-ups differs."
@@ -117,17 +117,17 @@ def _level_summary(case: CaseComparison, *, alone: bool) -> Iterator[str]:
 
 
 def _level_verdict(measured: Measured) -> str:
-    words = METRIC_WORDS[measured.metric]
+    wording = METRIC_WORDS[measured.metric]
     if measured.estimate is None:
-        return f"{words.short} is not compared: {measured.reason}"
-    subject = "B is" if measured.metric == "throughput_ops" else f"{words.short} of B is"
+        return f"{wording.short} is not compared: {measured.reason}"
+    subject = "B is" if measured.metric == "throughput_ops" else f"{wording.short} of B is"
     if measured.low is None or measured.high is None:
-        change = describe_change(measured.estimate, words.more, words.less)
+        change = describe_change(measured.estimate, wording.more, wording.less)
         return f"{subject} {change}, and how sure that is cannot be told: {measured.reason}"
-    interval = describe_interval(measured.estimate, measured.low, measured.high, words.more, words.less)
+    interval = describe_interval(measured.estimate, measured.low, measured.high, wording.more, wording.less)
     if measured.low <= 0 <= measured.high:
-        return f"{words.short} shows no clear difference (95 % interval of B to A: {interval})"
-    return f"{subject} {describe_change(measured.estimate, words.more, words.less)} (95 % interval {interval})"
+        return f"{wording.short} shows no clear difference (95 % interval of B to A: {interval})"
+    return f"{subject} {describe_change(measured.estimate, wording.more, wording.less)} (95 % interval {interval})"
 
 
 def default_sentences(case: CaseComparison) -> Iterator[str]:
@@ -155,23 +155,23 @@ def default_sentences(case: CaseComparison) -> Iterator[str]:
 
 def others_sentence(case: CaseComparison) -> str:
     """Say whether what holds of the default configuration holds of the others that both studies measured."""
-    others, default = case.others, case.levels[0]
-    if others.reason:
-        return f"Whether other configurations compare alike cannot be told: {others.reason}."
-    count = others.faster + others.slower + others.unclear
-    said = (
+    configurations, default = case.others, case.levels[0]
+    if configurations.reason:
+        return f"Whether other configurations compare alike cannot be told: {configurations.reason}."
+    count = configurations.faster + configurations.slower + configurations.unclear
+    summary = (
         f"Of {plural(count, 'other configuration')} that both studies measured, B is clearly faster in "
-        f"{others.faster or 'none'} and clearly slower in {others.slower or 'none'} (99 % each); "
-        f"{others.unclear or 'none'} cannot be told."
+        f"{configurations.faster or 'none'} and clearly slower in {configurations.slower or 'none'} (99 % each); "
+        f"{configurations.unclear or 'none'} cannot be told."
     )
     if default.low is None or default.high is None or default.low <= 0 <= default.high:
-        return said
-    if others.most_against is None:
-        return f"{said} None contradicts the default one."
-    against = others.slower if (default.estimate or 0) > 0 else others.faster
-    name, ratio = others.most_against
+        return summary
+    if configurations.most_against is None:
+        return f"{summary} None contradicts the default one."
+    against = configurations.slower if (default.estimate or 0) > 0 else configurations.faster
+    name, ratio = configurations.most_against
     return (
-        f"{said} So what the default one says does not hold in {against} ({format_share(against / count)}); most in "
+        f"{summary} So what the default one says does not hold in {against} ({format_share(against / count)}); most in "
         f"configuration {name}, where B is {describe_change(ratio)}."
     )
 
@@ -194,17 +194,17 @@ def times_sentence(case: CaseComparison) -> str:
 def equal_sentence(comparison: Comparison) -> str:
     """Name in one line what is equal, and what cannot be compared."""
     equal, unknown = (list(_group_facts(names)) for names in (comparison.setup.equal, comparison.setup.unknown))
-    said = [f"Equal: {join_words(equal)}."] if equal else []
+    sentences = [f"Equal: {join_words(equal)}."] if equal else []
     if any(name.endswith(BY_FIO) for name in comparison.setup.equal):
-        said.append("Figures that fio measured count as equal when they differ by less than 10 %.")
-    said += [f"Recorded in one database only: {join_words(unknown)}."] if unknown else []
-    differing = [one.what for one in comparison.setup.differences]
+        sentences.append("Figures that fio measured count as equal when they differ by less than 10 %.")
+    sentences += [f"Recorded in one database only: {join_words(unknown)}."] if unknown else []
+    differing = [difference.what for difference in comparison.setup.differences]
     same_device = "device" in comparison.setup.equal and not any(name.startswith(OF_DEVICE) for name in differing)
     if same_device and any(name.endswith(BY_FIO) for name in differing):
-        said.append(
+        sentences.append(
             "The same device measured otherwise: its state, or what else the machine was doing, was not the same."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _group_facts(names: Sequence[str]) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _group_facts(names: Sequence[str]) -> Iterator[str]:
     }
     grouped = {name for _, of_kind in kinds.values() for name in of_kind}
     yield from (name for name in names if name not in grouped)
-    yield from (f"{plural(len(of_kind), noun)} {words}" for words, (noun, of_kind) in kinds.items() if of_kind)
+    yield from (f"{plural(len(of_kind), noun)} {suffix}" for suffix, (noun, of_kind) in kinds.items() if of_kind)
 
 
 def effect_counts(effects: Sequence[EffectPair], metric: str = "throughput_ops") -> list[str]:
@@ -226,28 +226,29 @@ def effect_counts(effects: Sequence[EffectPair], metric: str = "throughput_ops")
     if not chosen:
         return ["No effect of a knob value was measured in both studies."]
     by_verdict = {
-        name: [one for one in chosen if one.verdict == name] for name in ("differs", "no_difference", "unknown")
+        name: [effect for effect in chosen if effect.verdict == name]
+        for name in ("differs", "no_difference", "unknown")
     }
-    differing, alike, unknown = (len(found) for found in by_verdict.values())
+    differing, alike, unknown = (len(group) for group in by_verdict.values())
     noun = plural(len(chosen), "effect")
     parts = [f"{differing or 'none'} {'differ' if differing > 1 else 'differs'} clearly"]
     parts += [f"{alike} {'shows' if alike == 1 else 'show'} no clear difference"] if alike else []
     parts += [f"{unknown} cannot be told"] if unknown else []
-    said = [f"Of {noun} on {METRIC_WORDS[metric].short} that both studies measured, {join_words(parts)}."]
+    sentences = [f"Of {noun} on {METRIC_WORDS[metric].short} that both studies measured, {join_words(parts)}."]
     if by_verdict["differs"]:
         first = by_verdict["differs"][0]
-        said.append(f"The largest difference: {_effect_sentence(first)}.")
-    return said
+        sentences.append(f"The largest difference: {_effect_sentence(first)}.")
+    return sentences
 
 
 def _effect_sentence(effect: EffectPair) -> str:
-    words = METRIC_WORDS[effect.metric]
+    wording = METRIC_WORDS[effect.metric]
     value, reference = (format_unit(text, effect.unit) for text in (effect.value, effect.reference))
-    changes = [describe_change(side.estimate or 0.0, words.more, words.less) for side in (effect.a, effect.b)]
+    changes = [describe_change(side.estimate or 0.0, wording.more, wording.less) for side in (effect.a, effect.b)]
     if effect.metric == "throughput_ops":
         return f"{effect.knob} = {value} is {changes[0]} than {reference} in A and {changes[1]} in B"
     return (
-        f"with {effect.knob} = {value} {words.short} is {changes[0]} than with {reference} in A and {changes[1]} in B"
+        f"with {effect.knob} = {value} {wording.short} is {changes[0]} than with {reference} in A and {changes[1]} in B"
     )
 
 
@@ -278,24 +279,24 @@ def _size(bound: float) -> str:
     return format_share(math.expm1(bound)) if bound < _PERCENT_BELOW else format_fold(bound)
 
 
-def other_default_sentence(other: OtherDefault) -> str:
+def other_default_sentence(default: OtherDefault) -> str:
     """Say that a default differs, and what effects are against instead."""
-    a, b = (format_unit(value, other.unit) for value in (other.a, other.b))
-    start = f"The default of {other.knob} is {a} in A and {b} in B"
-    if other.reference is None:
+    a, b = (format_unit(value, default.unit) for value in (default.a, default.b))
+    start = f"The default of {default.knob} is {a} in A and {b} in B"
+    if default.reference is None:
         return f"{start}, and no two values of it were measured in both: its effects cannot be compared."
-    return f"{start}; its effects are against {format_unit(other.reference, other.unit)} in both."
+    return f"{start}; its effects are against {format_unit(default.reference, default.unit)} in both."
 
 
 def list_one_sided(one_sided: Sequence[OneSided]) -> Iterator[str]:
     """Yield a line per study that measured values which the other one did not, knob by knob."""
     for letter in "AB":
         knobs: dict[str, list[str]] = {}
-        for one in one_sided:
-            if one.letter == letter:
-                knobs.setdefault(one.knob, []).append(format_unit(one.value, one.unit))
+        for entry in one_sided:
+            if entry.letter == letter:
+                knobs.setdefault(entry.knob, []).append(format_unit(entry.value, entry.unit))
         if knobs:
-            values = [f"{knob} = {', '.join(found)}" for knob, found in knobs.items()]
+            values = [f"{knob} = {', '.join(texts)}" for knob, texts in knobs.items()]
             yield f"Measured in {letter} only: {'; '.join(values)}."
 
 
@@ -315,8 +316,8 @@ def ranking_sentence(rankings: Rankings) -> str:
     alone = [
         f"only in {letter}: {names}" for letter, names in (("A", rankings.only_a), ("B", rankings.only_b)) if names
     ]
-    others = f" ({'; '.join(alone)})" if alone else ""
-    return f"Of the first {rankings.top} knobs {rankings.overlap} are in both{others}; {drift}."
+    suffix = f" ({'; '.join(alone)})" if alone else ""
+    return f"Of the first {rankings.top} knobs {rankings.overlap} are in both{suffix}; {drift}."
 
 
 def rank_words(knob: RankedBoth) -> tuple[str, str, str, str]:
@@ -329,12 +330,12 @@ def rank_words(knob: RankedBoth) -> tuple[str, str, str, str]:
     return knob.knob, sides[0], sides[1], verdict
 
 
-def mismatch_words(one: MismatchPair) -> str:
+def mismatch_words(mismatch: MismatchPair) -> str:
     """Say in which studies a mismatch is, and what the other one says."""
-    if one.a == one.b == "mismatch":
+    if mismatch.a == mismatch.b == "mismatch":
         return "in both"
-    letter, other, word = ("A", "B", one.b) if one.a == "mismatch" else ("B", "A", one.a)
-    return f"only in {letter}: {_OTHER[word][0].format(other)}"
+    letter, other_letter, word = ("A", "B", mismatch.b) if mismatch.a == "mismatch" else ("B", "A", mismatch.a)
+    return f"only in {letter}: {_OTHER[word][0].format(other_letter)}"
 
 
 def no_mismatch_sentence(comparison: Comparison) -> str:
@@ -348,15 +349,15 @@ def _mismatch_summary(comparison: Comparison) -> Iterator[str]:
     if comparison.unjudged:
         yield no_mismatch_sentence(comparison)
         return
-    found = [one for case in comparison.cases for one in case.mismatches]
-    if not found:
+    mismatches = [mismatch for case in comparison.cases for mismatch in case.mismatches]
+    if not mismatches:
         yield "Neither study found a mismatch in these cases."
         return
-    both = sum(one.a == one.b == "mismatch" for one in found)
-    parts = [f"{both} in both"] if both else []
-    for letter, word, count in count_kinds(found):
-        other = "B" if letter == "A" else "A"
-        parts.append(f"{count} in {letter} only ({_OTHER[word][count > 1].format(other)})")
+    in_both = sum(mismatch.a == mismatch.b == "mismatch" for mismatch in mismatches)
+    parts = [f"{in_both} in both"] if in_both else []
+    for letter, word, count in count_kinds(mismatches):
+        other_letter = "B" if letter == "A" else "A"
+        parts.append(f"{count} in {letter} only ({_OTHER[word][count > 1].format(other_letter)})")
     yield f"Findings of mismatches: {'; '.join(parts)}."
 
 

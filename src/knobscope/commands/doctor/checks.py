@@ -81,7 +81,7 @@ def _describe_dbms(dbms: Dbms) -> str:
 
 
 def _missing(wanted: dict[str, Program], find: Callable[[Program], Path | None]) -> list[str]:
-    return [f"no {', '.join(one.find)}; {one.remedy}" for one in wanted.values() if find(one) is None]
+    return [f"no {', '.join(program.find)}; {program.remedy}" for program in wanted.values() if find(program) is None]
 
 
 def _check_generators(folder: Path) -> Iterator[Finding]:
@@ -95,8 +95,8 @@ def _check_generators(folder: Path) -> Iterator[Finding]:
 
 def _check_programs(name: str, programs: dict[str, Program]) -> Finding:
     missing = _missing(programs, find_program)
-    found = [str(find_program(one)) for one in programs.values()]
-    return Finding("generator", name, not missing, False, "; ".join(missing or found))
+    paths = [str(find_program(program)) for program in programs.values()]
+    return Finding("generator", name, not missing, False, "; ".join(missing or paths))
 
 
 def _check_tools() -> Iterator[Finding]:
@@ -108,10 +108,10 @@ def _check_tools() -> Iterator[Finding]:
 
 
 def _describe_java() -> str:
-    words = _run(["java", "-version"], f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless").split('"')
-    if int(words[1].split(".")[0]) < _MIN_JAVA:
-        raise UserError(f"version {words[1]}; apt-get install openjdk-{_MIN_JAVA}-jdk-headless")
-    return words[1]
+    parts = _run(["java", "-version"], f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless").split('"')
+    if int(parts[1].split(".")[0]) < _MIN_JAVA:
+        raise UserError(f"version {parts[1]}; apt-get install openjdk-{_MIN_JAVA}-jdk-headless")
+    return parts[1]
 
 
 def _tool(name: str, command: list[str], remedy: str, *, required: bool) -> Finding:
@@ -171,12 +171,13 @@ def _describe_models() -> str:
     find_device_program()
     if not Path("/dev/fuse").exists():
         raise UserError("no /dev/fuse; modprobe fuse")
-    known = read_transport()
-    if known is None:
+    transport = read_transport()
+    if transport is None:
         return "not measured yet what this machine can emulate; knobscope devices calibrate"
     return (
-        f"up to {known.read_iops:.0f} reads or {known.write_iops:.0f} writes of 4 KiB a second, "
-        f"from {known.read_us:.0f} us (read), {known.write_us:.0f} us (write), {known.flush_us:.0f} us (flush) on"
+        f"up to {transport.read_iops:.0f} reads or {transport.write_iops:.0f} writes of 4 KiB a second, "
+        f"from {transport.read_us:.0f} us (read), {transport.write_us:.0f} us (write), "
+        f"{transport.flush_us:.0f} us (flush) on"
     )
 
 

@@ -23,7 +23,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(_describe(finding))
-    has_dbms = args.study is not None or any(one.usable for one in findings if one.group == "DBMS")
+    has_dbms = args.study is not None or any(finding.usable for finding in findings if finding.group == "DBMS")
     lacking = [finding.name for finding in findings if finding.required and not finding.usable]
     return 0 if has_dbms and not lacking else 1
 

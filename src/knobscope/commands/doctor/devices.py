@@ -14,8 +14,8 @@ __all__ = ["examine_study"]
 def examine_study(study: Path, root: Path) -> list[Finding]:
     """Return what came of each device of a study. SpecErrors: the study is wrong, or lacks something else."""
     devices = load_study(study, root).devices.values()
-    found = [(device.name, *attempt(lambda device=device: _try(device, root))) for device in devices]  # type: ignore[misc]
-    return [Finding("device", name, usable, True, text) for name, usable, text in found]
+    results = [(device.name, *attempt(lambda device=device: _try(device, root))) for device in devices]  # type: ignore[misc]
+    return [Finding("device", name, usable, True, text) for name, usable, text in results]
 
 
 def _try(device: Device, root: Path) -> str:

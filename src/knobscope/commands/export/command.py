@@ -26,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     if not space.parameters:
         raise UserError("every value but the defaults risks committed data; --with-durability keeps them all the same")
     write_json(args.out, FORMATS[args.to](space))
-    print(f"{args.out}: {', '.join(one.name for one in space.parameters)}", file=sys.stderr)
+    print(f"{args.out}: {', '.join(parameter.name for parameter in space.parameters)}", file=sys.stderr)
     if space.risky:
         shown = (f"{knob} = {', '.join(map(value_text, values))}" for knob, values in space.risky.items())
         print(f"left out, since they risk committed data: {'; '.join(shown)}", file=sys.stderr)

@@ -29,21 +29,23 @@ def activate(space: SearchSpace, knob: str) -> Condition | None:
     text = space.dbms.knobs[knob].when
     if text is None:
         return ALWAYS
-    parameters = {one.name: one for one in space.parameters}
-    found = alternatives(fold(space, text), negated=False)
-    condition = join("OR", [join("AND", [_ask(parameters, atom) for atom in one]) for one in found])
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    conjunctions = alternatives(fold(space, text), negated=False)
+    condition = join(
+        "OR", [join("AND", [_ask(parameters, atom) for atom in conjunction]) for conjunction in conjunctions]
+    )
     return None if condition == NEVER else condition
 
 
 def join(kind: str, parts: Sequence[Condition | None]) -> Condition | None:
     """Join conditions by `AND` or `OR`; None where one cannot be said and the others do not decide."""
     decides, adds_nothing = (ALWAYS, NEVER) if kind == "OR" else (NEVER, ALWAYS)
-    left = [part for part in parts if part != adds_nothing]
-    if decides in left or not left:
-        return decides if left else adds_nothing
-    if None in left:
+    remaining = [part for part in parts if part != adds_nothing]
+    if decides in remaining or not remaining:
+        return decides if remaining else adds_nothing
+    if None in remaining:
         return None
-    return left[0] if len(left) == 1 else {"type": kind, "conditions": left}
+    return remaining[0] if len(remaining) == 1 else {"type": kind, "conditions": remaining}
 
 
 def _ask(parameters: Mapping[str, Parameter], atom: Atom) -> Condition | None:
@@ -65,7 +67,7 @@ def _ask(parameters: Mapping[str, Parameter], atom: Atom) -> Condition | None:
 
 
 def _ask_values(parameter: Parameter, values: Sequence[Any], atom: Atom) -> Condition:
-    return _among(parameter.name, [one for one in values if holds(atom, {parameter.name: one})], len(values))
+    return _among(parameter.name, [value for value in values if holds(atom, {parameter.name: value})], len(values))
 
 
 def _among(parent: str, values: list[Any], of: int) -> Condition:

@@ -37,20 +37,20 @@ _MOST_VALUES = 1000
 
 def forbid(space: SearchSpace, knob: str) -> tuple[list[Clause], bool]:
     """Return the clauses that rule out what the `requires` of a knob rules out, and whether they say all of it."""
-    translator = _Translator({one.name: one for one in space.parameters})
+    translator = _Translator({parameter.name: parameter for parameter in space.parameters})
     clauses: list[Clause] = []
     complete = True
     for conjunction in alternatives(fold(space, space.constraints[knob]), negated=True):
-        found = translator.clauses(conjunction)
-        clauses += found or []
-        complete = complete and found is not None
+        new_clauses = translator.clauses(conjunction)
+        clauses += new_clauses or []
+        complete = complete and new_clauses is not None
     return clauses, complete
 
 
 def fold(space: SearchSpace, text: str) -> ast.expr:
     """Return an expression of `requires` or `when` in which parameters are the only names."""
-    parameters = {one.name for one in space.parameters}
-    values = {**{name: one.default for name, one in space.dbms.knobs.items()}, **space.space.facts, **space.fixed}
+    parameters = {parameter.name for parameter in space.parameters}
+    values = {**{name: knob.default for name, knob in space.dbms.knobs.items()}, **space.space.facts, **space.fixed}
     constants = {name: value for name, value in values.items() if name not in parameters}
     folded: ast.expr = _Folded(constants).visit(ast.parse(text.strip(), mode="eval").body)
     return folded

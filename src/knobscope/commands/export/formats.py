@@ -23,8 +23,8 @@ def to_optuna(space: SearchSpace) -> Json:
     to_json = load_optuna().distributions.distribution_to_json
     return {
         **_about(space),
-        "distributions": {name: to_json(one) for name, one in distributions(space).items()},
-        "special": {one.name: list(one.special) for one in space.parameters if one.special},
+        "distributions": {name: to_json(distribution) for name, distribution in distributions(space).items()},
+        "special": {parameter.name: list(parameter.special) for parameter in space.parameters if parameter.special},
         "requires": space.constraints,
         "default": space.default,
     }
@@ -40,23 +40,30 @@ def to_smac(space: SearchSpace) -> Json:
     constraints = {knob: forbid(space, knob) for knob in space.constraints}
     parameters: list[Json] = []
     conditions: list[Json] = []
-    for one in space.parameters:
-        counts = activate(space, one.name)
-        said = {"requires": one.name not in constraints or constraints[one.name][1], "when": counts is not None}
-        meta: Json = {"unit": one.knob.unit, "mechanism": one.knob.mechanism, "source": one.knob.source}
-        meta |= {key: text for key in said if (text := getattr(one.knob, key)) is not None}
-        if not all(said.values()):
-            meta["not_expressed"] = [key for key, is_said in said.items() if not is_said]
+    for parameter in space.parameters:
+        counts = activate(space, parameter.name)
+        expressible = {
+            "requires": parameter.name not in constraints or constraints[parameter.name][1],
+            "when": counts is not None,
+        }
+        meta: Json = {
+            "unit": parameter.knob.unit,
+            "mechanism": parameter.knob.mechanism,
+            "source": parameter.knob.source,
+        }
+        meta |= {key: text for key in expressible if (text := getattr(parameter.knob, key)) is not None}
+        if not all(expressible.values()):
+            meta["not_expressed"] = [key for key, is_expressible in expressible.items() if not is_expressible]
             counts = counts or ALWAYS
-        parameters.append({**_smac_parameter(one), "meta": meta})
-        if one.special:
-            choice = special_name(one)
-            names = [IN_RANGE, *map(str, one.special)]
-            start = str(one.default) if one.default in one.special else IN_RANGE
+        parameters.append({**_smac_parameter(parameter), "meta": meta})
+        if parameter.special:
+            choice = special_name(parameter)
+            names = [IN_RANGE, *map(str, parameter.special)]
+            start = str(parameter.default) if parameter.default in parameter.special else IN_RANGE
             parameters.append(_smac_choice(choice, names, start))
             conditions += _of_child(choice, counts)
             counts = join("AND", [counts, {"type": "EQ", "parent": choice, "value": IN_RANGE}])
-        conditions += _of_child(one.name, counts)
+        conditions += _of_child(parameter.name, counts)
     return {
         "name": str(space.case),
         "hyperparameters": parameters,
@@ -72,17 +79,24 @@ def _of_child(child: str, condition: Condition | None) -> list[Json]:
     """Return a condition with the parameter that it is about, in all of its parts; none for what always holds."""
     if condition is None or condition == ALWAYS:
         return []
-    parts = [part for one in condition.get("conditions", ()) for part in _of_child(child, one)]
+    parts = [part for operand in condition.get("conditions", ()) for part in _of_child(child, operand)]
     return [{**condition, "child": child, **({"conditions": parts} if parts else {})}]
 
 
-def _smac_parameter(one: Parameter) -> Json:
-    if not one.is_number:
-        return _smac_choice(one.name, list(one.choices), one.default)
-    low, high = one.bounds
-    kind = "uniform_int" if one.is_integer else "uniform_float"
-    is_log = one.knob.scale == "log"
-    return {"type": kind, "name": one.name, "lower": low, "upper": high, "default_value": one.start, "log": is_log}
+def _smac_parameter(parameter: Parameter) -> Json:
+    if not parameter.is_number:
+        return _smac_choice(parameter.name, list(parameter.choices), parameter.default)
+    low, high = parameter.bounds
+    kind = "uniform_int" if parameter.is_integer else "uniform_float"
+    is_log = parameter.knob.scale == "log"
+    return {
+        "type": kind,
+        "name": parameter.name,
+        "lower": low,
+        "upper": high,
+        "default_value": parameter.start,
+        "log": is_log,
+    }
 
 
 def _smac_choice(name: str, choices: list[Any], default: Value) -> Json:
@@ -95,25 +109,38 @@ def to_mlos(space: SearchSpace) -> Json:
     MLOS knows special values but no constraints: a `requires` stands in the parameter's `meta`.
     """
     group = {"description": f"Knobs of {space.case}, most important first", "cost": 1}
-    return {space.dbms.name: {**group, "params": {one.name: _mlos_parameter(space, one) for one in space.parameters}}}
+    return {
+        space.dbms.name: {
+            **group,
+            "params": {parameter.name: _mlos_parameter(space, parameter) for parameter in space.parameters},
+        }
+    }
 
 
-def _mlos_parameter(space: SearchSpace, one: Parameter) -> Json:
-    about = {"mechanism": one.knob.mechanism, "unit": one.knob.unit, "requires": space.constraints.get(one.name)}
+def _mlos_parameter(space: SearchSpace, parameter: Parameter) -> Json:
+    about = {
+        "mechanism": parameter.knob.mechanism,
+        "unit": parameter.knob.unit,
+        "requires": space.constraints.get(parameter.name),
+    }
     meta = {key: text for key, text in about.items() if text is not None}
-    described = {"description": one.knob.description or one.name, "meta": meta}
-    if not one.is_number:
-        values = [space.dbms.write(one.name, value) for value in one.choices]
+    described = {"description": parameter.knob.description or parameter.name, "meta": meta}
+    if not parameter.is_number:
+        values = [space.dbms.write(parameter.name, value) for value in parameter.choices]
         return {
             **described,
             "type": "categorical",
             "values": values,
-            "default": space.dbms.write(one.name, one.default),
+            "default": space.dbms.write(parameter.name, parameter.default),
         }
-    number: Json = {"type": "int" if one.is_integer else "float", "range": list(one.bounds), "default": one.default}
-    if one.special:
-        number["special"] = list(one.special)
-    return {**described, **number, "log": one.knob.scale == "log"}
+    number: Json = {
+        "type": "int" if parameter.is_integer else "float",
+        "range": list(parameter.bounds),
+        "default": parameter.default,
+    }
+    if parameter.special:
+        number["special"] = list(parameter.special)
+    return {**described, **number, "log": parameter.knob.scale == "log"}
 
 
 def _about(space: SearchSpace) -> Json:

@@ -88,7 +88,7 @@ def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reade
             raise
         print(f"nothing is told of the server's code: {error}", file=sys.stderr)
         return []
-    return sorted(readers, key=lambda one: (not one.path, len(one.path), one.address))
+    return sorted(readers, key=lambda reader: (not reader.path, len(reader.path), reader.address))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -78,8 +78,8 @@ def _head(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
 
 
 def _title(data: StudyData, rule: str) -> str:
-    known = data.specs.rules.get(rule)
-    return known.about.title if known else rule
+    rule_spec = data.specs.rules.get(rule)
+    return rule_spec.about.title if rule_spec else rule
 
 
 def _symptoms(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
@@ -88,14 +88,14 @@ def _symptoms(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     rows = []
     for row in mismatch.findings:
         about = data.specs.rules[row["rule"]].about.effect if row["rule"] in data.specs.rules else None
-        words = (about.more, about.less) if about else ("more", "less")
+        directions = (about.more, about.less) if about else ("more", "less")
         label = f"{about.label}: " if about else ""
         rows.append(
             [
                 row["device"],
                 row["workload"],
                 _value(data, row) if row["value"] else "default",
-                f"{label}{_effect(row, *words)}",
+                f"{label}{_effect(row, *directions)}",
                 UNKNOWN if row["penalty"] is None else f"{format_number(row['penalty'])}x",
                 _title(data, row["rule"]),
                 describe_answer(row["confirmed"]),
@@ -117,18 +117,18 @@ def _value(data: StudyData, row: Row) -> str:
 
 
 def _cause(mismatch: Mismatch) -> Iterator[str]:
-    told: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    confirmations: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for row in mismatch.findings:
         if row["confirmation"]:
-            told[names_cause(row["confirmed"])][row["confirmation"]] = None
-    if told[True]:
+            confirmations[names_cause(row["confirmed"])][row["confirmation"]] = None
+    if confirmations[True]:
         yield from ("## What experiments showed", "")
-        yield from (f"- {text}" for text in told[True])
+        yield from (f"- {text}" for text in confirmations[True])
         return
     yield from (
         "## Cause",
         "",
-        f"No experiment has told the cause{': ' if told[False] else ''}{'; '.join(told[False])}.",
+        f"No experiment has told the cause{': ' if confirmations[False] else ''}{'; '.join(confirmations[False])}.",
     )
 
 
@@ -153,22 +153,25 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     worst = mismatch.worst
     yield from ("## The runs behind the costliest one", "")
     beside = json.loads(worst["evidence"] or "{}").get("beside")
-    rows, others = [], describe_beside(data.specs.dbms.get(worst["dbms"]), beside)
+    rows, beside_text = [], describe_beside(data.specs.dbms.get(worst["dbms"]), beside)
     for device in _devices_of(worst):
         behind = find_runs_behind(data.connection, {**worst, "device": device})
         changed = f"{worst['knob']} = {_value(data, worst)}"
-        for name, ids in ((f"default configuration{others}", behind.default), (f"{changed}{others}", behind.value)):
+        for name, ids in (
+            (f"default configuration{beside_text}", behind.default),
+            (f"{changed}{beside_text}", behind.value),
+        ):
             runs = data.rows("SELECT * FROM runs WHERE list_contains(?, run_id) ORDER BY started_at", ids)
             if runs:
-                told = [f"{name} on {device}", str(len(runs)), _throughput(runs), *_figures(runs)]
-                rows.append([*told, " ".join(f"`{run}`" for run in ids)])
+                cells = [f"{name} on {device}", str(len(runs)), _throughput(runs), *_figures(runs)]
+                rows.append([*cells, " ".join(f"`{run}`" for run in ids)])
     titles = [title for title, _ in _FIGURES.values()]
     yield from _table(["setting", "runs", "throughput (geometric mean, range)", *titles, "run ids"], rows)
     if mismatch.knob and not data.is_imported:
         yield ""
         yield (
-            f"Apart from this knob both have the default configuration of the study{others}; each run was preceded by "
-            "a fresh copy of the data and a start of the server, and the order of runs was drawn at random."
+            f"Apart from this knob both have the default configuration of the study{beside_text}; each run was "
+            "preceded by a fresh copy of the data and a start of the server, and the order of runs was drawn at random."
         )
 
 
@@ -184,7 +187,7 @@ def _code(mismatch: Mismatch, readers: Sequence[Reader]) -> Iterator[str]:
         "exported name: `addr2line -f` names it from the symbols of the same build."
     )
     yield ""
-    rows = [[f"`{one.name}`", " > ".join(f"`{name}`" for name in one.path[1:]) or UNKNOWN] for one in readers]
+    rows = [[f"`{reader.name}`", " > ".join(f"`{name}`" for name in reader.path[1:]) or UNKNOWN] for reader in readers]
     yield from _table(["function", "calls"], rows)
 
 
@@ -256,9 +259,9 @@ def _devices(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
 
 def _devices_of(row: Row) -> Iterator[str]:
     yield row["device"]
-    other = json.loads(row["evidence"] or "{}").get("lower_device")
-    if other:
-        yield other
+    lower_device = json.loads(row["evidence"] or "{}").get("lower_device")
+    if lower_device:
+        yield lower_device
 
 
 def _pictures(pictures: Sequence[tuple[Path, Figure]]) -> Iterator[str]:

@@ -67,12 +67,12 @@ def read_lines(
         return [], []
     header = [name for name in table.columns if not name.startswith("Unnamed:")]
     _check_header(table, columns, required, problems)
-    known = [name for name in header if name in columns]
+    known_names = [name for name in header if name in columns]
     rows = _Rows(
-        {name: table.columns[name].codes for name in known},
-        {name: _read_column(table, name, columns[name], problems, decimal) for name in known},
+        {name: table.columns[name].codes for name in known_names},
+        {name: _read_column(table, name, columns[name], problems, decimal) for name in known_names},
     )
-    if "throughput_ops" in known:  # a word for failure there is the status of a run
+    if "throughput_ops" in known_names:  # a word for failure there is the status of a run
         rows.codes["failure"] = rows.codes["throughput_ops"]
         rows.values["failure"] = [_status_of(text) for text in table.columns["throughput_ops"].texts]
     return [Line(number, rows, index) for index, number in enumerate(table.lines)], header
@@ -91,14 +91,14 @@ def _read_column(table: TextTable, name: str, kind: str, problems: Problems, dec
     """Return the value of each distinct text of a column, None for nothing and what cannot be read."""
     texts = table.columns[name].texts
     expected, read = _KINDS[kind]
-    given = [text for text in texts if text]
+    filled_texts = [text for text in texts if text]
     values: Mapping[str, Any]
     if kind in _NUMERIC:
-        values, expected = _read_numbers(name, kind, given, expected, decimal)
+        values, expected = _read_numbers(name, kind, filled_texts, expected, decimal)
     else:
-        values = _read_each(name, given, read)
+        values = _read_each(name, filled_texts, read)
         expected = _EXPECTED_TEXT if kind == "VARCHAR" else expected
-    for text in given:
+    for text in filled_texts:
         if text not in values and not (name == "throughput_ops" and text.lower() in FAILURE_WORDS):
             _note_all(table, name, text, expected, problems)
     return [values.get(text) for text in texts]

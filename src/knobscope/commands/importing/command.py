@@ -27,16 +27,16 @@ def _run(args: argparse.Namespace) -> int:
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
     table = read_runs(args.table, _side_files(args.tables), args.decimal)
-    known = _known_dbms(args.specs, table)
-    knobs = imported_knobs(table, known, args.decimal)
+    known_dbms = _known_dbms(args.specs, table)
+    knobs = imported_knobs(table, known_dbms, args.decimal)
     for dbms, of_dbms in knobs.items():
-        for name, one in of_dbms.items():
-            if one.numbers.notes and one.type in ("integer", "real"):
-                print(f"{dbms}: {name}: numbers, {', '.join(one.numbers.notes)}", file=sys.stderr)
-        if words := [name for name, one in of_dbms.items() if one.is_unordered and "expect" in one.facts]:
-            told = "`expect` is not used: which word is more, a column `order` has to say"
-            print(f"{dbms}: {', '.join(words)}: {told}", file=sys.stderr)
-    study = write_study(table, args.study, knobs, known, out)
+        for name, knob in of_dbms.items():
+            if knob.numbers.notes and knob.type in ("integer", "real"):
+                print(f"{dbms}: {name}: numbers, {', '.join(knob.numbers.notes)}", file=sys.stderr)
+        if names := [name for name, knob in of_dbms.items() if knob.is_unordered and "expect" in knob.facts]:
+            note = "`expect` is not used: which word is more, a column `order` has to say"
+            print(f"{dbms}: {', '.join(names)}: {note}", file=sys.stderr)
+    study = write_study(table, args.study, knobs, known_dbms, out)
     cases = len({run.case for run in table.runs})
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
@@ -62,15 +62,15 @@ def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
         knobs = named.setdefault(run.case.dbms, {})
         if run.knob is not None:
             knobs[run.knob] = None
-    found = {}
+    dbms_specs = {}
     for name, knobs in named.items():
         path = specs / "dbms" / f"{name}.yaml"
         if path.is_file():
             try:
-                found[name] = add_named_knobs(read_spec(path, Dbms, None)[1], path, knobs)[0]
+                dbms_specs[name] = add_named_knobs(read_spec(path, Dbms, None)[1], path, knobs)[0]
             except SpecErrors as error:
                 print(f"{path} is not used: {error}", file=sys.stderr)
-    return found
+    return dbms_specs
 
 
 def _next_commands(study: ImportedStudy, out: Path) -> list[str]:

@@ -20,21 +20,21 @@ class ImportedKnob:
     """
 
     def __init__(
-        self, texts: Sequence[str], known: Knob | None, facts: Mapping[str, Any], decimal: str | None = None
+        self, texts: Sequence[str], spec: Knob | None, facts: Mapping[str, Any], decimal: str | None = None
     ) -> None:
         self.facts, self.problems = facts, dict[str, str]()
         self.order = _split(facts.get("order"))
         baseline = [facts["baseline"]] if "baseline" in facts else []
-        every = [text for text in dict.fromkeys([*baseline, *texts]) if not self._is_default(text, known)]
-        self.special = _split(facts.get("special")) or list(map(str, known.special if known is not None else ()))
+        every = [text for text in dict.fromkeys([*baseline, *texts]) if not self._is_default(text, spec)]
+        self.special = _split(facts.get("special")) or list(map(str, spec.special if spec is not None else ()))
         plain = [text for text in every if text not in self.special] or every
-        unit = facts.get("unit") or (known.unit if known is not None else None)
+        unit = facts.get("unit") or (spec.unit if spec is not None else None)
         self.numbers = read_numbers(plain, decimal=decimal, target=_target(plain, unit))
         self.truth = read_truth(plain) or {}
         self.type = self._common_type(plain)
-        if known is not None and _fits(known, self.type):
-            self.type = known.type
-        self.known = known if known is not None and known.type == self.type else None
+        if spec is not None and _fits(spec, self.type):
+            self.type = spec.type
+        self.known = spec if spec is not None and spec.type == self.type else None
         if self.type == "enum" and not self.order and self.known is None:
             self._question_mixture(plain)
         values = {text: self._convert(text) for text in every}
@@ -44,9 +44,9 @@ class ImportedKnob:
         of_default = dict.fromkeys([] if self.reference is None else texts, self.reference)
         self.values: dict[str, Any] = {text: values.get(text, of_default.get(text)) for text in [*baseline, *texts]}
 
-    def _is_default(self, text: str, known: Knob | None) -> bool:
+    def _is_default(self, text: str, spec: Knob | None) -> bool:
         """Whether a text stands for the default instead of being a value of the knob."""
-        listed = [*self.order, *map(str, (known.values if known is not None else None) or ())]
+        listed = [*self.order, *map(str, (spec.values if spec is not None else None) or ())]
         return is_default_word(text) and text not in listed and text != self.facts.get("baseline")
 
     def _common_type(self, texts: Sequence[str]) -> str:
@@ -64,8 +64,8 @@ class ImportedKnob:
             text, why, remedy = self.numbers.problem
             self.problems[text] = f"a number that can mean one thing only: this one {why}; {remedy}"
         elif self.numbers.values:
-            said = "column `special` names words with a meaning of their own, column `order` all values of such a knob"
-            expected = f"a number, as other values of the knob are; {said}"
+            hint = "column `special` names words with a meaning of their own, column `order` all values of such a knob"
+            expected = f"a number, as other values of the knob are; {hint}"
             self.problems |= dict.fromkeys(self.numbers.unread, expected)
 
     @property
@@ -94,8 +94,8 @@ class ImportedKnob:
         if self.type in ("integer", "real"):
             self._add_range(about, values)
         elif self.type == "enum":
-            words = dict.fromkeys([*(self.order or about.get("values") or []), *values])
-            about["values"] = [*words, *(["other"] if len(words) < 2 else [])]
+            choices = dict.fromkeys([*(self.order or about.get("values") or []), *values])
+            about["values"] = [*choices, *(["other"] if len(choices) < 2 else [])]
         return about
 
     def _add_range(self, about: dict[str, Any], values: Sequence[Value]) -> None:
@@ -127,9 +127,9 @@ def _split(text: str | None) -> list[str]:
 
 
 def imported_knobs(
-    table: ImportedTable, known: Mapping[str, Dbms], decimal: str | None = None
+    table: ImportedTable, known_dbms: Mapping[str, Dbms], decimal: str | None = None
 ) -> dict[str, dict[str, ImportedKnob]]:
-    """Return DBMS -> knob -> its values; `known` are the specs of DBMSs that there are.
+    """Return DBMS -> knob -> its values; `known_dbms` are the specs of DBMSs that there are.
 
     UserError names values that cannot be read, and knobs whose value in the default configuration nobody says.
     """
@@ -138,19 +138,19 @@ def imported_knobs(
         if run.knob is not None and run.value is not None:
             texts.setdefault((run.case.dbms, run.knob), {}).setdefault(run.value, run.line.number)
     problems = Problems()
-    found: dict[str, dict[str, ImportedKnob]] = {run.case.dbms: {} for run in table.runs}
+    knobs: dict[str, dict[str, ImportedKnob]] = {run.case.dbms: {} for run in table.runs}
     for (dbms, knob), lines in texts.items():
-        spec = known[dbms].knobs.get(knob) if dbms in known else None
-        one = ImportedKnob(list(lines), spec, table.knob_facts.get((dbms, knob), {}), decimal)
-        for text, expected in one.problems.items():
+        spec = known_dbms[dbms].knobs.get(knob) if dbms in known_dbms else None
+        imported_knob = ImportedKnob(list(lines), spec, table.knob_facts.get((dbms, knob), {}), decimal)
+        for text, expected in imported_knob.problems.items():
             problems.add(table.path, lines.get(text, min(lines.values())), "value", f"{text!r} for {knob}", expected)
-        if one.reference is None and not one.problems:
+        if imported_knob.reference is None and not imported_knob.problems:
             why = f"no spec or catalogue of {dbms} has its default"
             expected = f"the value of {knob} in the default configuration: {why}"
             problems.add(table.path, min(lines.values()), "baseline", "nothing", expected)
-        found[dbms][knob] = one
+        knobs[dbms][knob] = imported_knob
     problems.raise_if_any()
-    return found
+    return knobs
 
 
 def _target(texts: Sequence[str], unit: str | None) -> dict[str, float] | None:
@@ -159,8 +159,8 @@ def _target(texts: Sequence[str], unit: str | None) -> dict[str, float] | None:
         return None
     count, own = _split_unit(unit)
     written = {_split_unit(text)[1] for text in texts if text[-1:].isalpha()} - {""}
-    found = find_scales({own, *written}, 1024) if written else None
-    return None if found is None else {name: found[0][name] / (found[0][own] * count) for name in written}
+    scales = find_scales({own, *written}, 1024) if written else None
+    return None if scales is None else {name: scales[0][name] / (scales[0][own] * count) for name in written}
 
 
 def _split_unit(text: str) -> tuple[float, str]:
@@ -170,6 +170,6 @@ def _split_unit(text: str) -> tuple[float, str]:
     return number, text[len(digits) :].strip()
 
 
-def _fits(known: Knob, kind: str) -> bool:
+def _fits(spec: Knob, kind: str) -> bool:
     """Whether values of this type are values of the type that the spec gives the knob."""
-    return known.type in (kind, "enum") or (kind, known.type) == ("integer", "real")
+    return spec.type in (kind, "enum") or (kind, spec.type) == ("integer", "real")

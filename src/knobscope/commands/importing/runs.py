@@ -84,12 +84,12 @@ def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
         for name in ("dbms", "device", "workload"):
             if line[name] is not None and (expected := _name_problem(line[name])) is not None:
                 problems.add(path, line.number, name, repr(line[name]), expected)
-        for name, words in _WORDS.items():
-            if line[name] is not None and line[name] not in words:
-                problems.add(path, line.number, name, repr(line[name]), f"one of {', '.join(words)}")
+        for name, choices in _WORDS.items():
+            if line[name] is not None and line[name] not in choices:
+                problems.add(path, line.number, name, repr(line[name]), f"one of {', '.join(choices)}")
         if (line["knob"] is None) != (line["value"] is None):
-            there, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
-            problems.add(path, line.number, missing, f"nothing next to {there} {line[there]!r}", "both, or neither")
+            present, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
+            problems.add(path, line.number, missing, f"nothing next to {present} {line[present]!r}", "both, or neither")
         if line["knob"] is not None and not _KNOB.match(line["knob"]):
             problems.add(path, line.number, "knob", repr(line["knob"]), "a name of letters, digits, '_', '.' and '-'")
         if line["knob"] is None:
@@ -154,28 +154,29 @@ def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -
         if run.knob is None:
             with_default.add((run.case, run.block))
         if run.name in names:
-            found = f"the run {run.name!r} a second time (first in line {names[run.name]})"
-            problems.add(path, run.line.number, "run" if run.line["run"] else "position", found, "a name of its own")
+            actual = f"the run {run.name!r} a second time (first in line {names[run.name]})"
+            problems.add(path, run.line.number, "run" if run.line["run"] else "position", actual, "a name of its own")
         names.setdefault(run.name, run.line.number)
     for (case, block), line in first.items():
         if (case, block) not in with_default:
             whole = block == NO_BLOCK
             where, of = (str(case), "case") if whole else (f"block {block!r} of {case}", "block")
-            found = f"{where} without a run of the default configuration"
+            actual = f"{where} without a run of the default configuration"
             expected = f"at least one row of the {of} with empty `knob` and `value`"
-            problems.add(path, line, "knob" if whole else "block", found, expected)
+            problems.add(path, line, "knob" if whole else "block", actual, expected)
 
 
 def _check_repeats(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
-    seen: dict[tuple[Any, ...], int] = {}
+    first_lines: dict[tuple[Any, ...], int] = {}
     for run in runs:
         if run.line["repeat"] is None or run.knob is None:
             continue
         key = (run.case, run.block, run.knob, run.value, run.repeat)
-        if key in seen:
-            found = f"{run.repeat} again for {run.knob}={run.value} in block {run.block!r} (first in line {seen[key]})"
-            problems.add(path, run.line.number, "repeat", found, "another number for each repeat")
-        seen.setdefault(key, run.line.number)
+        if key in first_lines:
+            setting = f"{run.knob}={run.value}"
+            actual = f"{run.repeat} again for {setting} in block {run.block!r} (first in line {first_lines[key]})"
+            problems.add(path, run.line.number, "repeat", actual, "another number for each repeat")
+        first_lines.setdefault(key, run.line.number)
 
 
 #: Which facts belong to what: (kind, column of its name, columns).
@@ -203,13 +204,13 @@ def _facts(
     facts: dict[tuple[str, str], dict[str, Any]] = {}
     origin: dict[tuple[tuple[str, str], str], int] = {}
     for key, line, wanted in lines:
-        known = facts.setdefault(key, {})
+        key_facts = facts.setdefault(key, {})
         for name in (name for name in wanted if name in columns and line[name] is not None):
-            if name in known and known[name] != line[name]:
-                found = f"{line[name]!r} for {key[1]}, which had {known[name]!r} in line {origin[key, name]}"
-                problems.add(path, line.number, name, found, f"the same for all rows of {key[1]}")
-            elif name not in known:
-                known[name] = line[name]
+            if name in key_facts and key_facts[name] != line[name]:
+                actual = f"{line[name]!r} for {key[1]}, which had {key_facts[name]!r} in line {origin[key, name]}"
+                problems.add(path, line.number, name, actual, f"the same for all rows of {key[1]}")
+            elif name not in key_facts:
+                key_facts[name] = line[name]
                 origin[key, name] = line.number
     return facts
 
@@ -224,9 +225,9 @@ def _read_side(
     if key == "run" and not named:
         problems.add(path, 1, key, "runs by name", "a column `run` in the table of runs, too")
         return []
-    known = {run.name for run in runs} if key == "run" else {run.case.device for run in runs}
+    names = {run.name for run in runs} if key == "run" else {run.case.device for run in runs}
     for line in lines:
-        if known and key in header and line[key] not in known:
-            found = "nothing" if line[key] is None else repr(line[key])
-            problems.add(path, line.number, key, found, f"a {key} of the table of runs")
+        if names and key in header and line[key] not in names:
+            actual = "nothing" if line[key] is None else repr(line[key])
+            problems.add(path, line.number, key, actual, f"a {key} of the table of runs")
     return [{"run_id" if name == "run" else name: value for name, value in line.cells.items()} for line in lines]

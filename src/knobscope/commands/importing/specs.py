@@ -15,14 +15,16 @@ _NOT_HERE = "imported-runs-cannot-be-measured-again"
 
 
 def spec_files(
-    name: str, table: ImportedTable, knobs: Mapping[str, Mapping[str, ImportedKnob]], known: Mapping[str, Dbms]
+    name: str, table: ImportedTable, knobs: Mapping[str, Mapping[str, ImportedKnob]], known_dbms: Mapping[str, Dbms]
 ) -> dict[Path, dict[str, Any]]:
     """Return path below `specs` -> content, for a study of everything in the table."""
     devices = dict.fromkeys(run.case.device for run in table.runs)
     workloads = dict.fromkeys(run.case.workload for run in table.runs)
     files: dict[Path, dict[str, Any]] = {}
-    for dbms, found in knobs.items():
-        content = _dbms(dbms, known.get(dbms), {knob: one.spec() for knob, one in found.items()})
+    for dbms, dbms_knobs in knobs.items():
+        content = _dbms(
+            dbms, known_dbms.get(dbms), {knob: imported_knob.spec() for knob, imported_knob in dbms_knobs.items()}
+        )
         files[Path("dbms") / f"{dbms}.yaml"] = content
     for device in devices:
         facts = table.case_facts[("device", device)]
@@ -45,15 +47,15 @@ def spec_files(
         "dbms": list(knobs),
         "devices": list(devices),
         "workloads": dict.fromkeys(workloads),
-        "knobs": {dbms: dict.fromkeys(found) for dbms, found in knobs.items()},
+        "knobs": {dbms: dict.fromkeys(dbms_knobs) for dbms, dbms_knobs in knobs.items()},
     }
     return files
 
 
-def _dbms(name: str, known: Dbms | None, knobs: dict[str, Any]) -> dict[str, Any]:
+def _dbms(name: str, spec: Dbms | None, knobs: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
-        "description": known.description if known is not None else "a DBMS that was measured elsewhere",
+        "description": spec.description if spec is not None else "a DBMS that was measured elsewhere",
         "version_sql": _NOT_HERE,
         # A property takes quotes and semicolons as they are; nothing is ever written to the DBMS.
         "writing": {"restart": {"client": f"{_NOT_HERE}.{{knob}}"}},

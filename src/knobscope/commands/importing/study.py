@@ -50,13 +50,13 @@ def write_study(
     table: ImportedTable,
     name: str,
     knobs: Mapping[str, Mapping[str, ImportedKnob]],
-    known: Mapping[str, Dbms],
+    known_dbms: Mapping[str, Dbms],
     out: Path,
 ) -> ImportedStudy:
-    """Write the study below `out`; `known` are the specs of DBMSs that there are."""
+    """Write the study below `out`; `known_dbms` are the specs of DBMSs that there are."""
     import yaml
 
-    for path, content in spec_files(name, table, knobs, known).items():
+    for path, content in spec_files(name, table, knobs, known_dbms).items():
         file = out / "specs" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -85,7 +85,7 @@ def _files_of_runs(
     """Yield the tables of the runs and their plans, a part of a case at a time; says how far it is."""
     side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
     watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
-    written = said = 0
+    written = reported_runs = 0
     cases = {run.case: str(run.case) for run in table.runs}
     ordered = sorted(table.runs, key=lambda run: (cases[run.case], run.block, run.position))
     for case, of_case in groupby(ordered, key=lambda run: run.case):
@@ -102,13 +102,17 @@ def _files_of_runs(
                 for run, row in zip(runs, rows, strict=True)
             ]
             yield directory / "runs.parquet", "runs", records
-            for kind, found in side.items():
-                yield directory / f"{kind}.parquet", kind, [one for run in runs for one in found.get(run.name, [])]
+            for kind, rows_of_run in side.items():
+                yield (
+                    directory / f"{kind}.parquet",
+                    kind,
+                    [row for run in runs for row in rows_of_run.get(run.name, [])],
+                )
             yield out / str(case) / "plan" / f"{part}.parquet", "plan", rows
             written += len(runs)
-            if written - said >= _RUNS_PER_LINE:
+            if written - reported_runs >= _RUNS_PER_LINE:
                 print(f"{written} of {len(ordered)} runs written", file=sys.stderr, flush=True)
-                said = written
+                reported_runs = written
 
 
 def _parts(runs: Iterator[ImportedRun]) -> Iterator[list[ImportedRun]]:
@@ -126,7 +130,9 @@ class _Settings:
     def of(self, knob: str | None, value: str | None) -> dict[str, Any]:
         """Return the columns of `plan` that say which configuration a run has."""
         if (knob, value) not in self.known:
-            configuration: dict[str, Value] = {name: one.reference for name, one in self.knobs.items()}
+            configuration: dict[str, Value] = {
+                name: imported_knob.reference for name, imported_knob in self.knobs.items()
+            }
             if knob is not None and value is not None:
                 configuration[knob] = self.knobs[knob].values[value]
             text = json.dumps(configuration, sort_keys=True)
@@ -136,10 +142,10 @@ class _Settings:
 
 
 def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["run_id"], []).append(row)
-    return found
+        groups.setdefault(row["run_id"], []).append(row)
+    return groups
 
 
 def _plan_row(run: ImportedRun, settings: _Settings) -> dict[str, Any]:
@@ -157,12 +163,12 @@ def _plan_row(run: ImportedRun, settings: _Settings) -> dict[str, Any]:
 
 
 def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: bool) -> dict[str, Any]:
-    given = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
+    cells = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
     row: dict[str, Any] = {
         "status": run.line["failure"] or "ok",
         "session": "imported",
         "monitor": "bpf" if watched else None,
-        **given,
+        **cells,
         **{name: plan[name] for name in plan if name in TABLES["runs"]},
         "run_id": run.name,
         "study": study,
@@ -186,7 +192,7 @@ def _window_of(intervals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
     """Write a profile per device: at least its rank among the tiers, without which tiers cannot be compared."""
-    given = {row["device"]: row for row in table.side.get("device_profile", [])}
+    profiles = {row["device"]: row for row in table.side.get("device_profile", [])}
     curves = table.side.get("device_curve", [])
     paths = []
     for device in dict.fromkeys(run.case.device for run in table.runs):
@@ -195,7 +201,7 @@ def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
             "device": device,
             "tier": tier,
             "tier_rank": rank_tier(tier, _CLOUD_READ_US),
-            **given.get(device, {}),
+            **profiles.get(device, {}),
         }
         profile["curves"] = [row for row in curves if row["device"] == device]
         paths.append(out / "devices" / f"{device}.json")

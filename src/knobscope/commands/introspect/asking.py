@@ -56,29 +56,29 @@ def ask_catalogue(dbms: Dbms) -> Answer:
             raise UserError(f"{dbms.name} did not answer: {error}\n{error.log_tail}") from error
 
 
-def _start_and_ask(instance: Instance, asked: Introspection, log: Path) -> Answer:
+def _start_and_ask(instance: Instance, introspection: Introspection, log: Path) -> Answer:
     life = instance.dbms.lifecycle
     if life is None:
-        return _ask(instance, asked)
+        return _ask(instance, introspection)
     initialise_data(instance, {}, log)
     with Server(instance, life, {}, log) as server:
         server.wait_ready()
         server.set_up()
-        return _ask(instance, asked)
+        return _ask(instance, introspection)
 
 
-def _ask(instance: Instance, asked: Introspection) -> Answer:
+def _ask(instance: Instance, introspection: Introspection) -> Answer:
     session = load_session(instance, _NO_LOAD, [], [], threads=1)
     each = {_VERSION: instance.dbms.version_sql} if instance.dbms.version_sql else {}
-    query = asked.query or instance.dbms.readback.query
+    query = introspection.query or instance.dbms.readback.query
     listed = dict(read_back(replace(session, readback={"query": query, "each": each}), instance.start).effective)
     version = listed.pop(_VERSION) if each else read_version(instance)
-    rows = {name: _parse(name, text) if asked.query else {"default": text} for name, text in listed.items()}
-    for trial in asked.trials:
+    rows = {name: _parse(name, text) if introspection.query else {"default": text} for name, text in listed.items()}
+    for trial in introspection.trials:
         attempts = {
             name: [statement.format(knob=name) for statement in trial.statements]
             for name in rows
-            if not asked.leaves_out(name)
+            if not introspection.leaves_out(name)
         }
         # The list is asked for last, which shows that the server survived the attempts: a refusal that comes from a
         # broken connection says nothing about a knob.
@@ -93,8 +93,8 @@ def _ask(instance: Instance, asked: Introspection) -> Answer:
 def learn(trial: Trial, answer: str) -> dict[str, str]:
     """Return the columns of the catalogue that an answer to a trial tells: of the first pattern found in it."""
     for pattern, columns in trial.says.items():
-        if (found := re.search(pattern, answer)) is not None:
-            return {**columns, **{name: text for name, text in found.groupdict().items() if text is not None}}
+        if (match := re.search(pattern, answer)) is not None:
+            return {**columns, **{name: text for name, text in match.groupdict().items() if text is not None}}
     return {}
 
 

@@ -42,7 +42,7 @@ class Catalogue:
         return Counter(self.left_out.values())
 
 
-def read_catalogue(asked: Introspection, rows: Mapping[str, Mapping[str, Any]]) -> Catalogue:
+def read_catalogue(introspection: Introspection, rows: Mapping[str, Mapping[str, Any]]) -> Catalogue:
     """Turn setting -> column -> value into knobs, sorted by name.
 
     UserError: a row has a column that `introspect` does not know.
@@ -55,41 +55,45 @@ def read_catalogue(asked: Introspection, rows: Mapping[str, Mapping[str, Any]]) 
                 f"`introspect.query` answers {unknown[0]!r} for {name}; expected keys among {CATALOGUE_KEYS}"
             )
         try:
-            if asked.leaves_out(name):
+            if introspection.leaves_out(name):
                 raise _NotDescribed("no study varies it")
-            knobs[name] = _read_knob(asked, rows[name])
+            knobs[name] = _read_knob(introspection, rows[name])
         except _NotDescribed as reason:
             left_out[name] = str(reason)
     return Catalogue(knobs, left_out)
 
 
-def _read_knob(asked: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
+def _read_knob(introspection: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return one knob in the order in which people write it."""
-    told = {key: value for key, value in row.items() if value is not None}
-    if "type" not in told and "default" in told:
-        told = {**told, **_read_form(str(told["default"]))}
-    if (word := str(told.get("type"))) not in asked.types:
-        raise _NotDescribed(f"its type is {word}" if "type" in told else "nothing tells its type")
-    apply = asked.apply if isinstance(asked.apply, str) else asked.apply.get(str(told.get("context")))
+    columns = {key: value for key, value in row.items() if value is not None}
+    if "type" not in columns and "default" in columns:
+        columns = {**columns, **_read_form(str(columns["default"]))}
+    if (word := str(columns.get("type"))) not in introspection.types:
+        raise _NotDescribed(f"its type is {word}" if "type" in columns else "nothing tells its type")
+    apply = (
+        introspection.apply
+        if isinstance(introspection.apply, str)
+        else introspection.apply.get(str(columns.get("context")))
+    )
     if apply is None:
-        raise _NotDescribed("a study cannot set it" + (f" ({told['context']})" if "context" in told else ""))
-    if told.get("default") is None:
+        raise _NotDescribed("a study cannot set it" + (f" ({columns['context']})" if "context" in columns else ""))
+    if columns.get("default") is None:
         raise _NotDescribed("no default is reported")
-    kind = asked.types[word]
+    kind = introspection.types[word]
     if kind in ("integer", "real"):
-        shape = _number(kind, told, asked.reach)
+        shape = _number(kind, columns, introspection.reach)
     else:
-        shape = _boolean(told) if kind == "boolean" else _enum(told)
-    unit = {"unit": str(told["unit"])} if told.get("unit") else {}
-    words = {key: " ".join(str(told.get(key, "")).split()) for key in ("category", "description")}
+        shape = _boolean(columns) if kind == "boolean" else _enum(columns)
+    unit = {"unit": str(columns["unit"])} if columns.get("unit") else {}
+    texts = {key: " ".join(str(columns.get(key, "")).split()) for key in ("category", "description")}
     knob = {
         "type": kind,
         **shape,
         **unit,
         "apply": apply,
         "mechanism": "other",
-        **{key: text for key, text in words.items() if text},
-        "source": asked.source,
+        **{key: text for key, text in texts.items() if text},
+        "source": introspection.source,
     }
     try:
         Knob.model_validate(knob)
@@ -107,17 +111,17 @@ def _read_form(default: str) -> dict[str, str]:
         return {"type": "decimal"}
     if text.lower() in (*_FALSE, *_TRUE):
         return {"type": "switch"}
-    if (found := re.fullmatch(r"([0-9]+)(?:\.0)? ?([A-Za-z]{1,5}(?:/s)?)", text)) is not None:
-        return {"type": "quantity", "default": found[1], "unit": found[2]}
+    if (match := re.fullmatch(r"([0-9]+)(?:\.0)? ?([A-Za-z]{1,5}(?:/s)?)", text)) is not None:
+        return {"type": "quantity", "default": match[1], "unit": match[2]}
     return {"type": "text"}
 
 
-def _number(kind: str, told: Mapping[str, Any], reach: float | None) -> dict[str, Any]:
+def _number(kind: str, columns: Mapping[str, Any], reach: float | None) -> dict[str, Any]:
     """Range, default and scale; a default outside the range is a special value."""
-    default = _parse_number(kind, told["default"])
+    default = _parse_number(kind, columns["default"])
     guess = {}
-    if "min" in told and "max" in told:
-        low, high = (_parse_number(kind, told[key]) for key in ("min", "max"))
+    if "min" in columns and "max" in columns:
+        low, high = (_parse_number(kind, columns[key]) for key in ("min", "max"))
     elif reach is not None and 0 < default * reach < math.inf and default not in _NO_LIMIT:
         low, high = _reach(kind, default, reach)
         guess = {"range_is": "guess"}
@@ -147,20 +151,20 @@ def _parse_number(kind: str, value: Any) -> int | float:
     return int(text)
 
 
-def _boolean(told: Mapping[str, Any]) -> dict[str, Any]:
-    word = str(told["default"]).lower()
+def _boolean(columns: Mapping[str, Any]) -> dict[str, Any]:
+    word = str(columns["default"]).lower()
     if word not in (*_FALSE, *_TRUE):
         raise _NotDescribed(f"its default {word!r} is neither on nor off")
     return {"default": word in _TRUE}
 
 
-def _enum(told: Mapping[str, Any]) -> dict[str, Any]:
+def _enum(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Values and default, spelled as in the list of values."""
-    values = told.get("values") or []
-    words = [str(value).strip() for value in (values.split(",") if isinstance(values, str) else values)]
-    if len(words) < 2:
+    values = columns.get("values") or []
+    choices = [str(value).strip() for value in (values.split(",") if isinstance(values, str) else values)]
+    if len(choices) < 2:
         raise _NotDescribed("its values are not told")
-    default: Value | None = next((word for word in words if word.lower() == str(told["default"]).lower()), None)
+    default: Value | None = next((word for word in choices if word.lower() == str(columns["default"]).lower()), None)
     if default is None:
-        raise _NotDescribed(f"its default {told['default']!r} is none of its values")
-    return {"values": words, "default": default}
+        raise _NotDescribed(f"its default {columns['default']!r} is none of its values")
+    return {"values": choices, "default": default}

@@ -27,10 +27,10 @@ def _run(args: argparse.Namespace) -> int:
     dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
     answer = ask_catalogue(dbms)
     assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
-    found = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
+    raw_catalogue = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
     labelled = read_labelled(args.root / "specs/dbms")
-    code = _follow_settings(dbms, args.program, found)
-    catalogue = Catalogue(guess_mechanisms(dbms.name, found.knobs, labelled, code), found.left_out)
+    code = _follow_settings(dbms, args.program, raw_catalogue)
+    catalogue = Catalogue(guess_mechanisms(dbms.name, raw_catalogue.knobs, labelled, code), raw_catalogue.left_out)
     if args.out is not None and args.out.suffix == ".json":
         text = render_catalogue(dbms.name, answer.version, catalogue)
     else:
@@ -49,7 +49,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _follow_settings(dbms: Dbms, program: Path | None, found: Catalogue) -> Code | None:
+def _follow_settings(dbms: Dbms, program: Path | None, catalogue: Catalogue) -> Code | None:
     """Return what the code of a program, or else of the server, says of its settings; tell on stderr how much that is.
 
     UserError: a program that was named cannot be read.
@@ -58,32 +58,32 @@ def _follow_settings(dbms: Dbms, program: Path | None, found: Catalogue) -> Code
     if server is None:
         return None
     try:
-        code = read_code(Program(server), {*found.knobs, *found.left_out})
+        code = read_code(Program(server), {*catalogue.knobs, *catalogue.left_out})
     except UserError as error:
         if program is not None:
             raise
         print(f"the server's code says nothing: {error}", file=sys.stderr)
         return None
-    read = [name for name in found.knobs if code.readers.get(name)]
+    read = [name for name in catalogue.knobs if code.readers.get(name)]
     lead = sum(code.nearest(name) is not None for name in read)
     print(
-        f"{server}: functions that read {len(read)} of {len(found.knobs)} knobs were found in its code; "
+        f"{server}: functions that read {len(read)} of {len(catalogue.knobs)} knobs were found in its code; "
         f"those of {lead} are at most {MOST_CALLS} calls from a request to storage",
         file=sys.stderr,
     )
     return code
 
 
-def _add_comments(asked: Introspection, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _add_comments(introspection: Introspection, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the settings with what `comments` says of them; what the DBMS itself says stays."""
-    if asked.comments is None:
+    if introspection.comments is None:
         return rows
     try:
-        told = read_comments(Path(asked.comments), rows)
+        comments = read_comments(Path(introspection.comments), rows)
     except OSError as error:
-        print(f"{asked.comments}: {error.strerror}: there are no descriptions", file=sys.stderr)
+        print(f"{introspection.comments}: {error.strerror}: there are no descriptions", file=sys.stderr)
         return rows
-    return {name: {**told.get(name, {}), **row} for name, row in rows.items()}
+    return {name: {**comments.get(name, {}), **row} for name, row in rows.items()}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -35,7 +35,7 @@ def read_comments(file: Path, settings: Collection[str]) -> dict[str, dict[str, 
     A paragraph explains the settings in it. One without prose is explained by the paragraphs between the last settings
     and its own.
     """
-    told: dict[str, dict[str, str]] = {}
+    descriptions: dict[str, dict[str, str]] = {}
     before: list[str] = []
     heading = ""
     for paragraph in _split(file.read_text(errors="replace"), settings):
@@ -47,17 +47,17 @@ def read_comments(file: Path, settings: Collection[str]) -> dict[str, dict[str, 
         text = _shorten(" ".join(paragraph.prose or before))
         for name in paragraph.settings:
             columns = {"description": text, "category": heading}
-            told.setdefault(name, {column: words for column, words in columns.items() if words})
+            descriptions.setdefault(name, {column: value for column, value in columns.items() if value})
         before = []
-    return told
+    return descriptions
 
 
 def _split(text: str, settings: Collection[str]) -> Iterator[_Paragraph]:
     paragraph = _Paragraph("")
     for line in _BOX.sub("", text).splitlines():
-        if (found := _HEADING.fullmatch(line.strip())) is not None:
+        if (match := _HEADING.fullmatch(line.strip())) is not None:
             yield paragraph
-            paragraph = _Paragraph(found[1].capitalize())
+            paragraph = _Paragraph(match[1].capitalize())
             continue
         words = line.strip().lstrip("#").split()
         if not line.strip():

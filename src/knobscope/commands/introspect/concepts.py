@@ -91,10 +91,10 @@ _CONCEPTS = {
     "waiting": r"sleep|delay|interval|period|how often|every|seconds between|milliseconds|microseconds|naptime",
     "counts": r"number of|percent|ratio|fraction|factor|how many",
 }
-_SEARCHED = [re.compile(words) for words in _CONCEPTS.values()]
+_SEARCHED = [re.compile(pattern) for pattern in _CONCEPTS.values()]
 
 
 def find_concepts(texts: Sequence[str]) -> Floats:
     """Return which concepts a text is about (1 or 0), shape (texts, concepts)."""
-    found = [[words.search(text.lower()) is not None for words in _SEARCHED] for text in texts]
-    return np.array(found, float).reshape(len(texts), len(_SEARCHED))
+    matches = [[pattern.search(text.lower()) is not None for pattern in _SEARCHED] for text in texts]
+    return np.array(matches, float).reshape(len(texts), len(_SEARCHED))

@@ -62,10 +62,10 @@ def _read_text(name: str, knob: Mapping[str, Any]) -> _Text:
     Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers.
     """
     parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
+    name_words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
     sentence = _find_sentence(knob.get("description") or "")
     has_effect = _WITHOUT_EFFECT.match(sentence) is None
-    return _Text(words, f"{words} . {sentence} {knob.get('unit') or ''}", has_effect)
+    return _Text(name_words, f"{name_words} . {sentence} {knob.get('unit') or ''}", has_effect)
 
 
 def _find_sentence(text: str) -> str:
@@ -98,10 +98,10 @@ def _features() -> "FeatureUnion":
     from sklearn.preprocessing import FunctionTransformer
 
     parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
+    word_vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
     return make_union(
         make_pipeline(FunctionTransformer(_names), parts),
-        make_pipeline(FunctionTransformer(_sentences), words),
+        make_pipeline(FunctionTransformer(_sentences), word_vectorizer),
         FunctionTransformer(_concepts),
     )
 
@@ -135,10 +135,13 @@ class MechanismModel:
     def guess(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, str]:
         """Return the mechanism of each knob of a DBMS; `other` where it steers none."""
         texts = _read_texts(knobs)
-        labelled, asked = self._transform(texts)
-        odds = self._learn(labelled, asked, texts, list(knobs), code)
-        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(asked)
-        return {name: str(one) if chance > 0 else _OTHER for name, one, chance in zip(knobs, named, odds, strict=True)}
+        labelled, unlabelled = self._transform(texts)
+        odds = self._learn(labelled, unlabelled, texts, list(knobs), code)
+        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
+        return {
+            name: str(mechanism) if chance > 0 else _OTHER
+            for name, mechanism, chance in zip(knobs, named, odds, strict=True)
+        }
 
     def _transform(self, texts: Sequence[_Text]) -> "tuple[csr_matrix, csr_matrix]":
         """Return the features of the labelled knobs, and of some others, whose words count as well."""
@@ -148,7 +151,7 @@ class MechanismModel:
     def _learn(
         self,
         labelled: "csr_matrix",
-        asked: "csr_matrix",
+        unlabelled: "csr_matrix",
         texts: Sequence[_Text],
         names: Sequence[str],
         code: Code | None,
@@ -156,26 +159,26 @@ class MechanismModel:
         """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
         from scipy.sparse import vstack
 
-        odds = _add_code(_regression().fit(labelled, self._steers).decision_function(asked), names, code)
-        both = vstack([labelled, asked])
+        odds = _add_code(_regression().fit(labelled, self._steers).decision_function(unlabelled), names, code)
+        all_features = vstack([labelled, unlabelled])
         for _ in range(_ROUNDS):
             steers = np.concatenate([self._steers, odds > 0])
             weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
-            learned = _regression().fit(both, steers, sample_weight=weights)
-            odds = _add_code(learned.decision_function(asked), names, code)
+            learned = _regression().fit(all_features, steers, sample_weight=weights)
+            odds = _add_code(learned.decision_function(unlabelled), names, code)
         unread = code.unread if code is not None else frozenset()
         has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]
         return np.where(has_effect, odds, -np.inf)
 
 
-def _add_code(said: Floats, names: Sequence[str], code: Code | None) -> Floats:
+def _add_code(odds: Floats, names: Sequence[str], code: Code | None) -> Floats:
     """Return log odds with what the code says: the knobs that are read in addition to each one, and ways to storage."""
     if code is None or not any(code.readers.values()):
-        return said
-    near = compare_neighbours(dict(zip(names, said.tolist(), strict=True)), code)
+        return odds
+    near = compare_neighbours(dict(zip(names, odds.tolist(), strict=True)), code)
     neighbours = np.clip([near[name] for name in names], -_MOST_BY_NEIGHBOURS, _MOST_BY_NEIGHBOURS)
     has_a_way = np.array([code.nearest(name) is not None for name in names])
-    return np.asarray(said + neighbours + np.where(has_a_way, _BY_A_WAY, -_BY_A_WAY))
+    return np.asarray(odds + neighbours + np.where(has_a_way, _BY_A_WAY, -_BY_A_WAY))
 
 
 def read_labelled(specs: Path) -> dict[str, dict[str, dict[str, Any]]]:
@@ -184,8 +187,8 @@ def read_labelled(specs: Path) -> dict[str, dict[str, dict[str, Any]]]:
     SpecErrors for a file that holds something else.
     """
     catalogues = [read_knob_catalogue(file) for file in sorted((specs / "catalogue").glob("*.json"))]
-    others = [read_labelled_settings(file) for file in sorted((specs / "labelled").glob("*.json"))]
-    return {one.dbms: _entries(one) for one in [*catalogues, *others] if one is not None}
+    settings = [read_labelled_settings(file) for file in sorted((specs / "labelled").glob("*.json"))]
+    return {source.dbms: _entries(source) for source in [*catalogues, *settings] if source is not None}
 
 
 def _entries(listed: KnobCatalogue | LabelledSettings) -> dict[str, dict[str, Any]]:
@@ -202,20 +205,22 @@ def guess_mechanisms(
 
     Without labelled knobs to learn from every mechanism stays what it was.
     """
-    known = _find_known(dbms, knobs, labelled)
-    is_guessed = bool(labelled) and not knobs.keys() <= known.keys()
-    told = MechanismModel(labelled).guess(knobs, code) if is_guessed else {}
-    told |= {name: known[name] for name in knobs if name in known}
-    return {name: {**knob, "mechanism": told.get(name, knob["mechanism"])} for name, knob in knobs.items()}
+    known_mechanisms = _find_known(dbms, knobs, labelled)
+    is_guessed = bool(labelled) and not knobs.keys() <= known_mechanisms.keys()
+    mechanisms = MechanismModel(labelled).guess(knobs, code) if is_guessed else {}
+    mechanisms |= {name: known_mechanisms[name] for name in knobs if name in known_mechanisms}
+    return {name: {**knob, "mechanism": mechanisms.get(name, knob["mechanism"])} for name, knob in knobs.items()}
 
 
 def _find_known(
     dbms: str, knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> dict[str, str]:
     """Return the mechanisms that are known by name: those of the DBMS, then those of its relatives, nearest first."""
-    shared = {other: len(of.keys() & knobs.keys()) for other, of in labelled.items()}
-    relatives = [one for one, names in shared.items() if names >= max(_FEWEST_SHARED, _RELATED * len(knobs))]
-    known: dict[str, str] = {}
-    for other in [*sorted(relatives, key=shared.__getitem__), dbms]:
-        known |= {name: str(knob["mechanism"]) for name, knob in labelled.get(other, {}).items()}
-    return known
+    shared = {candidate: len(of.keys() & knobs.keys()) for candidate, of in labelled.items()}
+    relatives = [
+        candidate for candidate, count in shared.items() if count >= max(_FEWEST_SHARED, _RELATED * len(knobs))
+    ]
+    mechanisms: dict[str, str] = {}
+    for source in [*sorted(relatives, key=shared.__getitem__), dbms]:
+        mechanisms |= {name: str(knob["mechanism"]) for name, knob in labelled.get(source, {}).items()}
+    return mechanisms

@@ -86,14 +86,14 @@ def _short(value: Any) -> Any:
 
 def _hash_study(specs: StudySpecs, run_ids: list[str]) -> str:
     """Hash what the study asked and the runs that answered; a run's id is the hash of all that defines it."""
-    what = {
+    content = {
         "study": specs.study.model_dump(mode="json"),
-        "dbms": {name: one.model_dump(mode="json") for name, one in specs.dbms.items()},
-        "devices": {name: one.model_dump(mode="json") for name, one in specs.devices.items()},
-        "workloads": {name: one.model_dump(mode="json") for name, one in specs.workloads.items()},
+        "dbms": {name: spec.model_dump(mode="json") for name, spec in specs.dbms.items()},
+        "devices": {name: spec.model_dump(mode="json") for name, spec in specs.devices.items()},
+        "workloads": {name: spec.model_dump(mode="json") for name, spec in specs.workloads.items()},
         "runs": run_ids,
     }
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def write_prior(prior: Prior, directory: Path) -> Path:

@@ -16,7 +16,7 @@ def fit_from_prior(specs: StudySpecs, prior: Prior, case: Case) -> dict[str, Any
     """
     rankings = prior.rankings_for(case.dbms, specs.workloads[case.workload].class_)
     entries = _join(rankings, set(specs.study.knobs[case.dbms]))
-    scores = [one.holdout_r2 for one in rankings if one.holdout_r2 is not None]
+    scores = [ranking.holdout_r2 for ranking in rankings if ranking.holdout_r2 is not None]
     return {
         "prior": prior.name,
         "stopped": True,
@@ -28,8 +28,8 @@ def fit_from_prior(specs: StudySpecs, prior: Prior, case: Case) -> dict[str, Any
         "importance": select_first(entries, specs.study.screening.top),
         "points": [],
         "holdout_r2": min(scores, default=None),
-        "trustworthy": all(one.trustworthy for one in rankings),
-        "reason_trust": "; ".join(dict.fromkeys(one.reason for one in rankings)),
+        "trustworthy": all(ranking.trustworthy for ranking in rankings),
+        "reason_trust": "; ".join(dict.fromkeys(ranking.reason for ranking in rankings)),
     }
 
 
@@ -51,7 +51,8 @@ def _order(entry: dict[str, Any]) -> tuple[int, float, str]:
 
 def _describe(prior: Prior, rankings: list[PriorRanking]) -> str:
     cases = ", ".join(
-        f"{one.dbms} {one.dbms_version} on {one.device}, {one.workload}, {one.runs} runs until {one.measured[:10]}"
-        for one in rankings
+        f"{ranking.dbms} {ranking.dbms_version} on {ranking.device}, {ranking.workload}, "
+        f"{ranking.runs} runs until {ranking.measured[:10]}"
+        for ranking in rankings
     )
     return f"not screened: the ranking is that of prior {prior.name} (study {prior.study}: {cases})"

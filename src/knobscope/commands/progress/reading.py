@@ -72,24 +72,24 @@ class Results:
             states |= {block: state for block, file in files.items() if (state := self._read_state(file, since))}
         finished = {block for block in blocks if (folder / "runs" / block / "runs.parquet").exists()}
         begun = [(block, state) for block, state in states.items() if block not in finished]
-        done = sum(blocks[block] for block in finished) + sum(state.done for _, state in begun)
+        runs_done = sum(blocks[block] for block in finished) + sum(state.done for _, state in begun)
         planned = sum(blocks.values())
         return CaseProgress(
             case=case,
             planned=planned,
-            done=done,
+            done=runs_done,
             failed=sum(state.failed for state in states.values()),
             blocks=len(blocks),
             blocks_done=len(finished),
             running=begun[-1] if begun else None,
-            left_s=effort_of(self.specs, [(case, planned - done)]).seconds,
+            left_s=effort_of(self.specs, [(case, planned - runs_done)]).seconds,
         )
 
     def _count_runs(self, plan: Path) -> Counter[str]:
         """Return how many runs each block of a plan has; none of one that is being replaced."""
-        written, (seen, known) = _mtime(plan), self._plans.get(plan, (None, Counter()))
-        if seen == written:
-            return known
+        written, (cached_mtime, cached_runs) = _mtime(plan), self._plans.get(plan, (None, Counter()))
+        if cached_mtime == written:
+            return cached_runs
         try:
             blocks = read_table([plan])["block_id"]
         except (DamagedFileError, FileNotFoundError):
@@ -99,11 +99,11 @@ class Results:
 
     def _read_state(self, file: Path, since: float) -> BlockState | None:
         """Return how far a block is; nothing where the file is of a block that an earlier plan had under this name."""
-        written, (seen, known) = _mtime(file), self._states.get(file, (None, None))
+        written, (cached_mtime, cached_state) = _mtime(file), self._states.get(file, (None, None))
         if written < since:
             return None
-        if seen == written:
-            return known
+        if cached_mtime == written:
+            return cached_state
         try:
             self._states[file] = written, read_progress(file)
         except FileNotFoundError:

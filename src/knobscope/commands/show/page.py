@@ -52,16 +52,16 @@ def _head(shown: ShownRun) -> str:
 
 def _knobs(shown: ShownRun) -> str:
     """Return what was asked and what is in force; a star marks what differs from the default configuration."""
-    told = {row["knob"]: row for row in shown.record.get("effective_values", [])}
-    names = [*told, *(name for name in shown.configuration if name not in told)]
+    knob_rows = {row["knob"]: row for row in shown.record.get("effective_values", [])}
+    names = [*knob_rows, *(name for name in shown.configuration if name not in knob_rows)]
     if not names:
         return ""
     table = [["knob", "asked for", "in force", "default"]]
     for name in names:
         value, default = shown.configuration.get(name), shown.default.get(name)
-        asked = told[name]["requested"] if name in told else str(value)
-        effective = (told[name]["effective"] if name in told else None) or "not told"
-        table.append([f"{'*' if value != default else ' '} {name}", asked, effective, str(default)])
+        requested = knob_rows[name]["requested"] if name in knob_rows else str(value)
+        effective = (knob_rows[name]["effective"] if name in knob_rows else None) or "not told"
+        table.append([f"{'*' if value != default else ' '} {name}", requested, effective, str(default)])
     return f"{align(table)}\n(* differs from the default configuration)"
 
 

@@ -32,13 +32,13 @@ class ShownRun:
 def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     """Return the run with this id, or with the only id that begins like it. UserError: there is none, or several."""
     files = {path.stem: path for store in stores for path in store.glob("*.json")}
-    found = [run_id] if run_id in files else [name for name in files if name.startswith(run_id)]
-    if len(found) != 1:
-        close = sorted(found)[:_SUGGESTED] or get_close_matches(run_id, files, n=_SUGGESTED, cutoff=0.4)
+    matches = [run_id] if run_id in files else [name for name in files if name.startswith(run_id)]
+    if len(matches) != 1:
+        close = sorted(matches)[:_SUGGESTED] or get_close_matches(run_id, files, n=_SUGGESTED, cutoff=0.4)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         where = ", ".join(str(store.parent) for store in stores) or "no results at all"
-        raise UserError(f"{'several runs begin' if found else 'no run'} {run_id!r} in {where}{hint}")
-    path = files[found[0]]
+        raise UserError(f"{'several runs begin' if matches else 'no run'} {run_id!r} in {where}{hint}")
+    path = files[matches[0]]
     record = read_document(path, RunRecord)
     results, run = path.parents[1], record["run"]
     plan = _read(sorted((results / run["block_id"]).parent.glob("plan/*.parquet")))

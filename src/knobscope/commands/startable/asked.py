@@ -29,13 +29,13 @@ def asked_range(dbms: Dbms, name: str, catalogue: KnobCatalogue | None) -> tuple
     taken for bytes, because nobody told).
     """
     knob = dbms.knobs[name]
-    told = catalogue.knobs.get(name) if catalogue else None
+    entry = catalogue.knobs.get(name) if catalogue else None
     if knob.values is not None:
         numbers = [value for value in knob.values if _is_number(value) and not isinstance(value, str)]
-        low = min([*numbers, *(told.range[:1] if told and told.range else [])])
+        low = min([*numbers, *(entry.range[:1] if entry and entry.range else [])])
         return low, max(numbers)
     low, high = knob.range or [0, 0]
-    if told is not None and knob == told:
+    if entry is not None and knob == entry:
         least = [value for value in (knob.default, low) if isinstance(value, int | float)]
         high = min(high, max(_half_of_memory(knob.unit), *least))
     return low, high

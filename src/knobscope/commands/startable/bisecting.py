@@ -51,11 +51,14 @@ def minimise(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) -> 
     while len(failing) > 1:
         cuts = [round(index * len(failing) / parts) for index in range(parts + 1)]
         pieces = [failing[start:end] for start, end in pairwise(cuts)]
-        rests = [failing[:start] + failing[end:] for start, end in pairwise(cuts)]
-        if (piece := next((one for one in pieces if fails(one)), None)) is not None:
+        complements = [failing[:start] + failing[end:] for start, end in pairwise(cuts)]
+        if (piece := next((candidate for candidate in pieces if fails(candidate)), None)) is not None:
             failing, parts = piece, 2
-        elif parts > 2 and (rest := next((one for one in rests if fails(one)), None)) is not None:
-            failing, parts = rest, parts - 1
+        elif (
+            parts > 2
+            and (complement := next((candidate for candidate in complements if fails(candidate)), None)) is not None
+        ):
+            failing, parts = complement, parts - 1
         elif parts < len(failing):
             parts = min(len(failing), 2 * parts)
         else:
@@ -111,8 +114,8 @@ class Bisection:
     def _explain(self, changes: list[Change], outcome: Outcome) -> list[Culprit]:
         if outcome.words is not None:
             return self._explain_refusal(changes)
-        asked = [change for change in changes if change[0] in outcome.changed]
-        alone = [culprit for change in asked if (culprit := self._accuse(change)) is not None]
+        affected = [change for change in changes if change[0] in outcome.changed]
+        alone = [culprit for change in affected if (culprit := self._accuse(change)) is not None]
         return alone or [self._explain_change(changes, *next(iter(outcome.changed.items())))]
 
     def _explain_refusal(self, changes: list[Change]) -> list[Culprit]:
@@ -127,10 +130,10 @@ class Bisection:
         if self._repeat(changes).words is None:
             return []
         guilty = minimise(self._suspects(changes, fails), fails)
-        again = self._repeat(guilty)
-        if again.words is None or not self._repeat([]).is_well:
+        confirmation = self._repeat(guilty)
+        if confirmation.words is None or not self._repeat([]).is_well:
             return []
-        return [Culprit(dict(guilty), again.words)]
+        return [Culprit(dict(guilty), confirmation.words)]
 
     def _accuse(self, change: Change) -> Culprit | None:
         """Return that a value is refused, or taken for another one, when no other knob is changed; else None."""
@@ -144,12 +147,12 @@ class Bisection:
     def _explain_change(self, changes: list[Change], knob: str, in_force: str) -> Culprit:
         """Return the values together with which a knob, alone in order, is not what was requested."""
         own = [change for change in changes if change[0] == knob]
-        others = [change for change in changes if change[0] != knob]
+        other_changes = [change for change in changes if change[0] != knob]
 
         def fails(part: Sequence[Change]) -> bool:
             return knob in self._try([*part, *own]).changed
 
-        guilty = [*own, *minimise(self._suspects(others, fails), fails)]
+        guilty = [*own, *minimise(self._suspects(other_changes, fails), fails)]
         return Culprit(dict(guilty), f"{knob} reads back {self._try(guilty).changed.get(knob, in_force)}")
 
     def _suspects(self, changes: list[Change], fails: Callable[[Sequence[Change]], bool]) -> list[Change]:
@@ -161,8 +164,8 @@ class Bisection:
         """Return the values without the last one of a culprit, or with what the DBMS takes it for instead."""
         knob, value = list(culprit.values.items())[-1]
         becomes = None if culprit.in_force is None else self._convert(knob, culprit.in_force)
-        kept = [change for change in changes if change != (knob, value)]
-        return kept if becomes in (None, value, self.default[knob]) else [*kept, (knob, becomes)]
+        remaining = [change for change in changes if change != (knob, value)]
+        return remaining if becomes in (None, value, self.default[knob]) else [*remaining, (knob, becomes)]
 
     def _try(self, changes: Sequence[Change]) -> Outcome:
         """Return the outcome of a trial, that of an earlier one with the same values where there was one."""

@@ -49,16 +49,16 @@ def _run(args: argparse.Namespace) -> int:
         names = list(dict.fromkeys(args.knob or numeric_knobs(dbms)))
         for position, name in enumerate(names, start=1):
             head = f"[{position}/{len(names)}] {name}"
-            known = record.knobs.get(name)
-            if known is not None and tuple(known.asked) == asked_range(dbms, name, catalogue):
+            entry = record.knobs.get(name)
+            if entry is not None and tuple(entry.asked) == asked_range(dbms, name, catalogue):
                 print(f"{head}: recorded already", file=sys.stderr)
                 continue
-            found = find_startable(trials, name, catalogue)
-            if found is not None:
-                changed = {"knobs": {**record.knobs, name: found}, "tried": datetime.now(UTC).date().isoformat()}
+            result = find_startable(trials, name, catalogue)
+            if result is not None:
+                changed = {"knobs": {**record.knobs, name: result}, "tried": datetime.now(UTC).date().isoformat()}
                 record = record.model_copy(update=changed)
                 write_json(file, record.model_dump(mode="json", exclude_defaults=True))
-            print(f"{head}: {_describe(found)}", file=sys.stderr)
+            print(f"{head}: {_describe(result)}", file=sys.stderr)
     print(file)
     return 0
 
@@ -78,12 +78,12 @@ def _run_study(args: argparse.Namespace) -> int:
             args.study.absolute().parent.parent / "startable", specs.dbms[args.dbms], trials.version
         )
 
-        def keep(found: RefusedSetting) -> None:
-            record.refused.append(found)
+        def keep(setting: RefusedSetting) -> None:
+            record.refused.append(setting)
             today = datetime.now(UTC).date().isoformat()
             changed = record.model_copy(update={"tried": today})
             write_json(file, changed.model_dump(mode="json", exclude_defaults=True))
-            print(f"[trial {trials.starts}] {_describe_setting(found)}", file=sys.stderr)
+            print(f"[trial {trials.starts}] {_describe_setting(setting)}", file=sys.stderr)
 
         tally = try_study(specs, args.dbms, trials.attempt, args.trials, keep)
     print(
@@ -97,9 +97,9 @@ def _run_study(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe_setting(found: RefusedSetting) -> str:
-    values = ", ".join(f"{knob} = {value}" for knob, value in found.values.items())
-    return f"{values}: {found.words}"
+def _describe_setting(setting: RefusedSetting) -> str:
+    values = ", ".join(f"{knob} = {value}" for knob, value in setting.values.items())
+    return f"{values}: {setting.words}"
 
 
 def _check_names(dbms: Dbms, names: list[str], choice: list[str]) -> None:
@@ -138,15 +138,15 @@ def find_startable(trials: Trials, name: str, catalogue: KnobCatalogue | None) -
     default = knob.default if isinstance(knob.default, int | float) else None
     log = knob.scale == "log" or (low > 0 and high / low >= _WIDE)
     try:
-        found = search_range(low, high, default, log=log, refuse=lambda value: trials.refuse(name, value))
+        limits = search_range(low, high, default, log=log, refuse=lambda value: trials.refuse(name, value))
     except NothingStartsError:
         return None
-    read_back = {end: trials.read_differing(name, end) for end in (found.low, found.high)}
+    read_back = {end: trials.read_differing(name, end) for end in (limits.low, limits.high)}
     return StartableKnob(
         asked=[low, high],
-        startable=[found.low, found.high],
-        below=_refusal(trials.dbms, name, found.below),
-        above=_refusal(trials.dbms, name, found.above),
+        startable=[limits.low, limits.high],
+        below=_refusal(trials.dbms, name, limits.below),
+        above=_refusal(trials.dbms, name, limits.above),
         read_back={str(end): value for end, value in read_back.items() if value is not None},
     )
 
@@ -155,7 +155,7 @@ def _refusal(dbms: Dbms, name: str, refused: Refused | None) -> Refusal | None:
     """Return the refusal, with the `requires` of the spec that the value breaks together with the defaults."""
     if refused is None:
         return None
-    values = {**{other: knob.default for other, knob in dbms.knobs.items()}, name: refused.value}
+    values = {**{knob_name: knob.default for knob_name, knob in dbms.knobs.items()}, name: refused.value}
     broken = [
         knob.requires
         for knob in dbms.knobs.values()
@@ -166,17 +166,17 @@ def _refusal(dbms: Dbms, name: str, refused: Refused | None) -> Refusal | None:
     return Refusal(value=refused.value, words=refused.words, breaks=broken[0] if broken else None)
 
 
-def _describe(found: StartableKnob | None) -> str:
-    if found is None:
+def _describe(knob: StartableKnob | None) -> str:
+    if knob is None:
         return "nothing starts, neither an end of its range nor the default; not recorded"
-    low, high = found.startable
+    low, high = knob.startable
     text = f"starts in [{low}, {high}]"
-    if found.startable != found.asked:
-        text += f" of [{found.asked[0]}, {found.asked[1]}]"
-    for one in (found.below, found.above):
-        if one is not None:
-            text += f"; {one.value}: {one.words}"
-    for value, effective in found.read_back.items():
+    if knob.startable != knob.asked:
+        text += f" of [{knob.asked[0]}, {knob.asked[1]}]"
+    for refusal in (knob.below, knob.above):
+        if refusal is not None:
+            text += f"; {refusal.value}: {refusal.words}"
+    for value, effective in knob.read_back.items():
         text += f"; {value} reads back {effective}"
     return text
 

@@ -50,14 +50,14 @@ def try_study(
 
     UserError: the default configuration of the study does not run, so that nothing can be said of others.
     """
-    case = next(one for one in specs.cases if one.dbms == name)
+    case = next(case for case in specs.cases if case.dbms == name)
     default = _handed_over(specs.dbms[name], dict(case_space(specs, case).default))
     bisection = Bisection(default, attempt, lambda knob, text: read_value(specs.dbms[name].knobs[knob], text), budget)
     tally = Tally()
     try:
         if (problem := attempt(default)) and not problem.is_well:
-            told = problem.words or ", ".join(f"{knob} reads back {value}" for knob, value in problem.changed.items())
-            raise UserError(f"{name} does not run with the default configuration of {specs.study.name}: {told}")
+            reason = problem.words or ", ".join(f"{knob} reads back {value}" for knob, value in problem.changed.items())
+            raise UserError(f"{name} does not run with the default configuration of {specs.study.name}: {reason}")
         _try_all(specs, case, bisection, keep, tally)
     except TrialsSpentError:
         tally.is_complete = False
@@ -82,22 +82,22 @@ def _try_all(
     drawn = _draw(specs, case, blamed)
     while True:
         tally.drawn, tally.running = len(drawn), sum(map(bisection.runs, drawn))
-        waiting = [index for index, one in enumerate(drawn) if frozenset(one.items()) not in tried]
+        waiting = [index for index, configuration in enumerate(drawn) if frozenset(configuration.items()) not in tried]
         urgent = [index for index in waiting if index not in ran or not bisection.is_innocent(drawn[index])]
         if not waiting:
             return
         index = (urgent or waiting)[0]
         tried.add(frozenset(drawn[index].items()))
-        found = []
+        settings = []
         for culprit in bisection.examine(drawn[index]):
-            found.append(_as_setting(dbms, culprit, usual))
-            keep(found[-1])
+            settings.append(_as_setting(dbms, culprit, usual))
+            keep(settings[-1])
         tally.tried += index not in ran
         tally.failed += index not in ran and not bisection.runs(drawn[index])
         ran.add(index)
-        if found:
-            blamed |= {knob for one in found if len(one.values) == 1 for knob in one.values}
-            dbms = refuse_settings(dbms, found, usual)
+        if settings:
+            blamed |= {knob for setting in settings if len(setting.values) == 1 for knob in setting.values}
+            dbms = refuse_settings(dbms, settings, usual)
             drawn = _draw(replace(specs, dbms={**specs.dbms, case.dbms: dbms}), case, blamed)
 
 
@@ -114,12 +114,14 @@ def _draw(specs: StudySpecs, case: Case, blamed: set[str]) -> list[Configuration
     rows = [row for round_ in range(rounds) for row in plan_screening(specs, case, round_)]
     rows += plan_sweep(specs, case, sorted(blamed)) if blamed else []
     wanted = [row["configuration"] for row in rows if not row["is_sentinel"]]
-    return [_handed_over(specs.dbms[case.dbms], one) for one in map(json.loads, dict.fromkeys(wanted))]
+    return [
+        _handed_over(specs.dbms[case.dbms], configuration) for configuration in map(json.loads, dict.fromkeys(wanted))
+    ]
 
 
 def _handed_over(dbms: Dbms, configuration: Configuration) -> Configuration:
     """Return what of a configuration is said to the server: no part of layout, load or kernel."""
-    return {name: one for name, one in configuration.items() if not _is_beside(dbms, name)}
+    return {name: value for name, value in configuration.items() if not _is_beside(dbms, name)}
 
 
 def _is_beside(dbms: Dbms, knob: str) -> bool:

@@ -35,7 +35,7 @@ def read_columns(
     import pandas as pd
 
     readings = _read_all(table, response, factors, spelling, failed_values, doubt_points=False)
-    if any(one.decimal == "," for one in readings.values()):
+    if any(reading.decimal == "," for reading in readings.values()):
         readings = _read_all(table, response, factors, spelling, failed_values, doubt_points=True)
     problems = Problems()
     for name, reading in readings.items():
@@ -76,8 +76,8 @@ def _read_all(
 
 
 def _locate(table: TextTable, name: str, text: str) -> tuple[int, str, str]:
-    line, found = table.rows_with(name, text)
-    return line, name, found
+    line, cell = table.rows_with(name, text)
+    return line, name, cell
 
 
 def _spread(column: Column, reading: Reading) -> NDArray[Any]:
@@ -94,5 +94,5 @@ def _say(readings: Mapping[str, Reading], response: str, measured: Column, faile
     for note, names in alike.items():
         print(f"{', '.join(names)}: {note}", file=sys.stderr)
     if failed:
-        words = [f"{text or 'nothing'} {measured.count(text)}" for text in readings[response].failed]
-        print(f"{failed} rows failed ({response}: {', '.join(words)}) and are left out", file=sys.stderr)
+        counts = [f"{text or 'nothing'} {measured.count(text)}" for text in readings[response].failed]
+        print(f"{failed} rows failed ({response}: {', '.join(counts)}) and are left out", file=sys.stderr)

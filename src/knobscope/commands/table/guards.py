@@ -95,9 +95,9 @@ class Jump:
 
     def text(self) -> str:
         """Return the sentence."""
-        others = f", and {self.alike} more split the rows in the same way" if self.alike else ""
+        suffix = f", and {self.alike} more split the rows in the same way" if self.alike else ""
         return (
-            f"the response differs {self.times:.3g}x between the two sides of {self.knob} alone{others}: either the "
+            f"the response differs {self.times:.3g}x between the two sides of {self.knob} alone{suffix}: either the "
             "answer, or a broken benchmark. Look at those runs first"
         )
 
@@ -170,8 +170,8 @@ def find_guards(settings: Settings, response: Floats, raw: Floats | None = None)
 
 def missed_separators(guards: Guards, first: Sequence[str]) -> list[Split]:
     """Return the knobs that alone separate fast rows from slow ones and are not among the first ones nor like them."""
-    known = set(first).union(*(group for group in guards.aliased if set(group) & set(first)))
-    missed = [split for split in guards.splits if split.in_order >= _SEPARATES and split.knob not in known]
+    known_knobs = set(first).union(*(group for group in guards.aliased if set(group) & set(first)))
+    missed = [split for split in guards.splits if split.in_order >= _SEPARATES and split.knob not in known_knobs]
     return sorted(missed, key=lambda split: -split.in_order)
 
 
@@ -180,7 +180,7 @@ def _find_splits(settings: Settings, response: Floats) -> list[Split]:
     ranks = rank_values(response)
     ranks -= ranks.mean()
     least = max(_LEAST_ROWS, round(_LEAST_SHARE * len(ranks)))
-    found = []
+    splits = []
     for column, factor in enumerate(settings.factors):
         codes = settings.codes[:, column]
         counts = np.bincount(codes, minlength=len(settings.levels[column]))
@@ -197,8 +197,8 @@ def _find_splits(settings: Settings, response: Floats) -> list[Split]:
         # Mann and Whitney's statistic from the sum of the ranks of one side, which are centred here.
         wins = 0.5 + abs(float(sum_below[cut])) / float(below[cut] * above[cut])
         total = float((ranks**2).sum()) / len(ranks)
-        found.append(Split(factor, upper, float(explained[cut]) / total if total else 0.0, wins))
-    return found
+        splits.append(Split(factor, upper, float(explained[cut]) / total if total else 0.0, wins))
+    return splits
 
 
 def _find_aliased(splits: Sequence[Split]) -> tuple[tuple[str, ...], ...]:
@@ -214,8 +214,8 @@ def _find_aliased(splits: Sequence[Split]) -> tuple[tuple[str, ...], ...]:
     number = fcluster(linkage(squareform(distance, checks=False), "complete"), 1 - _SAME, "distance")
     groups = [
         tuple(split.knob for split in sorted(members, key=lambda split: (-split.in_order, -split.explained)))
-        for one in np.unique(number)
-        if len(members := [split for split, own in zip(splits, number, strict=True) if own == one]) > 1
+        for cluster in np.unique(number)
+        if len(members := [split for split, own in zip(splits, number, strict=True) if own == cluster]) > 1
     ]
     return tuple(sorted(groups, key=len, reverse=True))
 
@@ -247,31 +247,31 @@ def _find_censored(response: Floats) -> Censored | None:
     values, counts = np.unique(response, return_counts=True)
     if len(values) < 3:
         return None
-    for end, rest in ((-1, counts[:-1]), (0, counts[1:])):
+    for end, other_counts in ((-1, counts[:-1]), (0, counts[1:])):
         rows = int(counts[end])
-        if rows >= max(_LEAST_LIMITED, _LIMITED * len(response), _MORE_OFTEN * float(np.quantile(rest, 0.9))):
+        if rows >= max(_LEAST_LIMITED, _LIMITED * len(response), _MORE_OFTEN * float(np.quantile(other_counts, 0.9))):
             return Censored(float(values[end]), rows, rows / len(response))
     return None
 
 
 def _find_jump(splits: Sequence[Split], aliased: Sequence[Sequence[str]], response: Floats) -> Jump | None:
     """Return the knob with the split that changes a positive response most, if that is many times."""
-    found = []
+    jumps = []
     for split in splits:
         if split.in_order < _SEPARATES:
             continue
         sides = [float(np.median(response[side])) for side in (split.upper, ~split.upper)]
         if min(sides) > 0 and (ratio := max(sides) / min(sides)) >= _IMPLAUSIBLE:
-            found.append((split.in_order, ratio, split.knob))
-    if not found:
+            jumps.append((split.in_order, ratio, split.knob))
+    if not jumps:
         return None
-    _, times, knob = max(found)
+    _, times, knob = max(jumps)
     alike = next((len(group) - 1 for group in aliased if knob in group), 0)
     return Jump(knob, times, alike)
 
 
 def _count_duplicates(settings: Settings, response: Floats) -> Duplicates | None:
-    both = np.column_stack([settings.groups(), np.unique(response, return_inverse=True)[1]])
-    copies = len(both) - len(np.unique(both, axis=0))
+    rows = np.column_stack([settings.groups(), np.unique(response, return_inverse=True)[1]])
+    copies = len(rows) - len(np.unique(rows, axis=0))
     # Where the response has few values, replicates agree by chance.
     return Duplicates(copies) if copies and len(np.unique(response)) > len(response) / 2 else None

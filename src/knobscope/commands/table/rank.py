@@ -87,10 +87,10 @@ def rank_table(
         ranking = rank_knobs(runs, fitted, seed, samples, tell, groups)
         if ranking.holdout_r2 is not None:
             break
-    knobs = [replace(one, knob=name) for one in ranking.knobs for name in guards.group_of(one.knob)]
-    found = TableRanking(knobs, ranking.holdout_r2, ranking.trustworthy, ranking.reason, guards)
-    doubt = _doubt(found, response)
-    return found if doubt is None else replace(found, trustworthy=False, reason=doubt)
+    knobs = [replace(knob, knob=name) for knob in ranking.knobs for name in guards.group_of(knob.knob)]
+    table_ranking = TableRanking(knobs, ranking.holdout_r2, ranking.trustworthy, ranking.reason, guards)
+    doubt = _doubt(table_ranking, response)
+    return table_ranking if doubt is None else replace(table_ranking, trustworthy=False, reason=doubt)
 
 
 def _doubt(ranking: TableRanking, response: Floats) -> str | None:
@@ -121,15 +121,15 @@ def rank_failures(table: Table, model: str, seed: int) -> dict[str, Any] | None:
     count = int(table.failed.sum())
     if not count:
         return None
-    found = {"rows": count, "share": count / len(table.failed), "knobs": []}
+    summary = {"rows": count, "share": count / len(table.failed), "knobs": []}
     if min(count, len(table.failed) - count) < LEAST_FAILURES:
         few = (
             f"insufficient samples: {count} of {len(table.failed)} rows failed, {LEAST_FAILURES} of each are the least"
         )
-        return {**found, "trustworthy": False, "reason": few}
+        return {**summary, "trustworthy": False, "reason": few}
     ranking = rank_table(table.attempted, table.failed.astype(float), model, seed)
     knobs = [asdict(knob) for knob in ranking.knobs]
-    return {**found, "knobs": knobs, "trustworthy": ranking.trustworthy, "reason": ranking.reason}
+    return {**summary, "knobs": knobs, "trustworthy": ranking.trustworthy, "reason": ranking.reason}
 
 
 def _draw(settings: Settings, response: Floats, model: str, samples: int, seed: int, draw: int) -> TableRanking:
@@ -151,15 +151,15 @@ def rank_draws(table: Table, model: str, samples: int, draws: int, seed: int, jo
     work = partial(_rank_item, table, model, samples, seed)
     complete, *parts = _report_draws(map_over_processes(work, [None, *range(draws)], jobs), draws)
     top = {knob.knob for knob in complete.knobs if knob.rank <= TOP}
-    found = []
+    results = []
     for part in parts:
         first = part.first()
-        found.append({"top5": first, "overlap": len(top.intersection(first)), "holdout_r2": part.holdout_r2})
-    overlap = float(np.mean([draw["overlap"] for draw in found]))
+        results.append({"top5": first, "overlap": len(top.intersection(first)), "holdout_r2": part.holdout_r2})
+    overlap = float(np.mean([draw["overlap"] for draw in results]))
     return {
         **_as_json(complete, model, len(table.response)),
         "samples": samples,
-        "draws": found,
+        "draws": results,
         "mean_overlap_top5": overlap,
     }
 
@@ -228,9 +228,9 @@ def _run(args: argparse.Namespace) -> int:
 def _describe(result: dict[str, Any], response: str) -> str:
     """Return the ranking as a table, its first figure being what it is sorted by, with the verdict below."""
     verdict = f"{'trustworthy' if result['trustworthy'] else 'NOT trustworthy'}: {result['reason']}"
-    found = {key: result[key]["text"] for key in GUARD_KEYS if result[key] and result[key]["text"] not in verdict}
+    guard_texts = {key: result[key]["text"] for key in GUARD_KEYS if result[key] and result[key]["text"] not in verdict}
     lines = [
-        *([_sentence(found.pop("jump")), ""] if "jump" in found else []),
+        *([_sentence(guard_texts.pop("jump")), ""] if "jump" in guard_texts else []),
         f"What matters for {response}, by {result['model']} on {result['rows']} rows.",
         "",
         _tabulate(result["knobs"]),
@@ -238,7 +238,7 @@ def _describe(result: dict[str, Any], response: str) -> str:
         "score: mean of a knob's shares of all R2 lost and of the model's own importance; the order goes by it.",
         "R2 lost: on held-out rows, when the knob's column is shuffled; it can be more than 1.",
         *(f"Not distinguished by the rows, ranked as one: {_name_some(group, 10)}." for group in result["aliased"]),
-        *map(_sentence, found.values()),
+        *map(_sentence, guard_texts.values()),
         verdict,
     ]
     if "mean_overlap_top5" in result:
@@ -256,8 +256,8 @@ def _sentence(text: str) -> str:
 
 
 def _name_some(knobs: Sequence[str], most: int) -> str:
-    others = len(knobs) - most
-    return ", ".join(knobs) if others <= 0 else f"{', '.join(knobs[:most])} and {others} more"
+    omitted_count = len(knobs) - most
+    return ", ".join(knobs) if omitted_count <= 0 else f"{', '.join(knobs[:most])} and {omitted_count} more"
 
 
 def _tabulate(knobs: list[dict[str, Any]]) -> str:
@@ -266,12 +266,12 @@ def _tabulate(knobs: list[dict[str, Any]]) -> str:
 
     rows = []
     for _, group in groupby(knobs, key=lambda knob: knob["rank"]):
-        (knob, *others) = group
+        (knob, *aliases) = group
         rows.append(
             {
                 "rank": knob["rank"],
                 "90 % interval": f"{knob['rank_low']} to {knob['rank_high']}",
-                "knob": knob["knob"] + (f" (one of {1 + len(others)})" if others else ""),
+                "knob": knob["knob"] + (f" (one of {1 + len(aliases)})" if aliases else ""),
                 "score [%]": f"{100 * knob['score']:.1f}",
                 "R2 lost": f"{knob['permutation']:.3f}",
                 "above noise": "yes" if knob["above_noise"] else "no",

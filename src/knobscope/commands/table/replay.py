@@ -72,31 +72,31 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
     means = np.bincount(group, response) / np.bincount(group)
     rng = np.random.default_rng([plan.seed, trial])
     levels = tuple(len(names) for names in grid.levels)
-    taken: Ints = np.zeros(0, np.int64)
-    drawn = taken  # those of them that stand for all settings
+    sampled: Ints = np.zeros(0, np.int64)
+    drawn = sampled  # those of them that stand for all settings
     share = plan.start
     history: list[Conclusions | None] = []
     progress = _Progress()
     while True:
-        count = min(len(grid), max(1, round(share * len(grid)))) - len(taken)
-        draw = Draw(grid.codes, levels, taken, means[taken], count, rng)
+        count = min(len(grid), max(1, round(share * len(grid)))) - len(sampled)
+        draw = Draw(grid.codes, levels, sampled, means[sampled], count, rng)
         new = SAMPLERS[plan.sampling](draw)
-        taken, drawn = np.append(taken, new), np.append(drawn, new[: count_random(plan.sampling, count)])
-        rows = np.isin(group, taken)
+        sampled, drawn = np.append(sampled, new), np.append(drawn, new[: count_random(plan.sampling, count)])
+        rows = np.isin(group, sampled)
         runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
-        is_last = len(taken) == len(grid)
+        is_last = len(sampled) == len(grid)
         look, seed = len(history) + 1, plan.seed + trial
         # Where only R2 decides, what a step that does not stop has found is of no use later.
         quick = plan.stop == "r2" and not is_last
         stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, seed, look, only_whether=quick)
-        progress.say(f"trial {trial + 1}: {len(taken)} of {len(grid)} settings")
+        progress.say(f"trial {trial + 1}: {len(sampled)} of {len(grid)} settings")
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
         if stopped or is_last:
             reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
-            sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(taken)}
-            return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, taken)}
+            sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(sampled)}
+            return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, sampled)}
         share += plan.step
 
 
@@ -122,13 +122,13 @@ def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:
 
 
 def _report(
-    stop: Stop, stopped: bool, reason: str, runs: Runs, grid: Settings, means: Floats, taken: Ints
+    stop: Stop, stopped: bool, reason: str, runs: Runs, grid: Settings, means: Floats, sampled: Ints
 ) -> dict[str, Any]:
     """What a trial ends with; `r2_unsampled` is against the settings that were never looked at."""
-    rest = np.setdiff1d(np.arange(len(grid)), taken)
+    unsampled = np.setdiff1d(np.arange(len(grid)), sampled)
     r2 = None
-    if stop.model is not None and len(rest) > 1 and np.ptp(means[rest]) > 0:
-        r2 = r_squared(means[rest], stop.model.predict(grid.take(rest)))
+    if stop.model is not None and len(unsampled) > 1 and np.ptp(means[unsampled]) > 0:
+        r2 = r_squared(means[unsampled], stop.model.predict(grid.take(unsampled)))
     explained = stop.model.explain(runs.settings, runs.response) if stop.model is not None else []
     points = important_points(stop, runs, explained, {})
     terms = list_terms(explained)
@@ -149,7 +149,7 @@ def replay(settings: Settings, response: Floats, plan: Plan, trials: int, jobs: 
     if trials < 1:
         raise UserError(f"--trials is {trials}; expected at least 1")
     work = partial(run_trial, settings, response, plan)
-    found = [
+    results = [
         _progress(result, trial, trials) for trial, result in enumerate(map_over_processes(work, range(trials), jobs))
     ]
     return {
@@ -161,14 +161,14 @@ def replay(settings: Settings, response: Floats, plan: Plan, trials: int, jobs: 
         "seed": plan.seed,
         "threshold": plan.threshold,
         "stop": plan.stop,
-        "trials": found,
-        "summary": _summarise(found),
+        "trials": results,
+        "summary": _summarise(results),
     }
 
 
 def _progress(result: dict[str, Any], trial: int, trials: int) -> dict[str, Any]:
-    what = f"stopped at {100 * result['rate']:g} %" if result["stopped"] else "did not stop"
-    print(f"trial {trial + 1}/{trials}: {what}", file=sys.stderr)
+    outcome = f"stopped at {100 * result['rate']:g} %" if result["stopped"] else "did not stop"
+    print(f"trial {trial + 1}/{trials}: {outcome}", file=sys.stderr)
     return result
 
 

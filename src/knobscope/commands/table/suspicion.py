@@ -39,19 +39,21 @@ def find_failure_code(response: Floats, *, some_failed: bool = False) -> str | N
     if len(np.unique(response)) <= 2:  # failed or not
         return None
     for extreme in (response.min(), response.max()):
-        others = response[response != extreme]
-        count = len(response) - len(others)
-        if count < 2 or len(others) < 10:
+        remaining = response[response != extreme]
+        count = len(response) - len(remaining)
+        if count < 2 or len(remaining) < 10:
             continue
-        spread = float(np.ptp(np.quantile(others, [0.01, 0.99])))
-        if float(np.abs(others - extreme).min()) > spread / 2:
+        spread = float(np.ptp(np.quantile(remaining, [0.01, 0.99])))
+        if float(np.abs(remaining - extreme).min()) > spread / 2:
             return f"{count} rows share the extreme value {extreme:g}, far from all others: a failure code?"
     return None
 
 
-def refuse_measured(frame: "pd.DataFrame", response: str, factors: Sequence[str], said: Sequence[str] = ()) -> None:
-    """Raise UserError for columns that look measured, or number the rows; those in `said` are knobs."""
-    suspects = [name for name in factors if name not in said and _looks_measured(frame, response, name, factors)]
+def refuse_measured(
+    frame: "pd.DataFrame", response: str, factors: Sequence[str], known_knobs: Sequence[str] = ()
+) -> None:
+    """Raise UserError for columns that look measured, or number the rows; those in `known_knobs` are knobs."""
+    suspects = [name for name in factors if name not in known_knobs and _looks_measured(frame, response, name, factors)]
     if suspects:
         those = "it is" if len(suspects) == 1 else "they are"
         raise UserError(
@@ -70,9 +72,9 @@ def _looks_measured(frame: "pd.DataFrame", response: str, name: str, factors: Se
         return True
     if different < len(frame) / 2:
         return False
-    others = [frame[other].nunique() for other in factors if other != name]
-    if not others:
+    distinct_counts = [frame[factor].nunique() for factor in factors if factor != name]
+    if not distinct_counts:
         return False  # the only column that can have been set
-    if max(others) < len(frame) / 4:
+    if max(distinct_counts) < len(frame) / 4:
         return True
     return is_number and abs(frame[name].corr(frame[response], method="spearman")) >= _ALIKE

@@ -128,17 +128,17 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     factors = named or _other_columns(table, args.response, ignored or [])
     spelling = Spelling(args.decimal, _values(args.value, factors), tuple(_names(args.category) or ()))
     frame, failed = read_columns(table, args.response, factors, spelling, args.failed_value)
-    kept = frame[~failed]
-    _check_response(args, kept[args.response], may_be_flat=may_be_flat)
+    successful = frame[~failed]
+    _check_response(args, successful[args.response], may_be_flat=may_be_flat)
     if named is None:
-        refuse_measured(kept, args.response, factors, said=[getattr(args, "factor", "")])
-    code = find_failure_code(kept[args.response].to_numpy(float), some_failed=bool(failed.any()))
+        refuse_measured(successful, args.response, factors, known_knobs=[getattr(args, "factor", "")])
+    code = find_failure_code(successful[args.response].to_numpy(float), some_failed=bool(failed.any()))
     doubt = f"{code} Name it with --failed-value" if code is not None else None
     if doubt is not None:
         print(f"{args.response}: {doubt}", file=sys.stderr)
-    response = read_response(kept, args.response, args.log)
-    raw, attempted = kept[args.response].to_numpy(float), Settings.from_frame(frame, factors)
-    return Table(Settings.from_frame(kept, factors), response, raw, attempted, failed, doubt)
+    response = read_response(successful, args.response, args.log)
+    raw, attempted = successful[args.response].to_numpy(float), Settings.from_frame(frame, factors)
+    return Table(Settings.from_frame(successful, factors), response, raw, attempted, failed, doubt)
 
 
 def _open_table(path: Path) -> TextTable:
@@ -172,16 +172,18 @@ def _names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] if text else None
 
 
-def _values(given: list[str], factors: list[str]) -> dict[str, dict[str, str]]:
+def _values(texts: list[str], factors: list[str]) -> dict[str, dict[str, str]]:
     """Return column -> word -> value, of texts COLUMN:WORD=VALUE."""
-    found: dict[str, dict[str, str]] = {}
-    for text in given:
-        name = next((one for one in sorted(factors, key=len, reverse=True) if text.startswith(f"{one}:")), None)
+    values: dict[str, dict[str, str]] = {}
+    for text in texts:
+        name = next(
+            (factor for factor in sorted(factors, key=len, reverse=True) if text.startswith(f"{factor}:")), None
+        )
         word, equals, value = text.removeprefix(f"{name}:").partition("=")
         if name is None or not equals:
             raise UserError(f"--value is {text!r}; expected COLUMN:WORD=VALUE with one of {', '.join(factors)}")
-        found.setdefault(name, {})[word.strip()] = value.strip()
-    return found
+        values.setdefault(name, {})[word.strip()] = value.strip()
+    return values
 
 
 def _other_columns(table: TextTable, response: str, ignored: list[str]) -> list[str]:

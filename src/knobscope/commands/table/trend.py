@@ -39,15 +39,19 @@ def trend(
     `as_published`.
     """
     levels = _ordered_levels(settings, factor)
-    others = [name for name in settings.factors if name != factor and len(settings.levels_of(name)) <= MOST_LEVELS]
+    other_factors = [
+        name for name in settings.factors if name != factor and len(settings.levels_of(name)) <= MOST_LEVELS
+    ]
     effects, error = _plain_curve(settings.column(factor), response)
-    adjusted = _adjusted_curve(settings.only([factor, *others]), response, factor) if others else None
+    adjusted = _adjusted_curve(settings.only([factor, *other_factors]), response, factor) if other_factors else None
     if adjusted is not None:
         # The spread that other factors cause is no noise, also of the plain means.
         error = adjusted[1]
     if adjust:
         if adjusted is None:
-            raise UserError(f"cannot adjust: {len(response)} rows do not suffice for {len(others)} other factors")
+            raise UserError(
+                f"cannot adjust: {len(response)} rows do not suffice for {len(other_factors)} other factors"
+            )
         effects = adjusted[0]
     if as_published and axis == "log":
         raise UserError("--as-published has a linear axis only, as SIGMOD 2024 has: leave --axis log out")
@@ -58,7 +62,7 @@ def trend(
         "axis": axis,
         "coefficients": [[level, float(effect)] for level, effect in zip(levels, effects, strict=True)],
         "standard_error": error,
-        "adjusted_for": others if adjust else [],
+        "adjusted_for": other_factors if adjust else [],
         "as_published": as_published,
         "points": [finite(point.to_json()) for point in points],
     }
@@ -130,8 +134,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.factors and args.factor not in args.factors.split(","):
         args.factors = f"{args.factors},{args.factor}"
     table = read_table(args, may_be_flat=True)
-    found = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
-    result = {"table": str(args.table), **found}
+    curve = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
+    result = {"table": str(args.table), **curve}
     return write_result(args, result, _describe(result, response_name(args)))
 
 
@@ -140,8 +144,12 @@ def _describe(result: dict[str, Any], response: str) -> str:
     import pandas as pd
 
     adjusted = f", held equal: {', '.join(result['adjusted_for'])}" if result["adjusted_for"] else ""
-    known = result["standard_error"] > 0
-    error = f"standard error of each mean {result['standard_error']:.4g}" if known else "noise unknown: no replicates"
+    is_noise_known = result["standard_error"] > 0
+    error = (
+        f"standard error of each mean {result['standard_error']:.4g}"
+        if is_noise_known
+        else "noise unknown: no replicates"
+    )
     rows = [(f"{level:g}", f"{mean:.6g}") for level, mean in result["coefficients"]]
     points = [_describe_point(result["factor"], point) for point in result["points"]]
     return "\n".join(

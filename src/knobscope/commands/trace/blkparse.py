@@ -93,11 +93,11 @@ def _exceeds(text: str, largest: int) -> str:
     return f"({text} <> '' AND coalesce(try_cast({text} AS BIGINT) > {largest}, true))"
 
 
-def _is_event(found: re.Match[str] | None) -> bool:
+def _is_event(match: re.Match[str] | None) -> bool:
     """Whether an issue, completion or requeue has numbers that can be true."""
-    if found is None or not (when := re.match(_WHEN, found[0])):
+    if match is None or not (when := re.match(_WHEN, match[0])):
         return False
-    limits = ((when[2], MAX_TIME_NS // 10**9), (found[3], MAX_SECTOR), (found[4], MAX_SECTORS))
+    limits = ((when[2], MAX_TIME_NS // 10**9), (match[3], MAX_SECTOR), (match[4], MAX_SECTORS))
     return all(len(text or "") < 30 and int(text or 0) <= largest for text, largest in limits)
 
 
@@ -118,22 +118,22 @@ def _find_problem(path: Path) -> tuple[int, str, bool]:
     aside, event, summary = re.compile(_ASIDE), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
-            found = line.rstrip("\r\n")
-            if not (aside.match(found) or _is_event(event.match(found)) or summary.match(found)):
-                return number, found, next(text, None) is None
+            content = line.rstrip("\r\n")
+            if not (aside.match(content) or _is_event(event.match(content)) or summary.match(content)):
+                return number, content, next(text, None) is None
     raise AssertionError(f"{path} changed while it was read")
 
 
 def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None) -> None:
-    found = [row[0] for row in connection.execute("SELECT DISTINCT device FROM events WHERE device <> ''").fetchall()]
-    names = ", ".join(sorted(name.replace(",", ":") for name in found))
-    if not found:
+    devices = [row[0] for row in connection.execute("SELECT DISTINCT device FROM events WHERE device <> ''").fetchall()]
+    names = ", ".join(sorted(name.replace(",", ":") for name in devices))
+    if not devices:
         raise UserError(f"{path}: no event of blkparse in it; {_EXPECTED}")
-    if device is None and len(found) > 1:
+    if device is None and len(devices) > 1:
         raise UserError(f"{path} has several devices ({names}); expected one of them as --device")
-    if device is not None and device.replace(":", ",") not in found:
+    if device is not None and device.replace(":", ",") not in devices:
         raise UserError(f"--device: {path} has no requests of {device}; expected one of {names}")
-    chosen = (device or found[0]).replace(":", ",")
+    chosen = (device or devices[0]).replace(":", ",")
     connection.execute(f"DELETE FROM events WHERE device IS DISTINCT FROM {quote(chosen)}")  # noqa: S608
 
 

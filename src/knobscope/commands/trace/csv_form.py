@@ -106,8 +106,8 @@ def _read_names(path: Path) -> list[str]:
         names = [name.strip() for name in next(csv.reader(text), [])]
     missing = [name for name in _NEEDED if name not in names]
     if missing or len(set(names)) < len(names):
-        what = f"no column {', '.join(missing)}" if missing else "a column twice"
-        raise UserError(f"{path}, line 1: {what}; expected a line of names with {', '.join(_NEEDED)}, each once")
+        problem = f"no column {', '.join(missing)}" if missing else "a column twice"
+        raise UserError(f"{path}, line 1: {problem}; expected a line of names with {', '.join(_NEEDED)}, each once")
     return names
 
 

@@ -39,10 +39,10 @@ def require_regular(path: Path) -> None:
         raise UserError(f"{path}: found something that is no regular file; expected a trace in a file")
 
 
-def require_few(path: Path, what: str, found: int, most: int) -> None:
+def require_few(path: Path, kind: str, count: int, most: int) -> None:
     """UserError for more requests, files or queues than fit into memory."""
-    if found > most:
-        raise UserError(f"{path}: found {found:,} {what}; expected at most {most:,}: {_CUT}")
+    if count > most:
+        raise UserError(f"{path}: found {count:,} {kind}; expected at most {most:,}: {_CUT}")
 
 
 def check_text(path: Path, most_lines: int | None = None) -> None:
@@ -57,7 +57,7 @@ def check_text(path: Path, most_lines: int | None = None) -> None:
         lengths = [len(line) for line in chunk.split(b"\n")]
         lengths[0] += length
         if max(lengths) > LONGEST_LINE:
-            number = lines + 1 + next(index for index, one in enumerate(lengths) if one > LONGEST_LINE)
+            number = lines + 1 + next(index for index, size in enumerate(lengths) if size > LONGEST_LINE)
             raise UserError(f"{path}, line {number}: more than {LONGEST_LINE:,} bytes, the longest line of a trace")
         total += len(chunk)
         _check_size(path, total)

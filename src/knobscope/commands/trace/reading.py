@@ -100,8 +100,8 @@ def _recognise(path: Path) -> Format:
     return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
 
 
-def _count(connection: "duckdb.DuckDBPyConnection", what: str, source: str) -> int:
-    return int(connection.execute(f"SELECT {what} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
+def _count(connection: "duckdb.DuckDBPyConnection", aggregate: str, source: str) -> int:
+    return int(connection.execute(f"SELECT {aggregate} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
 
 
 def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:

@@ -42,21 +42,21 @@ def read_recorded(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts
         wanted = "VARCHAR" if name == "op" else COLUMNS.get(name, kind)
         if kind != wanted and not (wanted in _WHOLE and kind in _WHOLE):
             raise UserError(f"{events}: column {name} has type {kind}; expected {wanted}")
-    kept = ", ".join(f'"{name}"' for name in COLUMNS if name in has and name != "op")
-    words = " ".join(f"WHEN '{word}' THEN {index}" for index, word in enumerate(OPERATIONS))
+    columns = ", ".join(f'"{name}"' for name in COLUMNS if name in has and name != "op")
+    branches = " ".join(f"WHEN '{word}' THEN {index}" for index, word in enumerate(OPERATIONS))
     connection.execute(
-        f"CREATE TABLE raw AS SELECT {kept}, (CASE op {words} END)::UTINYINT AS op FROM {source} "  # noqa: S608
+        f"CREATE TABLE raw AS SELECT {columns}, (CASE op {branches} END)::UTINYINT AS op FROM {source} "  # noqa: S608
         f"LIMIT {MOST_REQUESTS + 1}"
     )
     for name, (least, most) in _LIMITS.items():
         optional = "false" if name in _NEEDED else "NULL"
         if name in has and (
-            found := connection.execute(
+            violations := connection.execute(
                 f'SELECT "{name}" FROM raw WHERE NOT coalesce("{name}" BETWEEN {least} AND {most}, '  # noqa: S608
                 f"{optional}) LIMIT 1"
             ).fetchall()
         ):
-            found_text = "an operation of another name" if name == "op" else found[0][0]
+            found_text = "an operation of another name" if name == "op" else violations[0][0]
             expected = ", ".join(OPERATIONS) if name == "op" else f"{least} to {most}"
             raise UserError(f"{events}: column {name}: found {found_text}; expected {expected}")
     counts = Counts()

@@ -71,8 +71,8 @@ def _make_figure(groups: list[Group], title: str, colour: str) -> "Figure":
     from knobscope.figures import Figure
 
     data = [{"name": group.name, "requests": len(group.times)} for group in groups]
-    words = ", ".join(f"{row['requests']} of {row['name']}" for row in data)
-    description = f"Address on the device over time, by {colour}: {words}"
+    counts = ", ".join(f"{row['requests']} of {row['name']}" for row in data)
+    description = f"Address on the device over time, by {colour}: {counts}"
     return Figure("trace", title, description, lambda width: _draw(width, groups), data, wide=True)
 
 

@@ -54,14 +54,14 @@ def _judge_lengths(before: NDArray[np.int32]) -> Turns:
     gap_is_far = (np.arange(len(before)) - before > AGE) & (before >= 0)
     length = np.ones(len(before), np.int64)
     second, third = (np.zeros(len(before), bool) for _ in range(2))  # whether that one of the stream came late
-    here, index = before, np.arange(len(before), dtype=np.int32)
+    current, index = before, np.arange(len(before), dtype=np.int32)
     for _ in range(_FAR):
-        has_more = here >= 0
+        has_more = current >= 0
         length += has_more
         third = np.where(has_more, second, third)
         second = np.where(has_more, gap_is_far[index], second)
-        index = np.where(has_more, here, index)
-        here = _step(here, before)
+        index = np.where(has_more, current, index)
+        current = _step(current, before)
     needed = np.where(second | ((length >= _NEAR) & third), _FAR, _NEAR)
     return np.where(length > needed, 1, np.where(length == needed, needed, 0))
 
@@ -103,11 +103,11 @@ def find_strides(starts: Integers, lengths: Integers, groups: Integers) -> Turns
     if len(starts) < 4:
         return turns
     distance = np.diff(starts)
-    same = groups[1:] == groups[:-1]
-    is_step = same & (distance != 0) & (distance != lengths[:-1])
-    again = is_step[1:] & is_step[:-1] & (distance[1:] == distance[:-1])  # of request n + 2
-    third = again[1:] & again[:-1]  # of request n + 3
-    fourth = np.concatenate(([False], third[1:] & again[:-2]))
+    same_group = groups[1:] == groups[:-1]
+    is_step = same_group & (distance != 0) & (distance != lengths[:-1])
+    repeats = is_step[1:] & is_step[:-1] & (distance[1:] == distance[:-1])  # of request n + 2
+    third = repeats[1:] & repeats[:-1]  # of request n + 3
+    fourth = np.concatenate(([False], third[1:] & repeats[:-2]))
     turns[3:] = np.where(fourth, 1, np.where(third, 3, 0))
     return turns
 
@@ -126,23 +126,23 @@ def find_appends(starts: Integers, lengths: Integers, groups: Integers, sequenti
     An append begins at the end of the file's last write or at its highest end, or in the last 8 KiB before, and reaches
     it. What only writes its last block anew counts if the file grows in this way at all.
     """
-    found, alone = (np.zeros(count, np.int64) for _ in range(2))
+    totals, alone = (np.zeros(count, np.int64) for _ in range(2))
     bounds = np.flatnonzero(np.diff(groups, prepend=-1, append=-1))
     for first, last in pairwise(bounds.tolist()):
         begin, end = starts[first:last], starts[first:last] + lengths[first:last]
         goes_on, grows = np.zeros(last - first, bool), np.zeros(last - first, bool)
         for written in (end[:-1], np.maximum.accumulate(end)[:-1]):
-            here = (begin[1:] <= written) & (begin[1:] + _TAIL >= written) & (end[1:] >= written)
-            goes_on[1:] |= here
-            grows[1:] |= here & (end[1:] > written)
+            is_append = (begin[1:] <= written) & (begin[1:] + _TAIL >= written) & (end[1:] >= written)
+            goes_on[1:] |= is_append
+            grows[1:] |= is_append & (end[1:] > written)
         if not grows.any():
             continue
         turns, start = goes_on.astype(np.int64), int(np.argmax(grows))
         turns[start] = goes_on[: start + 1].sum()
         turns[:start] = 0
-        found[groups[first]] = turns.sum()
+        totals[groups[first]] = turns.sum()
         alone[groups[first]] = turns[sequential[first:last] == 0].sum()
-    return Appends(found, alone)
+    return Appends(totals, alone)
 
 
 def count_followers(starts: Integers, ends: Integers, groups: Integers | None = None) -> int:

@@ -67,8 +67,8 @@ def sum_operations(connection: "duckdb.DuckDBPyConnection", unit: int) -> list[T
         total = f"coalesce(sum({flag}::INTEGER), 0)::BIGINT"
         columns.append(f"CASE WHEN count(r.op) = count({flag}) THEN {total} END AS {flag}")
     for part, owners in _PARTS.items():
-        for kind, what in (("requests", "count(*)"), ("bytes", "sum(bytes)")):
-            total = f"coalesce({what} FILTER (owner IN {owners}), 0)::BIGINT"
+        for kind, aggregate in (("requests", "count(*)"), ("bytes", "sum(bytes)")):
+            total = f"coalesce({aggregate} FILTER (owner IN {owners}), 0)::BIGINT"
             columns.append(f"CASE WHEN count(r.op) = count(owner) THEN {total} END AS {part}_{kind}")
     rows = fetch_rows(
         connection,

@@ -24,10 +24,10 @@ _ODD = {
 def format_trace(profile: Profile) -> str:
     """Return the text of `knobscope watch` and, per operation, rate, latency and order by simpler measures."""
     counts: Mapping[str, Any] = profile
-    odd = [f"{format_count(counts[key])} {words}" for key, words in _ODD.items() if counts.get(key)]
+    odd = [f"{format_count(counts[key])} {phrase}" for key, phrase in _ODD.items() if counts.get(key)]
     latencies = {row["op"]: row for row in profile["latency"]}
     lines = [_describe(row, latencies.get(row["op"])) for row in profile["io_profile"] if row["requests"]]
-    head = f"{profile['trace']} ({profile['format']})" + "".join(f"\n  {words}" for words in odd)
+    head = f"{profile['trace']} ({profile['format']})" + "".join(f"\n  {remark}" for remark in odd)
     return f"{head}\n{format_profile(profile)}\n" + "\n".join(lines) + "\n"
 
 

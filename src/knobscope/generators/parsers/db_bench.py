@@ -34,13 +34,13 @@ def read_db_bench(output: Output, interval_s: float) -> LoadResult:
             f"report.csv of {benchmark.strip()} also counts the operations of its background thread, which the result "
             "leaves out; choose a benchmark without one, such as readrandomwriterandom"
         )
-    words = figures.split()
-    rate, window_s, ok = int(words[2]), output.window(float(words[4])), int(words[6])
+    fields = figures.split()
+    rate, window_s, ok = int(fields[2]), output.window(float(fields[4])), int(fields[6])
     parts = re.findall(r"^Microseconds per (\w+):\n(.*?)(?=^Microseconds|\Z)", text, re.MULTILINE | re.DOTALL)
     histograms = {name.upper(): _Histogram.read(part) for name, part in parts}
     if not histograms or len(histograms) < len(parts):
         raise ValueError("no histogram, or one twice")
-    operations = {name: operation(one.count, 0, one.latencies) for name, one in histograms.items()}
+    operations = {name: operation(histogram.count, 0, histogram.latencies) for name, histogram in histograms.items()}
     every = _Histogram.join(list(histograms.values()))
     operations["ALL"] = operation(ok, 0, every.latencies)
     rows = _report(output)
@@ -49,7 +49,7 @@ def read_db_bench(output: Output, interval_s: float) -> LoadResult:
         same("operations", ok, "rate and time", rate * window_s, window_s + 0.001 * rate),
         Check("lines of report.csv", len(rows), "the window", window_s - 1.5, window_s + 1.5),
         Check("operations", ok, "report.csv", 0.99 * sum(rows) - len(rows), float("inf")),
-        *(check for name, one in histograms.items() for check in one.checks(name)),
+        *(check for name, histogram in histograms.items() for check in histogram.checks(name)),
     ]
     points = [point for point in _progress(rows) if point[0] < window_s and point[1] <= ok]
     intervals = even_intervals([*points, (window_s, float(ok))], interval_s, window_s)
@@ -82,10 +82,10 @@ class _Histogram:
 
     @classmethod
     def join(cls, many: "list[_Histogram]") -> "_Histogram":
-        total = max(1, sum(one.count for one in many))
-        mean = sum(one.mean_us * one.count for one in many) / total
-        least, highest = min(one.min_us for one in many), max(one.max_us for one in many)
-        return cls(mean, least, highest, sorted(entry for one in many for entry in one.bins), total, {})
+        total = max(1, sum(histogram.count for histogram in many))
+        mean = sum(histogram.mean_us * histogram.count for histogram in many) / total
+        least, highest = min(histogram.min_us for histogram in many), max(histogram.max_us for histogram in many)
+        return cls(mean, least, highest, sorted(entry for histogram in many for entry in histogram.bins), total, {})
 
     def checks(self, name: str) -> Iterator[Check]:
         """Hold the head of the histogram against its bins."""
@@ -112,12 +112,12 @@ class _Histogram:
     def _below(self, share: float) -> float | None:
         """Return the latency below which `share` percent lie, as RocksDB interpolates it."""
         wanted = self.count * share / 100
-        seen = 0
+        cumulative = 0
         for low, high, count in self.bins:
-            if count and seen + count >= wanted:
-                within = low + (high - low) * (wanted - seen) / count
+            if count and cumulative + count >= wanted:
+                within = low + (high - low) * (wanted - cumulative) / count
                 return min(self.max_us, max(self.min_us, within))
-            seen += count
+            cumulative += count
         return None
 
 
@@ -137,7 +137,7 @@ def _report(output: Output) -> list[int]:
 
 def _progress(rows: list[int]) -> Iterator[tuple[float, float]]:
     """Yield (seconds, operations so far)."""
-    done = 0
+    total = 0
     for second, operations in enumerate(rows, 1):
-        done += operations
-        yield float(second), float(done)
+        total += operations
+        yield float(second), float(total)

@@ -28,9 +28,9 @@ def read_fio(output: Output, interval_s: float) -> LoadResult:
         raise ValueError("no report in JSON")
     jobs = json.loads(text[begin : end + 1], object_pairs_hook=_without_doubles)["jobs"]
     window_s = output.window(max(job["job_runtime"] for job in jobs) / 1000)
-    done = {name: sum(job[side]["io_bytes"] for job in jobs) // _OPERATION_BYTES for side, name in _SIDES.items()}
-    total = sum(done.values())
-    operations = {name: operation(ok, 0, {}) for name, ok in {**done, "ALL": total}.items() if ok or name == "ALL"}
+    counts = {name: sum(job[side]["io_bytes"] for job in jobs) // _OPERATION_BYTES for side, name in _SIDES.items()}
+    total = sum(counts.values())
+    operations = {name: operation(ok, 0, {}) for name, ok in {**counts, "ALL": total}.items() if ok or name == "ALL"}
     checks = [check for job in jobs for side in _SIDES for check in _side_checks(job[side], window_s)]
     points = _progress(output)
     if points:  # none in a call that is over at once

@@ -107,11 +107,11 @@ def _compare(name: str, rows: Sequence[Row], totals: Mapping[str, Row]) -> Itera
     joined = _join(rows)
     if joined and total["histogram"] and joined != Counter(total["histogram"]):
         raise ValueError(f"the histogram of the total of {name} is not the sum of those of its intervals")
-    known = _from_histogram(joined)
+    latencies = _from_histogram(joined)
     for figure, value in total["latencies"].items():
-        if other := known.get(figure):
+        if reference := latencies.get(figure):
             source = "the histograms of its intervals"
-            yield Check(f"{figure} of {name}", value, source, other / _COARSE, other * _COARSE)
+            yield Check(f"{figure} of {name}", value, source, reference / _COARSE, reference * _COARSE)
 
 
 def _summarise(total: Mapping[str, Any], rows: Sequence[Row]) -> Row:

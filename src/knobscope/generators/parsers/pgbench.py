@@ -60,13 +60,13 @@ class _Log:
 
         ValueError where a client's transactions are not numbered one after the other, or overlap.
         """
-        log, left = cls(), _MOST_LOG_BYTES
+        log, remaining_bytes = cls(), _MOST_LOG_BYTES
         for path in sorted(output.out.glob("log.*")):
             last: dict[str, tuple[int, float]] = {}
             with open_foreign(path) as file:
                 for line in file:
-                    left -= len(line)
-                    if left < 0:
+                    remaining_bytes -= len(line)
+                    if remaining_bytes < 0:
                         raise ValueError(f"its log is larger than {_MOST_LOG_BYTES >> 20} MiB; shorten `measure_s`")
                     if not line.endswith("\n"):
                         raise ValueError(f"its log ends inside a line: {line!r}")

@@ -24,9 +24,9 @@ def read_redis_benchmark(output: Output, interval_s: float) -> LoadResult:
     Progress has rates only: operations so far are the overall rate times the time since the first of its lines.
     """
     text = output.text
-    words = find_once(_DONE, text, "the requests").split()
+    fields = find_once(_DONE, text, "the requests").split()
     rate = float(find_once(r"^ *throughput summary: ([0-9.]+) requests per second$", text, "the throughput"))
-    requests = int(words[0])
+    requests = int(fields[0])
     if requests == 0 or rate == 0:
         raise ValueError("no request in its report")
     window_s = output.window(requests / rate)  # with more digits than the length that it prints
@@ -37,7 +37,7 @@ def read_redis_benchmark(output: Output, interval_s: float) -> LoadResult:
     mean, least, p50, p95, p99, highest = (float(word) * 1000 for word in figures)
     latencies = {"mean_us": mean, "p50_us": p50, "p95_us": p95, "p99_us": p99, "max_us": highest}
     checks = [
-        same("length of the window (s)", float(words[4]), "requests and throughput", window_s, 0.006),
+        same("length of the window (s)", float(fields[4]), "requests and throughput", window_s, 0.006),
         same("requests", requests, "its distribution of latencies", steps[-1][1]),
         same("clients", clients, "the call", output.threads),
         *_latency_checks(steps, least, latencies),

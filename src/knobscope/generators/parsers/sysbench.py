@@ -52,11 +52,11 @@ def read_sysbench(output: Output, interval_s: float) -> LoadResult:
         same("longest latency (µs)", highest, "its histogram", histogram[-1][0], 6 + _BIN * highest),
     ]
     progress = _progress(output)
-    done, whole = sum(row["ops"] for row in progress), max(1, round(window_s))
+    operations, whole = sum(row["ops"] for row in progress), max(1, round(window_s))
     if len(progress) >= whole:
-        checks.append(same("transactions", ok, "its progress", done, _PROGRESS * ok + threads + len(progress)))
+        checks.append(same("transactions", ok, "its progress", operations, _PROGRESS * ok + threads + len(progress)))
     elif len(progress) == whole - 1:
-        checks.append(Check("transactions", ok, "its progress", (1 - _PROGRESS) * done - whole, math.inf))
+        checks.append(Check("transactions", ok, "its progress", (1 - _PROGRESS) * operations - whole, math.inf))
     else:
         raise ValueError(f"{len(progress)} lines of progress in a window of {window_s:.3g} s")
     totals = operation(ok, failed, latencies)
@@ -66,8 +66,8 @@ def read_sysbench(output: Output, interval_s: float) -> LoadResult:
 
 
 def _count_and_rate(name: str, text: str) -> tuple[int, float]:
-    words = find_once(rf"^ *{name}: +({_RATE})", text, name).split()
-    return int(words[0]), float(words[1].removeprefix("("))
+    fields = find_once(rf"^ *{name}: +({_RATE})", text, name).split()
+    return int(fields[0]), float(fields[1].removeprefix("("))
 
 
 def _progress(output: Output) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def _intervals(progress: list[dict[str, Any]], ok: int, window_s: float) -> list
     """Return a row per second. The line of the last one comes too early, or not at all: it has what is left."""
     last = max(1, round(window_s)) - 1
     p95_us = progress[last]["p95_us"] if len(progress) > last else None
-    rest = ok - sum(row["ops"] for row in progress[:last])
-    return [*progress[:last], _row(window_s, max(0, rest), 0, p95_us)]
+    remaining = ok - sum(row["ops"] for row in progress[:last])
+    return [*progress[:last], _row(window_s, max(0, remaining), 0, p95_us)]
 
 
 def _row(end: float, ops: int, failed: int, p95_us: float | None) -> dict[str, Any]:

@@ -29,17 +29,17 @@ def read_wtperf(output: Output, interval_s: float) -> LoadResult:
         raise ValueError("no test.stat")
     text = read_foreign(report)
     executed = re.findall(_EXECUTED, text, re.MULTILINE)
-    done = {kind: int(count) for count, kind, *_ in executed}
-    if not done or len(done) < len(executed):
+    counts = {kind: int(count) for count, kind, *_ in executed}
+    if not counts or len(counts) < len(executed):
         raise ValueError("no closing report, or two")
     window_s = output.window(float(find_once(r"Run completed: ([0-9]+) seconds$", text, "the end of the run")))
     histograms = {kind: _read_histogram(output, kind) for kind in _KINDS}
     operations = {
-        kind.upper(): operation(done[kind], 0, _latencies(histograms[kind])) for kind in _KINDS if done.get(kind)
+        kind.upper(): operation(counts[kind], 0, _latencies(histograms[kind])) for kind in _KINDS if counts.get(kind)
     }
-    ok = sum(one["ok"] for one in operations.values())
+    ok = sum(figures["ok"] for figures in operations.values())
     checks = [
-        same(f"{kind} operations", done.get(kind, 0), "its latencies", timed, output.threads + 1 + _UNTIMED * timed)
+        same(f"{kind} operations", counts.get(kind, 0), "its latencies", timed, output.threads + 1 + _UNTIMED * timed)
         for kind, histogram in histograms.items()
         for timed in [sum(number for _, number in histogram)]
     ]
@@ -64,14 +64,14 @@ def _read_histogram(output: Output, kind: str) -> list[tuple[float, int]]:
     path = output.out / f"latency.{kind}"
     lines = whole_lines(read_foreign(path), path.name) if path.exists() else []
     entries: list[tuple[float, int]] = []
-    seen = 0
+    total = 0
     for line in lines:
         if line.startswith("#"):
             continue
         latency, count, so_far = map(int, line.split(",")[:3])
-        seen += count
-        if seen != so_far:
-            raise ValueError(f"{path.name} has {seen} operations up to {latency} µs and says {so_far}")
+        total += count
+        if total != so_far:
+            raise ValueError(f"{path.name} has {total} operations up to {latency} µs and says {so_far}")
         entries.append((float(latency), count))
     require_rising((latency for latency, _ in entries), path.name)
     return entries

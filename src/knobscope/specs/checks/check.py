@@ -90,7 +90,7 @@ def _check_when(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProbl
     yield from unknown
     if not unknown:
         try:
-            condition.holds({**{other: knob.default for other, knob in dbms.knobs.items()}, **_SOME_WORKLOAD})
+            condition.holds({**{key: knob.default for key, knob in dbms.knobs.items()}, **_SOME_WORKLOAD})
         except UserError as error:
             yield document.problem(location, str(error), "an expression that can be evaluated with the defaults")
 
@@ -98,9 +98,9 @@ def _check_when(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProbl
 def _find_unknown_names(
     document: Document, dbms: Dbms, location: Location, expression: Expression
 ) -> Iterator[SpecProblem]:
-    known = sorted({*dbms.knobs, *WORKLOAD_NAMES})
-    for word in sorted(expression.names - set(known)):
-        yield document.problem(location, f"the unknown name {word!r}", suggest(word, known))
+    known_names = sorted({*dbms.knobs, *WORKLOAD_NAMES})
+    for word in sorted(expression.names - set(known_names)):
+        yield document.problem(location, f"the unknown name {word!r}", suggest(word, known_names))
 
 
 def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> str | None:
@@ -108,7 +108,7 @@ def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> 
     requirement = dbms.knobs[name].requirement
     if requirement is None:
         return None
-    every = {**{other: knob.default for other, knob in dbms.knobs.items()}, **values}
+    every = {**{key: knob.default for key, knob in dbms.knobs.items()}, **values}
     try:
         if requirement.holds(every):
             return None
@@ -131,7 +131,7 @@ def _names_in(expression: Expression | None, knobs: Mapping[str, Knob]) -> froze
 def _find_circle(needs: Mapping[str, frozenset[str]]) -> list[str] | None:
     """Return names that need each other in a circle (first = last), or None."""
     try:
-        TopologicalSorter({name: sorted(others) for name, others in needs.items()}).prepare()
+        TopologicalSorter({name: sorted(required) for name, required in needs.items()}).prepare()
     except CycleError as error:
         circle = list(reversed(error.args[1][1:]))
         first = min(range(len(circle)), key=lambda index: circle[index])
@@ -146,15 +146,15 @@ def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]
     blame for it.
     """
     folder = document.path.absolute().parent.parent / "dbms"
-    known = [name for name in study.dbms if (folder / f"{name}.yaml").is_file()]
-    complete = len(known) == len(study.dbms)
+    known_dbms = [name for name in study.dbms if (folder / f"{name}.yaml").is_file()]
+    complete = len(known_dbms) == len(study.dbms)
     groups: dict[str, Iterable[str]] = {"knobs": study.knobs, "baseline": study.baseline, "layout": study.layout}
     for key, group in groups.items():
         for name in group:
             if name not in study.dbms and (complete or not (folder / f"{name}.yaml").is_file()):
                 expected = suggest(name, study.dbms)
                 yield document.problem((key, name), "a DBMS that the study does not use", expected)
-    for name in known:
+    for name in known_dbms:
         varies_layout = any(isinstance(devices, list) for devices in study.layout.get(name, {}).values())
         if not study.knobs.get(name) and study.whole_of(name) is None and not varies_layout:
             yield document.problem(("knobs", name), "no knob", "at least one knob to vary")
@@ -222,20 +222,22 @@ def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workl
 
 def check_thresholds(document: Document, study: Study, rules: Iterable[Rule]) -> Iterator[SpecProblem]:
     """Yield thresholds of a study that no rule of it has, or that are out of range, and names that two rules share."""
-    known: dict[str, tuple[str, RuleThreshold]] = {}
+    thresholds: dict[str, tuple[str, RuleThreshold]] = {}
     for rule in rules:
         for name, threshold in rule.about.thresholds.items():
-            owner = known[name][0] if name in known else "the study" if name in Thresholds.model_fields else None
+            owner = (
+                thresholds[name][0] if name in thresholds else "the study" if name in Thresholds.model_fields else None
+            )
             if owner is not None:
                 found = f"a threshold that {owner} has as well"
                 yield load_document(rule.about_file).problem(("thresholds", name), found, "a name of its own")
-            known.setdefault(name, (f"rule {rule.name}", threshold))
+            thresholds.setdefault(name, (f"rule {rule.name}", threshold))
     for name, value in study.thresholds.of_rules.items():
         location = ("thresholds", name)
-        if name not in known:
-            expected = suggest(name, sorted({*known, *Thresholds.model_fields}))
+        if name not in thresholds:
+            expected = suggest(name, sorted({*thresholds, *Thresholds.model_fields}))
             yield document.problem(location, "a threshold that no rule of the study has", expected)
-        elif problem := known[name][1].problem_with(value):
+        elif problem := thresholds[name][1].problem_with(value):
             yield document.problem(location, f"{value:g}", problem)
 
 
@@ -285,8 +287,8 @@ def find_version_misfits(study: Study, dbms: Dbms, version: str) -> Iterator[tup
         if not is_between(version, since, until):
             limits = [f"from {since} on"] if since else []
             limits += [f"up to {until}"] if until else []
-            whose = f"{dbms.name}.yaml is for versions " if location[0] == "dbms" else ""
-            yield location, whose + " and ".join(limits)
+            subject = f"{dbms.name}.yaml is for versions " if location[0] == "dbms" else ""
+            yield location, subject + " and ".join(limits)
 
 
 def _bounds(study: Study, dbms: Dbms) -> dict[Location, tuple[str | None, str | None]]:
@@ -296,8 +298,8 @@ def _bounds(study: Study, dbms: Dbms) -> dict[Location, tuple[str | None, str | 
     }
     groups = {"baseline": list(study.baseline.get(dbms.name, {})), "knobs": list(study.knobs.get(dbms.name, {}))}
     for group, names in groups.items():
-        known = {name: dbms.knobs[name] for name in names if name in dbms.knobs}
-        bounds |= {(group, dbms.name, name): (knob.since, knob.until) for name, knob in known.items()}
+        knobs = {name: dbms.knobs[name] for name in names if name in dbms.knobs}
+        bounds |= {(group, dbms.name, name): (knob.since, knob.until) for name, knob in knobs.items()}
     return {location: limits for location, limits in bounds.items() if any(limits)}
 
 

@@ -33,13 +33,13 @@ def describe_limits(device: Device) -> list[str]:
 
 def _rates(model: DeviceModel, transport: Transport) -> list[str]:
     texts = []
-    for what, wanted, ceiling in (
+    for kind, wanted, ceiling in (
         ("random reads", random_read_iops(model, _DEPTH), transport.read_iops / HEADROOM),
         ("random writes", random_write_iops(model, _DEPTH), transport.write_iops / HEADROOM),
     ):
         if wanted is not None and wanted > ceiling:
             texts.append(
-                f"{what} cannot be emulated here above {_round(ceiling)} IOPS; the device has {_round(wanted)} at depth"
+                f"{kind} cannot be emulated here above {_round(ceiling)} IOPS; the device has {_round(wanted)} at depth"
             )
     return texts
 
@@ -48,8 +48,8 @@ def _latencies(model: DeviceModel, transport: Transport) -> list[str]:
     alone = latencies_alone(model)
     wanted = zip(("read", "write", "flush"), alone, transport.costs_us(alone), strict=True)
     return [
-        f"a {what} cannot be emulated here below {least:.0f} us; the device takes {us:.0f} us"
-        for what, us, least in wanted
+        f"a {kind} cannot be emulated here below {least:.0f} us; the device takes {us:.0f} us"
+        for kind, us, least in wanted
         if least > us * _TOLERANCE
     ]
 

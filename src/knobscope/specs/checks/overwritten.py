@@ -18,8 +18,8 @@ def find_overwritten(dbms: Dbms) -> Iterator[Misfit]:
         for name in names if len(names) > 1 else []:
             if kind == "client" and _adds(dbms, name):
                 continue
-            others = " and ".join(other for other in names if other != name)
-            found = f"`{kind}` {text!r}, to which {others} is written, too"
+            other_knobs = " and ".join(knob for knob in names if knob != name)
+            found = f"`{kind}` {text!r}, to which {other_knobs} is written, too"
             each = "{property} in `value` of each, so that one adds to the other"
             location = ("knobs", name, *(("writing", kind) if dbms.knobs[name].writing else ("alias",)))
             yield Misfit(location, found, each if kind == "client" else "another one")

@@ -76,8 +76,8 @@ def _open_quote(text: str, quote: str) -> str:
 
 def _without_quoted(text: str) -> str:
     """Return a text without what stands in quotes."""
-    kept, quote = "", ""
+    unquoted, quote = "", ""
     for character in text:
         before, quote = quote, _open_quote(character, quote)
-        kept += character if not before and not quote else ""
-    return kept
+        unquoted += character if not before and not quote else ""
+    return unquoted

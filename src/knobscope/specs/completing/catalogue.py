@@ -65,13 +65,13 @@ def take_named_knobs(dbms: Dbms, catalogue: KnobCatalogue | None, names: Iterabl
     missing = [name for name in names if name not in dbms.knobs]
     if catalogue is None or not missing:
         return dbms, sorted(dbms.knobs)
-    known = {
+    candidates = {
         name: knob
         for name, knob in catalogue.knobs.items()
         if name not in dbms.without and name not in dbms.knobs and _can_write(dbms, knob)
     }
-    added = {name: known[name] for name in missing if name in known}
-    return dbms.model_copy(update={"knobs": {**dbms.knobs, **added}}), sorted({*dbms.knobs, *known})
+    added = {name: candidates[name] for name in missing if name in candidates}
+    return dbms.model_copy(update={"knobs": {**dbms.knobs, **added}}), sorted({*dbms.knobs, *candidates})
 
 
 def _can_write(dbms: Dbms, knob: Knob) -> bool:

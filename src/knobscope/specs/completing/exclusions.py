@@ -50,9 +50,9 @@ class Exclusions(SpecModel):
 def read_exclusions(folder: Path) -> list[Exclusion]:
     """Return the exclusions of all files in a folder, in order; raises SpecErrors for a broken one."""
     files = sorted(folder.glob("*.yaml"))
-    return [one for file in files for one in validate_document(load_document(file), Exclusions).exclusions]
+    return [exclusion for file in files for exclusion in validate_document(load_document(file), Exclusions).exclusions]
 
 
 def find_reason(exclusions: Sequence[Exclusion], dbms: Dbms, knob: str) -> str | None:
     """Return why a knob of a catalogue is left out, None when it is not."""
-    return next((one.reason for one in exclusions if one.concerns(dbms, knob)), None)
+    return next((exclusion.reason for exclusion in exclusions if exclusion.concerns(dbms, knob)), None)

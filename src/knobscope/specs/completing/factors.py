@@ -88,12 +88,12 @@ def check_factors(document: Document, study: Study, workloads: Collection[Worklo
     """Yield settings that a workload of the study does not have, or has with another default, and impossible values."""
     for setting, values in study.factors.workload.items():
         location: Location = ("factors", "workload", setting)
-        unknown = next((one for one in workloads if setting not in _known(one)), None)
+        unknown = next((workload for workload in workloads if setting not in _known(workload)), None)
         if unknown is not None:
             found = f"a setting that {unknown.name} does not state"
             yield document.problem(location, found, suggest(setting, _known(unknown)))
             continue
-        usual = {one.name: _read(one, setting) for one in workloads}
+        usual = {workload.name: _read(workload, setting) for workload in workloads}
         if len(set(usual.values())) > 1:
             shown = ", ".join(f"{value!r} in {name}" for name, value in usual.items())
             yield document.problem(location, shown, "workloads that begin with the same value, which is the default")
@@ -120,7 +120,9 @@ def spread_factors(
     study: Study, dbms: Dbms, workloads: Collection[Workload], generators: Mapping[str, Generator]
 ) -> tuple[Study, Dbms]:
     """Return a study that was checked and one of its DBMSs, with the study's factors as knobs of it."""
-    sources = _SOURCES | {name: one.source for name, one in generators.items() if one.source is not None}
+    sources = _SOURCES | {
+        name: generator.source for name, generator in generators.items() if generator.source is not None
+    }
     knobs = {
         factor_knob(setting): _make_knob(setting, values, workloads, sources)
         for setting, values in study.factors.workload.items()
@@ -137,8 +139,8 @@ def _is_loaded(workload: Workload, setting: str) -> bool:
 
 
 def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload], sources: Mapping[str, str]) -> Knob:
-    workload = next(iter(workloads))
-    default = _read(workload, setting)
+    first = next(iter(workloads))
+    default = _read(first, setting)
     assert default is not None, setting  # noqa: S101 - the checks of the study saw to it
     listed = values if any(same_value(value, default) for value in values) else [default, *values]
     if not any(isinstance(value, str) for value in listed):
@@ -147,8 +149,8 @@ def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload
         type="enum",
         values=listed,
         default=default,
-        apply="load" if any(_is_loaded(one, setting) for one in workloads) else "restart",
+        apply="load" if any(_is_loaded(workload, setting) for workload in workloads) else "restart",
         mechanism="workload",
         description=f"`{setting}` of the workload.",
-        source=workload.source or sources.get(workload.generator, _IDEA),
+        source=first.source or sources.get(first.generator, _IDEA),
     )

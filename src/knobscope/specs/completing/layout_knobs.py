@@ -19,12 +19,12 @@ __all__ = ["check_layout", "check_layout_devices", "name_devices", "spread_layou
 
 def name_devices(study: Study, dbms: str | None = None) -> dict[str, Location]:
     """Return the devices of the layout, or of that of one DBMS, with the first location that names each."""
-    found: dict[str, Location] = {}
+    locations: dict[str, Location] = {}
     for owner, parts in study.layout.items():
         for part, named in parts.items() if dbms in (None, owner) else ():
             for device in named if isinstance(named, list) else [named]:
-                found.setdefault(device, ("layout", owner, part))
-    return found
+                locations.setdefault(device, ("layout", owner, part))
+    return locations
 
 
 def check_layout(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecProblem]:
@@ -34,8 +34,8 @@ def check_layout(document: Document, study: Study, dbms: Dbms) -> Iterator[SpecP
         kind, dot, _ = name.partition(".")
         part = dbms.parts.get(kind)
         if part is None:
-            known = sorted(dbms.parts)
-            expected = suggest(kind, known) if known else "no layout: its spec has no `parts`"
+            known_parts = sorted(dbms.parts)
+            expected = suggest(kind, known_parts) if known_parts else "no layout: its spec has no `parts`"
             yield document.problem(location, f"an unknown part of {dbms.name}", expected)
         elif part.is_named != bool(dot):
             expected = f"{kind}.NAME: it says of what" if part.is_named else f"{kind}: there is only one"

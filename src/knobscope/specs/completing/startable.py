@@ -76,8 +76,8 @@ class RefusedSetting(SpecModel):
 
     def concerns(self, dbms: Dbms, usual: Mapping[str, Value]) -> bool:
         """Whether it was found together with the defaults that a study has; `usual` is its `baseline`."""
-        known = self.values.keys() <= dbms.knobs.keys()
-        return known and all(_usual_value(dbms, name, usual) == value for name, value in self.beside.items())
+        has_knobs = self.values.keys() <= dbms.knobs.keys()
+        return has_knobs and all(_usual_value(dbms, name, usual) == value for name, value in self.beside.items())
 
 
 def _usual_value(dbms: Dbms, name: str, usual: Mapping[str, Value]) -> Value | None:
@@ -125,11 +125,11 @@ def check_startable(
                 why = f" ({refusal.words})" if refusal else ""
                 found = f"{value!r}, with which {dbms.name} {record.version} does not start{why}"
                 yield document.problem(location, found, f"a value in [{low}, {high}], as {file} has it")
-            for one in record.refused:
+            for setting in record.refused:
                 is_named = location[3:4] != ("range",)  # an end of a range stands for what is between them, too
-                is_refused = is_named and one.values == {name: value} and one.becomes is None
-                if is_refused and one.concerns(dbms, study.baseline.get(dbms.name, {})):
-                    found = f"{value!r}, which {dbms.name} {record.version} refuses ({one.words})"
+                is_refused = is_named and setting.values == {name: value} and setting.becomes is None
+                if is_refused and setting.concerns(dbms, study.baseline.get(dbms.name, {})):
+                    found = f"{value!r}, which {dbms.name} {record.version} refuses ({setting.words})"
                     yield document.problem(location, found, f"another value, as {file} has it")
 
 
@@ -154,18 +154,20 @@ def narrow_knobs(dbms: Dbms, records: Mapping[str, StartableRecord]) -> Dbms:
     """Return the DBMS with ranges and numeric values cut to what starts; defaults stay, for they do."""
     knobs = dict(dbms.knobs)
     for record in records.values():
-        for name, found in record.knobs.items():
+        for name, startable in record.knobs.items():
             if name in knobs:
-                knobs[name] = _narrow(knobs[name], found)
+                knobs[name] = _narrow(knobs[name], startable)
     return dbms.model_copy(update={"knobs": knobs})
 
 
-def _narrow(knob: Knob, found: StartableKnob) -> Knob:
+def _narrow(knob: Knob, startable: StartableKnob) -> Knob:
     if knob.values is not None:
-        return knob.model_copy(update={"values": [one for one in knob.values if _is_within(one, found, knob)]})
+        return knob.model_copy(
+            update={"values": [value for value in knob.values if _is_within(value, startable, knob)]}
+        )
     if knob.range is None:
         return knob
-    low, high = found.limits
+    low, high = startable.limits
     ends = [knob.range[0] if low is None else max(low, knob.range[0])]
     ends.append(knob.range[1] if high is None else min(high, knob.range[1]))
     return knob.model_copy(update={"range": ends}) if ends[0] < ends[1] else knob
@@ -177,16 +179,16 @@ def refuse_settings(dbms: Dbms, refused: Iterable[RefusedSetting], usual: Mappin
     `usual` is the `baseline` of the study: what was found together with other defaults does not count.
     """
     knobs, clashes = dict(dbms.knobs), list(dbms.clashes)
-    for one in refused:
-        if not one.concerns(dbms, usual):
+    for setting in refused:
+        if not setting.concerns(dbms, usual):
             continue
-        if len(one.values) > 1:
-            clashes.append(Clash(values=one.values, words=one.words))
+        if len(setting.values) > 1:
+            clashes.append(Clash(values=setting.values, words=setting.words))
             continue
-        ((name, value),) = one.values.items()
+        ((name, value),) = setting.values.items()
         knob = knobs[name]
-        if one.becomes is None:
-            knobs[name] = knob.model_copy(update={"refused": {**knob.refused, value: one.words}})
+        if setting.becomes is None:
+            knobs[name] = knob.model_copy(update={"refused": {**knob.refused, value: setting.words}})
         else:
-            knobs[name] = knob.model_copy(update={"becomes": {**knob.becomes, value: one.becomes}})
+            knobs[name] = knob.model_copy(update={"becomes": {**knob.becomes, value: setting.becomes}})
     return dbms.model_copy(update={"knobs": knobs, "clashes": clashes})

@@ -88,7 +88,11 @@ def join_studies(study: Study, completed: Mapping[str, Study]) -> Study:
     changes = {
         key: {
             **getattr(study, key),
-            **{name: getattr(one, key)[name] for name, one in completed.items() if name in getattr(one, key)},
+            **{
+                name: getattr(of_dbms, key)[name]
+                for name, of_dbms in completed.items()
+                if name in getattr(of_dbms, key)
+            },
         }
         for key in ("knobs", "baseline")
     }

@@ -59,10 +59,10 @@ def spread_all(
     every = {**catalogue.knobs, **{name: _categorise(name, knob, catalogue) for name, knob in full.knobs.items()}}
     named = study.knobs[dbms.name]
     wanted = [name for name in (*full.knobs, *catalogue.knobs) if whole.wants(name, every[name])]
-    asked = [name for name in dict.fromkeys(wanted) if name not in named]
-    reasons = {name: _explain_absence(name, dbms, full, catalogue, exclusions, workloads) for name in asked}
+    unnamed = [name for name in dict.fromkeys(wanted) if name not in named]
+    reasons = {name: _explain_absence(name, dbms, full, catalogue, exclusions, workloads) for name in unnamed}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    group = KnobGroup({**named, **{name: None for name in asked if name not in left_out}}, None)
+    group = KnobGroup({**named, **{name: None for name in unnamed if name not in left_out}}, None)
     problems = list(_check_filters(document, dbms, whole, every))
     if not group and not problems:
         expected = "filters that some knob passes"
@@ -73,8 +73,8 @@ def spread_all(
 
 def _categorise(name: str, knob: Knob, catalogue: KnobCatalogue) -> Knob:
     """Return a knob of the spec with the category that the DBMS puts it in."""
-    told = catalogue.knobs.get(name)
-    return knob if knob.category or told is None else knob.model_copy(update={"category": told.category})
+    entry = catalogue.knobs.get(name)
+    return knob if knob.category or entry is None else knob.model_copy(update={"category": entry.category})
 
 
 def _find_missing(
@@ -82,14 +82,14 @@ def _find_missing(
 ) -> Iterator[SpecProblem]:
     """Yield files without which nobody knows what all knobs are, or which of them are dangerous."""
     specs = document.path.absolute().parent.parent
-    found = f"all knobs of {dbms.name}"
+    subject = f"all knobs of {dbms.name}"
     if catalogue is None:
         file = show_path(catalogue_file(specs / "dbms" / f"{dbms.name}.yaml"))
         expected = f"a file {file}, as `knobscope introspect {dbms.name} --out` writes it, or knobs by name"
-        yield document.problem(("knobs", dbms.name), f"{found}, which has no catalogue", expected)
+        yield document.problem(("knobs", dbms.name), f"{subject}, which has no catalogue", expected)
     if not exclusions:
         expected = f"a file in {show_path(specs / 'exclusions')} that says which knobs are dangerous"
-        yield document.problem(("knobs", dbms.name), f"{found} without exclusions", expected)
+        yield document.problem(("knobs", dbms.name), f"{subject} without exclusions", expected)
 
 
 def _explain_absence(
@@ -116,10 +116,11 @@ def _explain_absence(
 
 def _check_filters(document: Document, dbms: Dbms, whole: AllKnobs, every: Mapping[str, Knob]) -> Iterator[SpecProblem]:
     """Yield what filters ask for and no knob has: they would leave out or let in what nobody meant."""
-    known = sorted({knob.mechanism for knob in every.values()})
+    mechanisms = sorted({knob.mechanism for knob in every.values()})
     for index, mechanism in enumerate(whole.mechanism or []):
-        if mechanism not in known:
-            location, expected = ("knobs", dbms.name, "all", "mechanism", index), f"one that its knobs have: {known}"
+        if mechanism not in mechanisms:
+            location = ("knobs", dbms.name, "all", "mechanism", index)
+            expected = f"one that its knobs have: {mechanisms}"
             yield document.problem(location, f"{mechanism!r}, which no knob of {dbms.name} has", expected)
     categories = sorted({knob.category for knob in every.values() if knob.category is not None})
     one_category = f"one that its knobs have: {categories}" if categories else f"no category: {dbms.name} has none"
@@ -141,8 +142,10 @@ def spread_levels(study: Study, dbms: Dbms, named: Collection[str], described: C
     that the study names, `described` those of the spec: both keep their ranges.
     """
     usual = study.baseline.get(dbms.name, {})
-    taken = [name for name in study.knobs.get(dbms.name, {}) if name not in named and name not in described]
-    nearer = {name: _bring_near(dbms.knobs[name], usual.get(name, dbms.knobs[name].default)) for name in taken}
+    catalogue_knobs = [name for name in study.knobs.get(dbms.name, {}) if name not in named and name not in described]
+    nearer = {
+        name: _bring_near(dbms.knobs[name], usual.get(name, dbms.knobs[name].default)) for name in catalogue_knobs
+    }
     return dbms.model_copy(update={"knobs": {**dbms.knobs, **nearer}})
 
 

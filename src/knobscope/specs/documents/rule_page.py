@@ -68,6 +68,6 @@ def _render_rule(rule: Rule) -> Iterator[str]:
     yield f"- **Pictures**: {', '.join(about.figures) or 'none'}\n"
     if about.thresholds:
         yield "| threshold | default | unit | what it decides | source of the default |\n|---|---|---|---|---|"
-        for name, one in about.thresholds.items():
-            yield f"| `{name}` | {one.default:g} | {one.unit} | {one.meaning} | {one.source} |"
+        for name, threshold in about.thresholds.items():
+            yield f"| `{name}` | {threshold.default:g} | {threshold.unit} | {threshold.meaning} | {threshold.source} |"
         yield ""

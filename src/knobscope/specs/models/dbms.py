@@ -48,8 +48,8 @@ class Clash(SpecModel):
 
     def is_in(self, configuration: Mapping[str, Value]) -> bool:
         """Whether a configuration sets all these values."""
-        asked = self.values.items()
-        return all(name in configuration and same_value(configuration[name], value) for name, value in asked)
+        pairs = self.values.items()
+        return all(name in configuration and same_value(configuration[name], value) for name, value in pairs)
 
 
 class Dbms(SpecModel):
@@ -182,8 +182,8 @@ class Dbms(SpecModel):
             "version_sql": self.version_sql,
             "introspect": self.introspect,
         }
-        for key, asked in questions.items():
-            if self.connection is None and asked:
+        for key, question in questions.items():
+            if self.connection is None and question:
                 yield Misfit((key,), "a question for a connection", "`connection`, which is missing")
         if self.introspect is not None and self.introspect.query is None and self.readback.query is None:
             yield Misfit(("introspect",), "no `query`, and `readback` has none that lists settings", "one of them")

@@ -68,8 +68,8 @@ class Expression:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of knobs and workload facts that the expression mentions."""
-        found = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
-        return frozenset(found - set(_CONSTANTS))
+        identifiers = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
+        return frozenset(identifiers - set(_CONSTANTS))
 
     def holds(self, values: Mapping[str, Value]) -> bool:
         """Whether the expression is true for these values.
@@ -79,8 +79,8 @@ class Expression:
         try:
             return bool(_evaluate(self._tree, values))
         except (TypeError, ArithmeticError) as error:
-            given = ", ".join(f"{name}={values[name]!r}" for name in sorted(self.names & set(values)))
-            raise UserError(f"`{self.text}` cannot be evaluated with {given}: {error}") from error
+            bindings = ", ".join(f"{name}={values[name]!r}" for name in sorted(self.names & set(values)))
+            raise UserError(f"`{self.text}` cannot be evaluated with {bindings}: {error}") from error
 
 
 @lru_cache(maxsize=4096)

@@ -61,14 +61,14 @@ class Files(SpecModel):
                 return role
         return "other"
 
-    def table_of(self, file: str, known: Mapping[str, str]) -> str | None:
-        """Return the table in a file, given as path; `known` is what the query answered: file -> table."""
+    def table_of(self, file: str, answers: Mapping[str, str]) -> str | None:
+        """Return the table in a file, given as path; `answers` is what the query answered: file -> table."""
         for path in _stems(file):
-            if path in known:
-                return known[path]
+            if path in answers:
+                return answers[path]
         for pattern in self.tables.patterns if self.tables else []:
-            if found := _expression(pattern).fullmatch(file):
-                return found["table"]
+            if match := _expression(pattern).fullmatch(file):
+                return match["table"]
         return None
 
 

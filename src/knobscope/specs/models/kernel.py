@@ -85,7 +85,7 @@ class KernelFactors(SpecModel):
     def kernel_settings(self) -> dict[str, dict[str, list[Value]]]:
         """Return family (`queue` or `mount`) -> settings that the study varies, with their values."""
         families: dict[str, _Settings] = {"queue": self.queue, "mount": self.mount}
-        return {family: found for family, factors in families.items() if (found := factors.settings)}
+        return {family: settings for family, factors in families.items() if (settings := factors.settings)}
 
     def kernel_knobs(self) -> dict[str, Knob]:
         """Return settings of the kernel as knobs."""
@@ -101,10 +101,12 @@ class KernelFactors(SpecModel):
         if shared is not None:
             for family in self.kernel_settings:
                 yield document.problem(("factors", family), f"{shared}, which others use too", "emulated devices only")
-        other = next((name for name, one in devices.items() if one.emulate and one.emulate.filesystem != "ext4"), None)
-        for setting in _OF_EXT4 if other is not None else ():
+        device_name = next(
+            (name for name, device in devices.items() if device.emulate and device.emulate.filesystem != "ext4"), None
+        )
+        for setting in _OF_EXT4 if device_name is not None else ():
             if setting in self.mount.settings:
-                found = f"{other}, whose file system has no such setting"
+                found = f"{device_name}, whose file system has no such setting"
                 yield document.problem(("factors", "mount", setting), found, "devices with ext4")
 
 

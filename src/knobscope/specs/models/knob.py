@@ -44,7 +44,7 @@ def check_range(ends: list[int | float]) -> list[int | float]:
 def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Iterator[Misfit]:
     """Yield the values of a list that stand in it before; 1 and 1.0 are one value, 1 and true are two."""
     for index, value in enumerate(values):
-        if any(same_value(value, other) for other in values[:index]):
+        if any(same_value(value, earlier) for earlier in values[:index]):
             yield Misfit((*location, index), f"{value!r} a second time", "each value once")
 
 
@@ -161,7 +161,7 @@ class Knob(SpecModel):
         named: list[tuple[tuple[Value, ...], Value]] = [
             ((key, value), value) for key, values in keyed.items() for value in values
         ]
-        named += [(("becomes", value), other) for value, other in self.becomes.items()]
+        named += [(("becomes", value), effective) for value, effective in self.becomes.items()]
         named += [(("durability", index), value) for index, value in enumerate(risky)]
         for location, value in named:
             if (problem := self.problem_with(value)) is not None:
@@ -225,8 +225,8 @@ class Knob(SpecModel):
             hint = " (these files spell it true or false)" if value in ("on", "off", "yes", "no") else ""
             return None if isinstance(value, bool) else f"is not true or false{hint}"
         if self.values is not None:
-            known = any(same_value(value, other) for other in self.values)
-            return None if known else f"is none of {self.values}"
+            is_known = any(same_value(value, choice) for choice in self.values)
+            return None if is_known else f"is none of {self.values}"
         return self.problem_outside(value)
 
     def problem_outside(self, value: Value) -> str | None:
@@ -240,10 +240,10 @@ class Knob(SpecModel):
 
     def settle(self, value: Value) -> Value:
         """Return what the DBMS makes of a value that it takes for another one; else the value, also a refused one."""
-        seen = [value]
-        while (known := self.becomes.get(seen[-1], seen[-1])) not in seen:
-            seen.append(known)
-        return seen[-1]
+        chain = [value]
+        while (successor := self.becomes.get(chain[-1], chain[-1])) not in chain:
+            chain.append(successor)
+        return chain[-1]
 
     def canonical(self, value: Value) -> Value:
         """Return one form for equal values, so that 1 and 1.0 are one setting.

@@ -81,12 +81,15 @@ class Prior(SpecModel):
 
     def rankings_for(self, dbms: str, workload_class: str) -> list[PriorRanking]:
         """Return the rankings of a DBMS under workloads of a class, from any device."""
-        return [one for one in self.rankings if one.dbms == dbms and one.workload_class == workload_class]
+        return [
+            ranking for ranking in self.rankings if ranking.dbms == dbms and ranking.workload_class == workload_class
+        ]
 
     def describe(self) -> str:
         """Return what it ranks, in words."""
         kinds = dict.fromkeys(
-            f"{one.dbms} {one.dbms_version} under workloads of class {one.workload_class}" for one in self.rankings
+            f"{ranking.dbms} {ranking.dbms_version} under workloads of class {ranking.workload_class}"
+            for ranking in self.rankings
         )
         return f"prior {self.name!r}, which ranks the knobs of {' and of '.join(kinds)}"
 
@@ -111,9 +114,9 @@ def check_prior(
 
 def unranked_knobs(study: Study, prior: Prior, dbms: str, workloads: Mapping[str, Workload]) -> list[str]:
     """Return the knobs of a DBMS that a study varies in screening alone, and a prior that ranks some does not rank."""
-    rankings = [one for workload in workloads.values() for one in prior.rankings_for(dbms, workload.class_)]
-    known = {one.knob for ranking in rankings for one in ranking.knobs} | set(study.sweep.always)
-    return [knob for knob in study.knobs.get(dbms, {}) if rankings and knob not in known]
+    rankings = [ranking for workload in workloads.values() for ranking in prior.rankings_for(dbms, workload.class_)]
+    known_knobs = {entry.knob for ranking in rankings for entry in ranking.knobs} | set(study.sweep.always)
+    return [knob for knob in study.knobs.get(dbms, {}) if rankings and knob not in known_knobs]
 
 
 def check_prior_version(
@@ -121,10 +124,10 @@ def check_prior_version(
 ) -> Iterator[SpecProblem]:
     """Yield the rankings that were measured with another major version than the one that runs here."""
     for ranking in prior.rankings_for(dbms.name, workload_class):
-        learned, here = major_version(dbms, ranking.dbms_version), major_version(dbms, version)
-        if learned != here:
+        learned, installed = major_version(dbms, ranking.dbms_version), major_version(dbms, version)
+        if learned != installed:
             found = f"prior {prior.name!r}, measured with {dbms.name} {ranking.dbms_version}"
-            expected = f"a prior of major version {here}: this machine has {dbms.name} {version}"
+            expected = f"a prior of major version {installed}: this machine has {dbms.name} {version}"
             yield document.problem(("screening", "prior"), found, expected)
 
 

@@ -90,19 +90,19 @@ def find_path(wanted: Program) -> Path | None:
 
 def find_program(wanted: Program) -> Path | None:
     """Return the first executable that a spec names, the newest where a pattern matches several."""
-    found = (path for name in wanted.find for path in _candidates(name) if os.access(path, os.X_OK))
-    return next((Path(path) for path in found), None)
+    matches = (path for name in wanted.find for path in _candidates(name) if os.access(path, os.X_OK))
+    return next((Path(path) for path in matches), None)
 
 
 def find_paths(paths: dict[str, Program]) -> SimpleNamespace:
     """Return what the placeholders {path.NAME} stand for; raises UserError for what is not there."""
-    found = {}
+    locations = {}
     for name, wanted in paths.items():
         path = find_path(wanted)
         if path is None:
             raise UserError(f"nothing at {', '.join(wanted.find)}; get it: {wanted.remedy}")
-        found[name] = str(path)
-    return SimpleNamespace(**found)
+        locations[name] = str(path)
+    return SimpleNamespace(**locations)
 
 
 def digest_of(path: Path) -> str:
@@ -150,9 +150,9 @@ def ask_version(command: list[str], programs: dict[str, Program], paths: dict[st
     if program is None:
         wanted = programs[command[0]]
         raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
-    found = find_paths(paths)
-    arguments = [part.format(path=found) for part in command[1:]]
-    return _run_version((str(program), *arguments), tuple(map(Path, vars(found).values())))
+    locations = find_paths(paths)
+    arguments = [part.format(path=locations) for part in command[1:]]
+    return _run_version((str(program), *arguments), tuple(map(Path, vars(locations).values())))
 
 
 @cache

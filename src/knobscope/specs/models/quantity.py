@@ -23,10 +23,10 @@ class Quantity:
     expected: ClassVar[str]
 
     def __init__(self, text: str) -> None:
-        found = re.match(self._pattern(), text)
-        if found is None:
+        match = re.match(self._pattern(), text)
+        if match is None:
             raise ValueError(self.expected)
-        self.amount, self.text = float(found[1]) * self.units[found[2]], text
+        self.amount, self.text = float(match[1]) * self.units[match[2]], text
 
     def __str__(self) -> str:
         """Return it as the spec states it."""

@@ -226,8 +226,8 @@ def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:
 
 
 def _line_of(message: str) -> int:
-    found = re.search(r"LINE (\d+):", message)
-    return int(found[1]) if found else 1
+    match = re.search(r"LINE (\d+):", message)
+    return int(match[1]) if match else 1
 
 
 def _check_sentence(path: Path) -> Iterator[SpecProblem]:
@@ -254,15 +254,15 @@ def _check_sentence(path: Path) -> Iterator[SpecProblem]:
 
 def _read_header(text: str, name: str) -> dict[str, str]:
     """Return heading -> paragraph of the comment at the head of a query; the claim has the empty heading."""
-    found: dict[str, list[str]] = {}
+    paragraphs: dict[str, list[str]] = {}
     heading: str | None = None
     for line in text.splitlines():
         if not line.startswith("--"):
             break
-        words = line[2:].strip()
-        begin = re.match(r"([A-Za-z_]+(?: [a-z]+)*): (.*)", words) if not line.startswith("--  ") else None
+        content = line[2:].strip()
+        begin = re.match(r"([A-Za-z_]+(?: [a-z]+)*): (.*)", content) if not line.startswith("--  ") else None
         if begin and (begin[1] == name or begin[1][0].isupper()):
-            heading, words = ("" if begin[1] == name else begin[1]), begin[2]
+            heading, content = ("" if begin[1] == name else begin[1]), begin[2]
         if heading is not None:
-            found.setdefault(heading, []).append(words)
-    return {key: " ".join(lines) for key, lines in found.items()}
+            paragraphs.setdefault(heading, []).append(content)
+    return {key: " ".join(lines) for key, lines in paragraphs.items()}

@@ -81,8 +81,8 @@ def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:
             name, dot, member = field.partition(".")
             fits = bool(re.fullmatch(r"[a-z][a-z0-9_]*", member)) if name in _NAMESPACES else not dot
             if name not in allowed or not fits or form or conversion:
-                names = [f"{one}.NAME" if one in _NAMESPACES else one for one in (*allowed, *alone)]
-                shown = ", ".join(f"{{{one}}}" for one in names)
+                names = [f"{word}.NAME" if word in _NAMESPACES else word for word in (*allowed, *alone)]
+                shown = ", ".join(f"{{{word}}}" for word in names)
                 raise ValueError(f"some of the placeholders {shown} ({{{{ and }}}} stand for plain braces)")
         return text
 

@@ -96,12 +96,12 @@ def read_transport() -> Transport | None:
         content = read_sealed(transport_file())
     except (FileNotFoundError, DamagedFileError):
         return None  # measured anew
-    known = content["transport"]
-    holds = content["machine"] == _machine() and set(known) == {field.name for field in fields(Transport)}
+    figures = content["transport"]
+    holds = content["machine"] == _machine() and set(figures) == {field.name for field in fields(Transport)}
     if not holds:
         return None
-    loads = {name: tuple(map(tuple, known[name])) for name in ("queue", "page_queue")}
-    return Transport(**known | loads | {"outside": tuple(known["outside"])})
+    loads = {name: tuple(map(tuple, figures[name])) for name in ("queue", "page_queue")}
+    return Transport(**figures | loads | {"outside": tuple(figures["outside"])})
 
 
 def write_transport(transport: Transport) -> None:

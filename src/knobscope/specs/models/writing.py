@@ -117,6 +117,6 @@ class Writing(SpecModel):
         return next((text for key, text in (self.by_value or {}).items() if same_value(key, value)), None)
 
 
-def same_value(one: Value, other: Value) -> bool:
+def same_value(first: Value, second: Value) -> bool:
     """Compare without Python's 1 == True."""
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return isinstance(first, bool) == isinstance(second, bool) and first == second

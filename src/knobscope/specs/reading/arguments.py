@@ -44,7 +44,7 @@ def find_spec(kind: str, text: str, folder: Path) -> Path:
 
 def _name_some(text: str, folder: Path) -> str:
     """Return what a name in a folder may have been: all there are, or the nearest of many."""
-    names = sorted(other.stem for other in folder.glob("*.yaml"))
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
     if len(names) <= _MOST_NAMES:
         return f"one of those in {folder}: {', '.join(names) or 'none'}"
     near = get_close_matches(text, names, n=3) or [name for name in names if text in name][:3]
@@ -59,10 +59,10 @@ def find_results(text: str, content: str) -> Path:
     """
     results = Path("results")
     folders = [Path(text), results / Path(text).stem if text.endswith(".yaml") else results / text]
-    found = [folder for folder in folders if folder.is_dir()]
-    for folder in found:
+    existing = [folder for folder in folders if folder.is_dir()]
+    for folder in existing:
         if (folder / content).exists():
             return folder / content
     have = ", ".join(sorted(path.parent.name for path in results.glob(f"*/{content}"))) or "none"
-    problem = f"{found[0]}: found no {content} in it" if found else f"no results of a study {text!r}"
+    problem = f"{existing[0]}: found no {content} in it" if existing else f"no results of a study {text!r}"
     raise UserError(f"{problem}; expected a folder with {content} in it, or one of those in {results}: {have}")

@@ -56,10 +56,10 @@ class SpecModel(BaseModel):
         return self
 
 
-def suggest(word: object, known: list[str], more: Iterable[str] = ()) -> str:
+def suggest(word: object, candidates: list[str], more: Iterable[str] = ()) -> str:
     """Return what was expected instead of an unknown word: the nearest one of all there are, or the known ones."""
-    guess = get_close_matches(str(word), [*known, *more], n=1)
-    return f"{guess[0]} (did you mean that?)" if guess else f"one of {', '.join(known)}"
+    guess = get_close_matches(str(word), [*candidates, *more], n=1)
+    return f"{guess[0]} (did you mean that?)" if guess else f"one of {', '.join(candidates)}"
 
 
 def check_name(name: str) -> str:

@@ -14,21 +14,21 @@ _OWN = ("name", "description", "extends", "without")
 _WHOLE = ("readback",)
 
 
-def load_extended(path: Path, seen: tuple[Path, ...] = ()) -> Document:
+def load_extended(path: Path, chain: tuple[Path, ...] = ()) -> Document:
     """Read a DBMS spec and, below it, the one that it extends; raises SpecErrors with the origin of a wrong name."""
     document = load_document(path)
     if not isinstance(document.data, dict) or document.data.get("extends") is None:
         return document
     _check_name_of_base(document)
     base = document.path.with_name(f"{document.data['extends']}.yaml")
-    if base in (document.path, *seen):
+    if base in (document.path, *chain):
         found = f"a circle: {base.stem} extends itself in the end"
         raise SpecErrors([document.problem(("extends",), found, "a spec that stands on its own")])
     if not base.is_file():
-        have = sorted(other.stem for other in base.parent.glob("*.yaml") if other != document.path)
+        have = sorted(sibling.stem for sibling in base.parent.glob("*.yaml") if sibling != document.path)
         expected = suggest(base.stem, have) if have else f"a file {show_path(base)}"
         raise SpecErrors([document.problem(("extends",), f"no spec named {base.stem!r}", expected)])
-    return _merge(load_extended(base, (*seen, document.path)), document)
+    return _merge(load_extended(base, (*chain, document.path)), document)
 
 
 def _check_name_of_base(document: Document) -> None:
@@ -47,24 +47,28 @@ def _merge(base: Document, own: Document) -> Document:
     merged: dict[str, Any] = {}
     replaced: list[Location] = [(key,) for key in _OWN]
     for key in [*base.data, *(key for key in own.data if key not in base.data)]:
-        there, here = base.data.get(key), own.data.get(key)
+        base_value, own_value = base.data.get(key), own.data.get(key)
         if key not in own.data:
-            merged[key] = there
-        elif key not in base.data or key in _WHOLE or not isinstance(there, dict) or not isinstance(here, dict):
-            merged[key] = here
+            merged[key] = base_value
+        elif (
+            key not in base.data or key in _WHOLE or not isinstance(base_value, dict) or not isinstance(own_value, dict)
+        ):
+            merged[key] = own_value
             replaced.append((key,))
         else:
-            merged[key] = _merge_entries(key, there, here, replaced)
+            merged[key] = _merge_entries(key, base_value, own_value, replaced)
     merged = {key: value for key, value in merged.items() if key not in _OWN or key in own.data}
     _drop_knobs(merged, own, replaced)
     return Document(own.path, merged, own.lines, _surviving(base, replaced))
 
 
-def _merge_entries(key: str, there: dict[Any, Any], here: dict[Any, Any], replaced: list[Location]) -> dict[Any, Any]:
+def _merge_entries(
+    key: str, base_entries: dict[Any, Any], own_entries: dict[Any, Any], replaced: list[Location]
+) -> dict[Any, Any]:
     """Merge two mappings entry by entry; a knob that states no type changes only what it states."""
-    merged = dict(there)
-    for name, entry in here.items():
-        old = there.get(name)
+    merged = dict(base_entries)
+    for name, entry in own_entries.items():
+        old = base_entries.get(name)
         if key == "knobs" and isinstance(old, dict) and isinstance(entry, dict) and "type" not in entry:
             merged[name] = {**old, **entry}
             replaced += [(key, name, part) for part in entry]
@@ -80,7 +84,7 @@ def _drop_knobs(merged: dict[str, Any], own: Document, replaced: list[Location])
     names = own.data.get("without", [])
     if not isinstance(knobs, dict) or not isinstance(names, list):
         return
-    known = sorted(map(str, knobs))
+    known_names = sorted(map(str, knobs))
     problems = []
     for index, name in enumerate(names):
         if not isinstance(name, str):
@@ -88,7 +92,7 @@ def _drop_knobs(merged: dict[str, Any], own: Document, replaced: list[Location])
         if name in names[:index]:
             problems.append(own.problem(("without", index), f"{name!r} a second time", "each name once"))
         elif name not in knobs:
-            problems.append(own.problem(("without", index), f"the unknown knob {name!r}", suggest(name, known)))
+            problems.append(own.problem(("without", index), f"the unknown knob {name!r}", suggest(name, known_names)))
         else:
             del knobs[name]
             replaced.append(("knobs", name))
@@ -103,5 +107,5 @@ def _surviving(base: Document, replaced: list[Location]) -> dict[Location, tuple
     return {
         location: origin
         for location, origin in origins.items()
-        if location and not any(location[: len(gone)] == gone for gone in replaced)
+        if location and not any(location[: len(prefix)] == prefix for prefix in replaced)
     }

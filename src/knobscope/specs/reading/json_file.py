@@ -23,8 +23,8 @@ def read_json_file(
         return model.model_validate(json.loads(read_text(path, expected), object_hook=restore))
     except ValidationError as error:
         problems = [
-            SpecProblem(show_path(path), 1, ".".join(map(str, one["loc"])), str(one["msg"]), expected)
-            for one in error.errors()
+            SpecProblem(show_path(path), 1, ".".join(map(str, detail["loc"])), str(detail["msg"]), expected)
+            for detail in error.errors()
         ]
         raise SpecErrors(problems) from error
     except RecursionError as error:

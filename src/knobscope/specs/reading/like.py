@@ -15,35 +15,35 @@ __all__ = ["load_device_document"]
 _OWN = ("name", "description", "like", "change", "renamed", "source")
 
 
-def load_device_document(path: Path, seen: tuple[Path, ...] = ()) -> Document:
+def load_device_document(path: Path, chain: tuple[Path, ...] = ()) -> Document:
     """Read a device spec and those that it names; raises SpecErrors with the location of a wrong name."""
     document = load_document(path)
     if not isinstance(document.data, dict):
         return document
     if isinstance(document.data.get("like"), str):
-        document = _take_over(document, seen)
+        document = _take_over(document, chain)
     emulate = document.data.get("emulate")
     if isinstance(emulate, dict) and isinstance(emulate.get("model"), str):
         location = ("emulate", "model")
-        base = _load_named(document, location, emulate["model"], seen)
+        base = _load_named(document, location, emulate["model"], chain)
         model, lines = _model_of(document, location, base)
         data = {**document.data, "emulate": {**emulate, "model": model}}
         document = Document(document.path, data, document.lines, {**document.inherited, **lines})
     return document
 
 
-def _load_named(document: Document, location: Location, name: str, seen: tuple[Path, ...]) -> Document:
+def _load_named(document: Document, location: Location, name: str, chain: tuple[Path, ...]) -> Document:
     try:
         file = document.path.with_name(f"{check_name(name)}.yaml")
     except ValueError as error:
         raise SpecErrors([document.problem(location, show_value(name), str(error))]) from error
-    if file in (document.path, *seen):
+    if file in (document.path, *chain):
         raise SpecErrors([document.problem(location, f"a circle: {name} is defined by itself", "another device")])
     if not file.is_file():
-        have = sorted(other.stem for other in file.parent.glob("*.yaml") if other != document.path)
+        have = sorted(sibling.stem for sibling in file.parent.glob("*.yaml") if sibling != document.path)
         expected = suggest(name, have) if have else f"a file {show_path(file)}"
         raise SpecErrors([document.problem(location, f"no device named {name!r}", expected)])
-    return load_device_document(file, (*seen, document.path))
+    return load_device_document(file, (*chain, document.path))
 
 
 def _model_of(
@@ -64,16 +64,16 @@ def _model_of(
     return model, {key: value for key, value in {**base.inherited, **lines}.items() if key[:2] == ("emulate", "model")}
 
 
-def _take_over(document: Document, seen: tuple[Path, ...]) -> Document:
+def _take_over(document: Document, chain: tuple[Path, ...]) -> Document:
     """Return a what-if device with all that it has from the other one, and its changes in the model."""
     own: dict[str, Any] = document.data
-    base = _load_named(document, ("like",), own["like"], seen)
+    base = _load_named(document, ("like",), own["like"], chain)
     model, inherited = _model_of(document, ("like",), base)
     change: dict[str, Any] = own["change"] if isinstance(own.get("change"), dict) else {}
     changed: dict[Location, int] = {("emulate", "model", key): document.lines.get(("change", key), 1) for key in change}
-    taken = {key: value for key, value in base.data.items() if key not in _OWN}
+    base_data = {key: value for key, value in base.data.items() if key not in _OWN}
     own_emulate: dict[str, Any] = own["emulate"] if isinstance(own.get("emulate"), dict) else {}
-    emulate = {**taken["emulate"], **own_emulate, "model": {**model, **change}}
+    emulate = {**base_data["emulate"], **own_emulate, "model": {**model, **change}}
     lines: dict[Location, int] = {**document.lines, **changed}
-    kept = {key: value for key, value in inherited.items() if key not in changed}
-    return Document(document.path, {**taken, **own, "emulate": emulate}, lines, kept)
+    unchanged = {key: value for key, value in inherited.items() if key not in changed}
+    return Document(document.path, {**base_data, **own, "emulate": emulate}, lines, unchanged)

@@ -244,11 +244,11 @@ def _collect_lines(
             if wrong := _wrong_scalar(key_node):
                 report(key_node, location, f"a key that is {wrong[0]}", wrong[1])
                 continue
-            here = (*location, loader.construct_object(key_node))
-            if here in lines:
-                report(key_node, here, "the key a second time", f"it once (line {lines[here]})")
-            lines[here] = key_node.start_mark.line + 1
-            _collect_lines(loader, value_node, here, lines, problems, file)
+            key_location = (*location, loader.construct_object(key_node))
+            if key_location in lines:
+                report(key_node, key_location, "the key a second time", f"it once (line {lines[key_location]})")
+            lines[key_location] = key_node.start_mark.line + 1
+            _collect_lines(loader, value_node, key_location, lines, problems, file)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*location, index)] = item.start_mark.line + 1

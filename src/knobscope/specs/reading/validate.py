@@ -46,7 +46,7 @@ def examine_document(document: Document, model: type[Model]) -> tuple[Model | No
         return model.model_validate(document.data, by_alias=True), []
     except ValidationError as error:
         details = _without_other_branches(document.data, error.errors())
-        problems = [one for detail in details for one in _translate_all(document, model, detail)]
+        problems = [problem for detail in details for problem in _translate_all(document, model, detail)]
         only = error.errors()[0].get("ctx", {}).get("error") if error.error_count() == 1 else None
         whole = only.model if isinstance(only, Misfits) and isinstance(only.model, model) else None
         return whole, _merge_alternatives(problems)
@@ -74,7 +74,7 @@ def _without_other_branches(data: Any, details: list[Any]) -> list[Any]:
         for detail, location in zip(details, written, strict=True)
         if not (
             detail["type"].endswith("_type")
-            and any(len(other) > len(location) and other[: len(location)] == location for other in written)
+            and any(len(deeper) > len(location) and deeper[: len(location)] == location for deeper in written)
         )
     ]
 
@@ -84,20 +84,20 @@ def _translate_all(document: Document, model: type[BaseModel], detail: Any) -> l
     reason = detail.get("ctx", {}).get("error")
     misfits = reason.misfits if isinstance(reason, Misfits) else [reason] if isinstance(reason, Misfit) else []
     location = _written_location(detail["loc"], document.data, keep_last=False)
-    fitting = [document.problem((*location, *one.location), one.found, one.expected) for one in misfits]
+    fitting = [document.problem((*location, *misfit.location), misfit.found, misfit.expected) for misfit in misfits]
     return fitting or [_translate(document, model, detail)]
 
 
 def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecProblem:
-    kind, given = detail["type"], detail["input"]
+    kind, value = detail["type"], detail["input"]
     location = _written_location(detail["loc"], document.data, keep_last=kind == "missing")
     if kind == "extra_forbidden":
         return document.problem(location, "an unknown key", suggest(location[-1], _keys_at(model, location[:-1])))
     if kind == "missing":
         return document.problem(location, "nothing", "this key, which is required")
     if "[key]" in detail["loc"] or kind == "invalid_key":
-        return document.problem(location, f"the key {given!r}", _expectation(kind, detail))
-    return document.problem(location, show_value(given), _expectation(kind, detail))
+        return document.problem(location, f"the key {value!r}", _expectation(kind, detail))
+    return document.problem(location, show_value(value), _expectation(kind, detail))
 
 
 def _expectation(kind: str, detail: Any) -> str:
@@ -126,19 +126,19 @@ def _merge_alternatives(problems: list[SpecProblem]) -> list[SpecProblem]:
     for problem in problems:
         merged.setdefault((problem.file, problem.line, problem.key, problem.found), []).append(problem)
     return [
-        replace(same[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in same)))
-        for same in merged.values()
+        replace(group[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in group)))
+        for group in merged.values()
     ]
 
 
 def _written_location(location: Location, data: Any, *, keep_last: bool) -> Location:
     """Return the parts of a location that stand in the file; pydantic adds names of branches and validators."""
-    parts, here = [], data
+    parts, node = [], data
     for index, part in enumerate(location):
-        if _has(here, part):
+        if _has(node, part):
             # pydantic says 1 for the key `true`
-            parts.append(next(key for key in here if key == part) if isinstance(here, dict) else part)
-            here = here[part]
+            parts.append(next(key for key in node if key == part) if isinstance(node, dict) else part)
+            node = node[part]
         elif keep_last and index == len(location) - 1:
             parts.append(part)
     return tuple(parts)

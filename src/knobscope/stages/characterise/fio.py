@@ -97,10 +97,10 @@ class FioFile:
 
 def find_fio() -> str:
     """Return the path of fio; raises UserError with the command that installs it."""
-    found = shutil.which("fio")
-    if found is None:
+    path = shutil.which("fio")
+    if path is None:
         raise UserError("no program fio on PATH; it measures devices. Install it: apt-get install fio")
-    return found
+    return path
 
 
 @contextmanager

@@ -15,12 +15,12 @@ class Countdown:
         self._label, self._total, self._done = label, total, 0
         self._begin, self._last = time.monotonic(), 0.0
 
-    def show(self, what: str) -> None:
+    def show(self, step: str) -> None:
         """Say that the next of the steps begins."""
         now = time.monotonic()
         if now - self._last >= _PAUSE_S:
-            left = f", {self._left_s(now):.0f} s left" if self._done else ""
-            print(f"{self._label}: {self._done + 1}/{self._total} {what}{left}", file=sys.stderr, flush=True)
+            suffix = f", {self._left_s(now):.0f} s left" if self._done else ""
+            print(f"{self._label}: {self._done + 1}/{self._total} {step}{suffix}", file=sys.stderr, flush=True)
             self._last = now
         self._done += 1
 

@@ -46,7 +46,7 @@ def find_ratios(curves: dict[Point, Measured], random: Pattern, sequential: Patt
 
 def find_preferred_size(curves: dict[Point, Measured]) -> int | None:
     """Return the smallest write that comes within 10 % of the best bandwidth; None where that is the largest tried."""
-    sizes = {point.block_bytes: one.bytes_per_s for point, one in curves.items() if point.curve == "write_size"}
+    sizes = {point.block_bytes: result.bytes_per_s for point, result in curves.items() if point.curve == "write_size"}
     knee = choose_knee(sizes)
     return None if knee == max(sizes) else knee
 
@@ -69,17 +69,17 @@ def list_properties(session: Session, kernel: KernelFacts) -> list[DevicePropert
     return [lower_confidence(row, session.others) for row in rows]
 
 
-def lower_confidence(row: DevicePropertyRow, others: Mapping[str, Sequence[Others]]) -> DevicePropertyRow:
+def lower_confidence(row: DevicePropertyRow, usage: Mapping[str, Sequence[Others]]) -> DevicePropertyRow:
     """Lower the confidence of a row when others kept the machine or the device busy while it was measured.
 
     They may be off by the share that others used, so that share is graded as the difference between rounds is.
     """
     curve = next((curve for start, curve in _CURVES.items() if row["property"].startswith(start)), None)
-    if curve is None or not others.get(curve):
+    if curve is None or not usage.get(curve):
         return row
-    seen = mean_of(others[curve])
-    confidence = max(row["confidence"], _grade(seen.share), key=_LEVELS.index)
-    because = row["because"] if _grade(seen.share) == "high" else f"{row['because']}; {seen.describe()}"
+    mean = mean_of(usage[curve])
+    confidence = max(row["confidence"], _grade(mean.share), key=_LEVELS.index)
+    because = row["because"] if _grade(mean.share) == "high" else f"{row['because']}; {mean.describe()}"
     return {**row, "confidence": confidence, "because": loosen_units(because)}
 
 
@@ -101,27 +101,27 @@ def _say_sizes(kernel: KernelFacts) -> str:
 
 
 def _say(kernel: KernelFacts, *names: str) -> str:
-    said = [(name, getattr(kernel, name)) for name in names]
-    return ", ".join(f"{name} {'not told' if value is None else value}" for name, value in said)
+    facts = [(name, getattr(kernel, name)) for name in names]
+    return ", ".join(f"{name} {'not told' if value is None else value}" for name, value in facts)
 
 
-def _unit_row(name: str, found: UnitFinding, session: Session, kernel: str | None) -> DevicePropertyRow:
-    if found.unit_bytes is None:
-        confidence: Confidence = _grade(found.visible_share)
+def _unit_row(name: str, finding: UnitFinding, session: Session, kernel: str | None) -> DevicePropertyRow:
+    if finding.unit_bytes is None:
+        confidence: Confidence = _grade(finding.visible_share)
         because = (
             f"writes shifted by 4 KiB take as long as those at multiples of their size; a unit to "
-            f"{format_size(max(CANDIDATES))} that costs {format_micros(found.visible_us)} "
-            f"({format_share(found.visible_share)} of a write) would have been seen"
+            f"{format_size(max(CANDIDATES))} that costs {format_micros(finding.visible_us)} "
+            f"({format_share(finding.visible_share)} of a write) would have been seen"
         )
     else:
-        confidence = "high" if found.errors >= _SURE_ERRORS else "medium"
+        confidence = "high" if finding.errors >= _SURE_ERRORS else "medium"
         because = (
-            f"writes that leave a unit partly written take {format_micros(found.extra_us)} more than "
-            f"{format_micros(found.whole_us)}, {format_number(found.errors)} standard errors from nothing"
+            f"writes that leave a unit partly written take {format_micros(finding.extra_us)} more than "
+            f"{format_micros(finding.whole_us)}, {format_number(finding.errors)} standard errors from nothing"
         )
     if not session.knows_addresses:
         confidence, because = "low", f"{because}; the file system does not tell addresses on the device"
-    return _row(name, found.unit_bytes, "bytes", confidence, because, kernel)
+    return _row(name, finding.unit_bytes, "bytes", confidence, because, kernel)
 
 
 def _grade(share: float) -> Confidence:
@@ -137,7 +137,7 @@ def _agreement(values: Sequence[float]) -> tuple[Confidence, str]:
 
 
 def _preferred_row(curves: dict[Point, Measured]) -> DevicePropertyRow:
-    sizes = {point.block_bytes: one.bytes_per_s for point, one in curves.items() if point.curve == "write_size"}
+    sizes = {point.block_bytes: result.bytes_per_s for point, result in curves.items() if point.curve == "write_size"}
     preferred, largest = find_preferred_size(curves), max(sizes)
     best = format_number(max(sizes.values()) / 1e6)
     because = (
@@ -153,12 +153,12 @@ def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     times = curves[point].flush
     if times is None:
         raise AssertionError("a window with flushes has none")
-    confidence, words = _agreement([window.flush.p50_us for window in session.windows[point] if window.flush])
+    confidence, agreement = _agreement([window.flush.p50_us for window in session.windows[point] if window.flush])
     if times.count < _FEWEST_FLUSHES:
-        confidence, words = "low", f"only {times.count} flushes"
+        confidence, agreement = "low", f"only {times.count} flushes"
     because = (
         f"median of {times.count}; mean {format_micros(times.mean_us)}, 99 % within {format_micros(times.p99_us)}, "
-        f"99.9 % within {format_micros(times.p999_us)}; {words}"
+        f"99.9 % within {format_micros(times.p999_us)}; {agreement}"
     )
     return _row("flush", times.p50_us, "us", confidence, because, _say(kernel, "write_cache", "fua"))
 
@@ -167,7 +167,7 @@ def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
     saturating = find_saturation(reads)
     best = max(reads, key=lambda depth: reads[depth])
-    confidence, words = _agreement(
+    confidence, agreement = _agreement(
         [window.iops for window in session.windows[Point("queue_depth", "randread", PAGE, best)]]
     )
     because = (
@@ -176,7 +176,7 @@ def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
         else f"90 % of {format_number(reads[best])} random reads a second; {format_number(reads[1])} at depth 1"
     )
     queues = _say(kernel, "hardware_queues", "nr_requests")
-    return _row("saturating_depth", saturating, "requests", confidence, f"{because}; {words}", queues)
+    return _row("saturating_depth", saturating, "requests", confidence, f"{because}; {agreement}", queues)
 
 
 def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> list[DevicePropertyRow]:
@@ -186,21 +186,23 @@ def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelF
         ratios = find_ratios(curves, scattered, ordered)
         for depth in sorted({min(ratios), max(ratios)}):
             windows = [session.windows[Point("queue_depth", pattern, PAGE, depth)] for pattern in (scattered, ordered)]
-            pairs = [one.iops / other.iops for one, other in zip(*windows, strict=False)]
-            confidence, words = _agreement(pairs)
+            pairs = [random.iops / sequential.iops for random, sequential in zip(*windows, strict=False)]
+            confidence, agreement = _agreement(pairs)
             listed = ", ".join(f"{format_number(ratio)} at depth {at}" for at, ratio in ratios.items())
             key = f"random_to_sequential_{name}_depth_{depth}"
-            rows.append(_row(key, ratios[depth], "ratio", confidence, f"{listed}; {words}", _say(kernel, "rotational")))
+            rows.append(
+                _row(key, ratios[depth], "ratio", confidence, f"{listed}; {agreement}", _say(kernel, "rotational"))
+            )
     return rows
 
 
 def _beside_row(session: Session, curves: dict[Point, Measured]) -> DevicePropertyRow:
     beside, alone = curves[Point("beside", "randread", PAGE, 1)], curves[Point("queue_depth", "randread", PAGE, 1)]
     windows = session.windows[Point("beside", "randread", PAGE, 1)]
-    confidence, words = _agreement([window.latency_p50_us for window in windows])
+    confidence, agreement = _agreement([window.latency_p50_us for window in windows])
     because = (
         f"median {format_micros(beside.latency_p50_us)} instead of {format_micros(alone.latency_p50_us)}, 99 % within "
-        f"{format_micros(beside.latency_p99_us)} instead of {format_micros(alone.latency_p99_us)}; {words}"
+        f"{format_micros(beside.latency_p99_us)} instead of {format_micros(alone.latency_p99_us)}; {agreement}"
     )
     return _row("reads_beside_writes", beside.latency_p50_us / alone.latency_p50_us, "ratio", confidence, because)
 

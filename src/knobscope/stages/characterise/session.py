@@ -116,11 +116,11 @@ class Session:
         def measure(point: Point) -> Measured:
             is_size = point.curve == "write_size"
             guess = guesses.get(point) or (guesses.get("sizes") if is_size else None) or guesses["pages"]
-            found = measure_sustained(point, self._file, self.window_ms, guess)
-            guesses[point] = found.bytes_per_s
+            measured = measure_sustained(point, self._file, self.window_ms, guess)
+            guesses[point] = measured.bytes_per_s
             if is_size:
-                guesses["pages" if point.block_bytes == PAGE else "sizes"] = found.bytes_per_s
-            return found
+                guesses["pages" if point.block_bytes == PAGE else "sizes"] = measured.bytes_per_s
+            return measured
 
         self._measure(self._schedule.writes(), measure)
 
@@ -132,12 +132,12 @@ class Session:
             self._pause("unit")
             planned = plan_writes(base + begin, base + end, repeats, sweep=self._schedule.sweep)
             writes = [(address - base, size) for address, size in planned]
-            done = self._file.replay(writes, durable=durable, longest_ms=self._schedule.replay_ms)
-            found = [TimedWrite(base + offset, size, ns) for offset, size, ns in done]
+            timings = self._file.replay(writes, durable=durable, longest_ms=self._schedule.replay_ms)
+            timed_writes = [TimedWrite(base + offset, size, ns) for offset, size, ns in timings]
             if durable:
-                self.durable = found
+                self.durable = timed_writes
             else:
-                self.plain = found
+                self.plain = timed_writes
 
 
 def _find_spot(opened: OpenDevice, file: FioFile) -> tuple[int, int, int] | None:

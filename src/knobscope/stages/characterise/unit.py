@@ -89,12 +89,12 @@ def find_unit(writes: Sequence[TimedWrite]) -> UnitFinding:
     what larger writes take anyway is not counted. Both a device that fills all units at once and one that fills them
     one after the other is tried. Raises ValueError when there are no writes.
     """
-    kept = list(_trim(writes))
-    address, size, ns = np.array([(write.address, write.size, write.ns) for write in kept], float).T
+    trimmed = list(_trim(writes))
+    address, size, ns = np.array([(write.address, write.size, write.ns) for write in trimmed], float).T
     _, groups = np.unique(size, return_inverse=True)
     times = _center(ns, groups)
     whole_us = float(np.median(ns[size == size.min()])) / 1000
-    freedom = max(1, len(kept) - int(groups.max()) - 2)
+    freedom = max(1, len(trimmed) - int(groups.max()) - 2)
     best: tuple[float, int, float, float] | None = None
     visible_us = _LEAST_SHARE * whole_us
     for unit in CANDIDATES:
@@ -105,19 +105,19 @@ def find_unit(writes: Sequence[TimedWrite]) -> UnitFinding:
             if spread < 1:
                 continue
             cost = float(part @ times) / spread
-            left = float(times @ times) - cost * cost * spread
-            error = (max(left, 1e-9) / freedom / spread) ** 0.5
+            residual = float(times @ times) - cost * cost * spread
+            error = (max(residual, 1e-9) / freedom / spread) ** 0.5
             visible_us = max(visible_us, _FEWEST_ERRORS * error / 1000)
-            if cost > 0 and (best is None or left < best[0] * (1 - 1e-9)):
-                best = (left, unit, cost, error)
+            if cost > 0 and (best is None or residual < best[0] * (1 - 1e-9)):
+                best = (residual, unit, cost, error)
     if best is None:
         return UnitFinding(None, whole_us, 0.0, 0.0, visible_us)
     _, unit, cost, error = best
-    found = cost >= max(_FEWEST_ERRORS * error, _LEAST_SHARE * whole_us * 1000)
+    is_clear = cost >= max(_FEWEST_ERRORS * error, _LEAST_SHARE * whole_us * 1000)
     aligned = ns[(address % unit == 0) & (size == unit)]
-    if found and len(aligned):
+    if is_clear and len(aligned):
         whole_us = float(np.median(aligned)) / 1000
-    return UnitFinding(unit if found else None, whole_us, cost / 1000, cost / error, visible_us)
+    return UnitFinding(unit if is_clear else None, whole_us, cost / 1000, cost / error, visible_us)
 
 
 def _center(values: "NDArray[np.float64]", groups: "NDArray[np.int64]") -> "NDArray[np.float64]":
@@ -130,8 +130,8 @@ def _count_partly(address: "NDArray[np.float64]", size: "NDArray[np.float64]", u
     """Return how many units each write leaves partly written: none, one or two."""
     end = address + size
     head, tail = address % unit > 0, end % unit > 0
-    one = address // unit == (end - 1) // unit
-    return np.where(one, head | tail, head.astype(float) + tail)
+    in_one_unit = address // unit == (end - 1) // unit
+    return np.where(in_one_unit, head | tail, head.astype(float) + tail)
 
 
 def _trim(writes: Iterable[TimedWrite]) -> Iterator[TimedWrite]:

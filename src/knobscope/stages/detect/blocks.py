@@ -102,7 +102,7 @@ def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.D
         bend=bend,
         bend_p=bend_p,
         treatment=np.select([groups.dropped, drifts], ["dropped", "position"], "none"),
-        reason=[_reason(*one) for one in zip(sentinels, confounded, bent, drift, bend, drift_p, strict=True)],
+        reason=[_reason(*values) for values in zip(sentinels, confounded, bent, drift, bend, drift_p, strict=True)],
         level=level,
         other_level=other_level,
     )
@@ -139,16 +139,16 @@ def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
     within = columns - means[setting[rows]]
     gram, first = within.T @ within, columns.shape[1] - count
     whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
-    left = np.array([_unexplained(gram, first + group) for group in range(count)])
-    confounded: Bools = (left < _LEAST_LEFT) & (left < _LEAST_SHARE_LEFT * whole) & (whole > 0)
+    unexplained = np.array([_unexplained(gram, first + group) for group in range(count)])
+    confounded: Bools = (unexplained < _LEAST_LEFT) & (unexplained < _LEAST_SHARE_LEFT * whole) & (whole > 0)
     return confounded
 
 
 def _unexplained(gram: Floats, column: int) -> float:
     """Sum of squares of a column that the others leave, from the cross products of all."""
-    others = np.delete(np.arange(len(gram)), column)
-    inverse = np.linalg.pinv(gram[np.ix_(others, others)], hermitian=True)
-    return float(gram[column, column] - gram[column, others] @ inverse @ gram[others, column])
+    other_columns = np.delete(np.arange(len(gram)), column)
+    inverse = np.linalg.pinv(gram[np.ix_(other_columns, other_columns)], hermitian=True)
+    return float(gram[column, column] - gram[column, other_columns] @ inverse @ gram[other_columns, column])
 
 
 def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:

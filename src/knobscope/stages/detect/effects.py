@@ -144,8 +144,8 @@ def _fit_against(
     """Return the effects of configurations 1, 2, ... against one of them, shape (settings - 1,)."""
     setting = exchange_codes(units.setting, reference)
     compared = response[rows & (setting == 0)]
-    seen = list_blocks(setting[rows], units.block[rows], settings)
-    blocks = (seen[1:] & seen[0]).sum(axis=1)
+    incidence = list_blocks(setting[rows], units.block[rows], settings)
+    blocks = (incidence[1:] & incidence[0]).sum(axis=1)
     replicates = blocks if units.has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
     fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
     measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
@@ -173,15 +173,15 @@ def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFra
     import pandas as pd
 
     rows = []
-    for (dbms, name, known, beside), group in effects.groupby(["dbms", "knob", "baseline", "beside"], dropna=False):
-        others = {} if pd.isna(beside) else json.loads(beside)
-        baseline = None if pd.isna(known) else known  # runs that were measured elsewhere may not tell their default
+    for (dbms, name, cell, beside), group in effects.groupby(["dbms", "knob", "baseline", "beside"], dropna=False):
+        beside_values = {} if pd.isna(beside) else json.loads(beside)
+        baseline = None if pd.isna(cell) else cell  # runs that were measured elsewhere may not tell their default
         knob: Knob | None = specs.dbms[dbms].knobs.get(name)
-        changed = [(specs.dbms[dbms].knobs.get(other), text) for other, text in others.items()]
+        changed = [(specs.dbms[dbms].knobs.get(beside_knob), text) for beside_knob, text in beside_values.items()]
         about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism")}
         key = {"dbms": dbms, "knob": name, "baseline": baseline, "beside": None if pd.isna(beside) else beside}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
-            risky = any(one is not None and one.risks(text) for one, text in [(knob, value), *changed])
+            risky = any(spec is not None and spec.risks(text) for spec, text in [(knob, value), *changed])
             rows.append({**key, "value": value, "step": step, "durability": risky, **about})
     described = pd.DataFrame(rows).astype({"step": "Int64", **{name: effects[name].dtype for name in _CHANGE[2:]}})
     return effects.merge(described, how="left", on=["dbms", *_CHANGE])

@@ -31,8 +31,8 @@ class RunsBehind:
 
 def find_runs_behind(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> RunsBehind:
     """Return the runs behind a finding, which is told by its case, knob and value."""
-    asked = {name: finding[name] for name in ("dbms", "device", "workload", "knob", "value")}
-    rows = connection.execute(_QUERY, asked).fetchall()
+    parameters = {name: finding[name] for name in ("dbms", "device", "workload", "knob", "value")}
+    rows = connection.execute(_QUERY, parameters).fetchall()
     sides = {side: [run for where, run, _ in rows if where == side] for side in ("value", "default")}
     return RunsBehind(sides["value"], sides["default"], frozenset(run for _, run, watched in rows if watched))
 

@@ -50,8 +50,8 @@ def pick_fastest(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> 
         names = {"dbms": case.dbms, "device": case.device, "workload": case.workload}
         space, changed = case_space(specs, case), _list_changed(connection, specs, case, names)
         order = _rank(changed)
-        safe = next((one for one in order if not _risks(space, one) and _is_possible(space, one)), None)
-        fastest = next((one for one in order if _is_possible(space, one)), None)
+        safe = next((option for option in order if not _risks(space, option) and _is_possible(space, option)), None)
+        fastest = next((option for option in order if _is_possible(space, option)), None)
         picked = [("none", safe)] if safe == fastest else [("none", safe), ("any", fastest)]
         for risk, changes in picked:
             if changes is not None:
@@ -75,20 +75,20 @@ def _list_changed(
     Runs with another load or another kernel setting than the default's are no configurations of the DBMS.
     """
     thresholds, default = specs.study.thresholds, case_space(specs, case).default
-    asked = {**names, "fdr": thresholds.fdr, "min_effect": thresholds.min_effect}
+    parameters = {**names, "fdr": thresholds.fdr, "min_effect": thresholds.min_effect}
     knobs = specs.dbms[case.dbms].knobs
     standing_out = [
         knob
-        for (knob,) in connection.execute(_STANDING_OUT, asked).fetchall()
+        for (knob,) in connection.execute(_STANDING_OUT, parameters).fetchall()
         if knob in default and not knobs[knob].control
     ]
-    found: dict[Changes, list[float]] = defaultdict(list)
+    ratios: dict[Changes, list[float]] = defaultdict(list)
     for text, ratio in connection.execute(_MEASURED, names).fetchall():
         configuration: dict[str, Any] = json.loads(text)
         changed = {name: value for name, value in configuration.items() if value != default.get(name)}
         if not any(is_factor(name) for name in changed):
-            found[tuple((name, changed[name]) for name in sorted(standing_out) if name in changed)].append(ratio)
-    return found
+            ratios[tuple((name, changed[name]) for name in sorted(standing_out) if name in changed)].append(ratio)
+    return ratios
 
 
 def _rank(changed: Mapping[Changes, Sequence[float]]) -> list[Changes]:
@@ -96,11 +96,14 @@ def _rank(changed: Mapping[Changes, Sequence[float]]) -> list[Changes]:
 
     The standard deviation of a run is the same for all, since most of them were measured once.
     """
-    squares = [(one - fmean(ratios)) ** 2 for ratios in changed.values() for one in ratios]
+    squares = [(ratio - fmean(ratios)) ** 2 for ratios in changed.values() for ratio in ratios]
     degrees = len(squares) - len(changed)
     noise = math.sqrt(math.fsum(squares) / degrees) if degrees else 0.0
     least = {changes: fmean(ratios) - noise / math.sqrt(len(ratios)) for changes, ratios in changed.items()}
-    return sorted((one for one in changed if one and least[one] > 0), key=lambda one: (-least[one], one.__repr__()))
+    return sorted(
+        (changes for changes in changed if changes and least[changes] > 0),
+        key=lambda changes: (-least[changes], changes.__repr__()),
+    )
 
 
 def _risks(space: DesignSpace, changes: Changes) -> bool:

@@ -57,16 +57,16 @@ def set_aside_runs(connection: "duckdb.DuckDBPyConnection") -> None:
 
     runs = connection.execute(_RUNS).df()
     series = _read_series(connection)
-    found: dict[str, tuple[str, str | None, str]] = {
+    odd_runs: dict[str, tuple[str, str | None, str]] = {
         run: ("copied", twin, reason) for run, twin, reason in find_copied_runs(runs, series)
     }
     for run, guard, reason in find_damaged_series(runs, series):
-        found.setdefault(run, (guard, None, reason))
-    sweep = runs[(runs["phase"] == "sweep") & ~runs["run_id"].isin(list(found))]
-    found |= {run: ("stalled", None, reason) for run, reason in find_stalled_runs(sweep)}
-    if not found:
+        odd_runs.setdefault(run, (guard, None, reason))
+    sweep = runs[(runs["phase"] == "sweep") & ~runs["run_id"].isin(list(odd_runs))]
+    odd_runs |= {run: ("stalled", None, reason) for run, reason in find_stalled_runs(sweep)}
+    if not odd_runs:
         return
-    rows = [(run, *about) for run, about in found.items()]
+    rows = [(run, *about) for run, about in odd_runs.items()]
     frame = pd.DataFrame(rows, columns=["run_id", "guard", "twin_run_id", "reason"])
     connection.register("found", frame)
     connection.execute("INSERT INTO set_aside_runs SELECT run_id, guard, twin_run_id, reason FROM found")
@@ -127,9 +127,9 @@ def find_copied_runs(runs: "pd.DataFrame", series: dict[str, Series]) -> Iterato
                 yield names[copy], names[original], "the same figures as another run, to the last digit"
             continue
         for run in alike:
-            other = next(one for one in alike if setting[one] != setting[run])
-            words = "the same figures as a run of another configuration or case, to the last digit"
-            yield names[run], names[other], f"{words}, so that nobody can say whose they are"
+            twin = next(index for index in alike if setting[index] != setting[run])
+            reason = "the same figures as a run of another configuration or case, to the last digit"
+            yield names[run], names[twin], f"{reason}, so that nobody can say whose they are"
 
 
 def _figures(runs: "pd.DataFrame", series: dict[str, Series], setting: Ints, block: Ints) -> Iterator[Figure]:
@@ -142,27 +142,27 @@ def _figures(runs: "pd.DataFrame", series: dict[str, Series], setting: Ints, blo
         yield measured_figure(topic, values, steps, cautious_noise(values, setting, block))
     codes: dict[bytes, int] = {}
     values, chances = np.full(len(runs), np.nan), np.ones(len(runs))
-    known = {index: series[run].figures for index, run in enumerate(runs["run_id"]) if run in series}
-    if known:
-        values[list(known)] = [codes.setdefault(one.tobytes(), len(codes) + 1) for one in known.values()]
-        chances[list(known)] = chances_of_series(list(known.values()))
+    figures = {index: series[run].figures for index, run in enumerate(runs["run_id"]) if run in series}
+    if figures:
+        values[list(figures)] = [codes.setdefault(array.tobytes(), len(codes) + 1) for array in figures.values()]
+        chances[list(figures)] = chances_of_series(list(figures.values()))
     yield Figure("series", values, chances, may_lack=True)
 
 
 def find_damaged_series(runs: "pd.DataFrame", series: dict[str, Series]) -> Iterator[tuple[str, str, str]]:
     """Yield runs whose intervals are not what happened: run, guard (`frozen`, `silent`, `truncated`) and reason."""
-    known = runs[runs["run_id"].isin(list(series))]
-    for _, case in known.groupby(_CASE, sort=False):
+    with_series = runs[runs["run_id"].isin(list(series))]
+    for _, case in with_series.groupby(_CASE, sort=False):
         names = case["run_id"].tolist()
         shapes = measure_shapes([series[name] for name in names])
         configuration: Ints = case["config_id"].factorize()[0].astype(np.int64)
         window: Floats = case["window_s"].to_numpy(float)
-        found = {
+        odd_by_guard = {
             "frozen": find_frozen(shapes),
             "truncated": find_truncated(shapes, window),
             "silent": find_silent(shapes),
         }
-        for guard, odd in found.items():
+        for guard, odd in odd_by_guard.items():
             for index in np.flatnonzero(find_exceptions(odd, configuration, _LEAST_RUNS[guard])):
                 intervals = shapes.intervals[index]
                 ends = f"its intervals end {shapes.end_s[index]:.3g} s after the begin of the window"

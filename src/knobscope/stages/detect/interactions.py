@@ -59,21 +59,21 @@ _HALVES = """
 
 def read_interactions(connection: "duckdb.DuckDBPyConnection") -> dict[Swept, str]:
     """Return a sentence for each swept value whose effect turns round; variables `fdr` and `min_effect` must be set."""
-    told: dict[Swept, str] = defaultdict(str)
+    sentences: dict[Swept, str] = defaultdict(str)
     pairs = _significant(connection, _PAIRS, "other - estimate")
     for swept, rows in pairs.groupby(["dbms", "device", "workload", "knob", "value"], sort=False):
-        others = ", ".join(
+        cases = ", ".join(
             f"{row.other_workload} on {row.other_device} becomes {describe_change(row.other)}"
             for row in rows.itertuples()
         )
-        told[swept] += loosen_units(f" The effect depends on the case, beyond noise: {others}.")
+        sentences[swept] += loosen_units(f" The effect depends on the case, beyond noise: {cases}.")
     for row in _significant(connection, _HALVES, "change").itertuples():
         half = describe_change(row.change)
-        told[row[1:6]] += loosen_units(
+        sentences[row[1:6]] += loosen_units(
             " The effect depends on the half of the window, beyond noise: compared with the default, this value is "
             f"{half} in the second half than in the first."
         )
-    return told
+    return sentences
 
 
 def _significant(connection: "duckdb.DuckDBPyConnection", query: str, difference: str) -> "pd.DataFrame":

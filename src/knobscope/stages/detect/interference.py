@@ -89,11 +89,11 @@ def measure_interference(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFra
     for case, group in runs.groupby(_CASE, sort=True):
         paused = group[group["has_pauses"]]
         if len(paused) >= _LEAST_RUNS:
-            told = _compare(paused, paused["quiet_us"], paused["busy_us"], "quiet")
+            comparison = _compare(paused, paused["quiet_us"], paused["busy_us"], "quiet")
         else:
             alone = _read_alone(group, curves[curves["device"] == group["device"].iloc[0]])
-            told = _compare(group, alone, group["waited_us"] / group["reads"], "alone")
-        rows.append({**dict(zip(_CASE, case, strict=True)), **told})
+            comparison = _compare(group, alone, group["waited_us"] / group["reads"], "alone")
+        rows.append({**dict(zip(_CASE, case, strict=True)), **comparison})
     table = pd.DataFrame(rows)
     if not rows:
         return table

@@ -98,8 +98,8 @@ def add_io_related(connection: "duckdb.DuckDBPyConnection", fdr: float) -> None:
         for (device, workload), case in of_dbms.groupby(["device", "workload"], sort=True):
             table = case.merge(settings[knobs], left_on="config_id", right_index=True)
             measured = [name for name in IO_RESPONSES if table[name].notna().any()]
-            found = find_io_related(table, knobs, measured, fdr)
-            tables.append(found.assign(dbms=dbms, device=device, workload=workload))
+            relations = find_io_related(table, knobs, measured, fdr)
+            tables.append(relations.assign(dbms=dbms, device=device, workload=workload))
     if tables:
         add_frame(connection, "io_related", pd.concat(tables, ignore_index=True))
 

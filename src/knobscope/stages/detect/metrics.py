@@ -29,8 +29,8 @@ class Metric:
         """
         if self.by_ranks:
             scores = np.full(len(values), np.nan)
-            known = np.isfinite(values)
-            scores[known] = normal_scores(values[known])
+            finite = np.isfinite(values)
+            scores[finite] = normal_scores(values[finite])
             return scores
         if not self.is_ratio:
             return values

@@ -50,37 +50,41 @@ def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
     change makes no case of a mismatch faster and another one slower. One whose rule names no cause joins those of its
     knob if they all have the same one; otherwise findings without a cause stand for themselves, rule by rule.
     """
-    kept = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
-    kept.sort(key=lambda row: (-(row["penalty"] or 0), *_case_of(row)))
+    mismatches = [row for row in findings if row["verdict"] == "mismatch" and row["confirmed"] != "no"]
+    mismatches.sort(key=lambda row: (-(row["penalty"] or 0), *_case_of(row)))
     causes: dict[tuple[str, str | None], set[str]] = {}
-    for row in kept:
+    for row in mismatches:
         if (cause := row["cause"]) is not None:
             causes.setdefault((row["dbms"], row["knob"]), set()).add(cause)
     groups: list[tuple[tuple[str | None, ...], list[FindingRow]]] = []
-    for row in kept:
+    for row in mismatches:
         named = causes.get((row["dbms"], row["knob"]), set()) if row["knob"] else set()
         joined = row["cause"] or (next(iter(named)) if len(named) == 1 else None)
         key = (row["dbms"], row["knob"], joined or f"rule {row['rule']}")
-        own = [rows for known, rows in groups if known == key and not any(_contradict(row, one) for one in rows)]
+        own = [
+            rows
+            for group_key, rows in groups
+            if group_key == key and not any(_contradict(row, member) for member in rows)
+        ]
         if own:  # where its case is, if it is anywhere
-            max(own, key=lambda rows: any(_is_same_case(row, one) for one in rows)).append(row)
+            max(own, key=lambda rows: any(_is_same_case(row, member) for member in rows)).append(row)
         else:
             groups.append((key, [row]))
     return [Mismatch(number, rows) for number, rows in enumerate((rows for _, rows in groups), 1)]
 
 
-def _contradict(one: FindingRow, other: FindingRow) -> bool:
+def _contradict(row: FindingRow, other: FindingRow) -> bool:
     """Whether two cases go opposite ways: with the same value, or with values on one scale."""
-    if _is_same_case(one, other):
+    if _is_same_case(row, other):
         return False
-    (change, step), (other_change, other_step) = _direction(one), _direction(other)
-    if one["value"] == other["value"]:
+    (change, step), (other_change, other_step) = _direction(row), _direction(other)
+    if row["value"] == other["value"]:
         return change * other_change < 0
     return change * step * other_change * other_step < 0
 
 
-def _is_same_case(one: FindingRow, other: FindingRow) -> bool:
-    return (one["device"], one["workload"]) == (other["device"], other["workload"])
+def _is_same_case(row: FindingRow, other: FindingRow) -> bool:
+    return (row["device"], row["workload"]) == (other["device"], other["workload"])
 
 
 def _direction(row: FindingRow) -> tuple[float, int]:

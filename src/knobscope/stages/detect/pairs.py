@@ -51,12 +51,12 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
     response = units.responses["throughput_ops"]
     rows = groups.comparable(np.isfinite(response))
     setting, block = units.setting[rows], units.block[rows]
-    seen = list_blocks(setting, block, settings)
+    incidence = list_blocks(setting, block, settings)
     parts = np.column_stack(
         [configurations.get_indexer(pairs[name]) + 1 for name in ("config_id", "one_id", "other_id")]
     )
-    blocks = (seen[parts].all(axis=1) & seen[0]).sum(axis=1)
-    whole = seen[parts].any(axis=2).all(axis=1)
+    blocks = (incidence[parts].all(axis=1) & incidence[0]).sum(axis=1)
+    whole = incidence[parts].any(axis=2).all(axis=1)
     pairs, parts, blocks = pairs[whole], parts[whole], blocks[whole]
     if pairs.empty:
         return pairs

@@ -21,8 +21,8 @@ __all__ = ["limit_penalty", "most_gain"]
 
 def most_gain(busy_share: float, faster: float = math.inf) -> float:
     """Return how many times the throughput is at most when requests of a device take 1/`faster` of their time."""
-    left = 1 - busy_share + busy_share / faster
-    return 1 / left if left > 0 else math.inf
+    remaining = 1 - busy_share + busy_share / faster
+    return 1 / remaining if remaining > 0 else math.inf
 
 
 def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "ReturnedRow") -> str:

@@ -21,7 +21,7 @@ _NAMES = ("name", "path")
 def setup_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     """Return the rows of table `setup`."""
     study = specs.study
-    asked = {
+    settings = {
         "thresholds": {"fdr": study.thresholds.fdr, "min_effect": study.thresholds.min_effect},
         "monitor": study.monitor,
         "watch": study.watch,
@@ -30,7 +30,7 @@ def setup_rows(specs: StudySpecs) -> list[dict[str, Any]]:
     }
     parts: list[tuple[str, str, Mapping[str, Any]]] = [
         ("knobscope", "knobscope", {"version": __version__}),
-        ("study", study.name, asked),
+        ("study", study.name, settings),
         *(("dbms", name, {"digest": _digest(dbms)}) for name, dbms in specs.dbms.items()),
         *(("device", name, _of_device(device)) for name, device in specs.devices.items()),
         *(("workload", name, _of_workload(workload)) for name, workload in specs.workloads.items()),
@@ -50,14 +50,14 @@ def _digest(dbms: Dbms) -> str:
 
 def _of_device(device: Device) -> dict[str, Any]:
     wanted = device.precondition
-    known = {"tier": device.tier, **select_fields(device, "run")}
+    properties = {"tier": device.tier, **select_fields(device, "run")}
     precondition = {"precondition": wanted.model_dump(mode="json")} if wanted else {}
-    return {name: value for name, value in {**known, **precondition}.items() if name not in _NAMES}
+    return {name: value for name, value in {**properties, **precondition}.items() if name not in _NAMES}
 
 
 def _of_workload(workload: Workload) -> dict[str, Any]:
-    known = {"class": workload.class_, **select_fields(workload, "data"), **select_fields(workload, "run")}
-    return {name: value for name, value in known.items() if name not in (*_NAMES, "class_")}
+    properties = {"class": workload.class_, **select_fields(workload, "data"), **select_fields(workload, "run")}
+    return {name: value for name, value in properties.items() if name not in (*_NAMES, "class_")}
 
 
 def _flatten(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

@@ -29,10 +29,12 @@ def add_shares(findings: Sequence[FindingRow]) -> None:
         if len(causes) > 1:
             whole = max(1.0, sum(share for _, share in causes))
             parts = [f"{_name(row)} {format_share(share / whole)}" for row, share in causes]
-            rest = 1 - sum(share for _, share in causes) / whole
-            told = loosen_units(f" Shares of the difference: {', '.join(parts)}, not explained {format_share(rest)}.")
+            unexplained = 1 - sum(share for _, share in causes) / whole
+            sentence = loosen_units(
+                f" Shares of the difference: {', '.join(parts)}, not explained {format_share(unexplained)}."
+            )
             for row, _ in causes:
-                row["sentence"] += told
+                row["sentence"] += sentence
 
 
 def _name(row: FindingRow) -> str:

@@ -37,8 +37,8 @@ def add_tuned(connection: "duckdb.DuckDBPyConnection") -> None:
                 rows.append({**about, "trial": None, "estimate": 0.0, "low": 0.0, "high": 0.0, "runs": 0})
             else:
                 config = winner["config_id"].iloc[0]
-                found = effects.get(config, {"runs": 0})
-                rows.append({**about, "trial": winner["trial"].iloc[0], "config_id": config, **found})
+                effect = effects.get(config, {"runs": 0})
+                rows.append({**about, "trial": winner["trial"].iloc[0], "config_id": config, **effect})
     columns = [*_CASE, "space", "seed", "trial", "config_id", "estimate", "low", "high", "runs"]
     add_frame(connection, "tuned", pd.DataFrame(rows, columns=columns))
 

@@ -58,9 +58,9 @@ class Units:
 
 def list_blocks(setting: Ints, block: Ints, settings: int) -> Bools:
     """Return which blocks hold which configuration, shape (settings, blocks), from the codes of measurements."""
-    seen = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
-    seen[setting, block] = True
-    return seen
+    incidence = np.zeros((settings, int(block.max(initial=-1)) + 1), bool)
+    incidence[setting, block] = True
+    return incidence
 
 
 def make_units(runs: "pd.DataFrame", setting: Ints) -> Units:
@@ -75,10 +75,10 @@ def make_units(runs: "pd.DataFrame", setting: Ints) -> Units:
     begins[1:] = (np.diff(group) != 0) | (np.diff(ordered) != 0)
     unit = np.cumsum(begins) - 1
     means = responses.iloc[order].assign(unit=unit).groupby("unit").mean()
-    told = runs.iloc[order].assign(setting=ordered, unit=unit).groupby("unit")
-    frame = told[[*_GROUP, "is_sentinel", "setting", "dbms", "device", "workload"]].first()
+    by_unit = runs.iloc[order].assign(setting=ordered, unit=unit).groupby("unit")
+    frame = by_unit[[*_GROUP, "is_sentinel", "setting", "dbms", "device", "workload"]].first()
     frame = frame.assign(
-        position=told["position"].mean(),
+        position=by_unit["position"].mean(),
         runs=responses["throughput_ops"].iloc[order].notna().groupby(unit).sum(),
         log_throughput=means["throughput_ops"],
     )

@@ -32,7 +32,7 @@ def _position(knob: Knob | None, value: str) -> float | None:
     if knob is not None and any(_same(value, special) for special in knob.special):
         return None
     if knob is not None and knob.range is None:
-        names = [value_text(one) for one in knob.values or (False, True)]
+        names = [value_text(choice) for choice in knob.values or (False, True)]
         return names.index(value) if value in names else None
     try:
         return float(value)

@@ -53,8 +53,8 @@ def name_value(finding: Mapping[str, Any]) -> str:
 
 def name_reference(finding: Mapping[str, Any]) -> str:
     """Return the configuration that a finding's value is compared with, in words."""
-    others = json.loads(finding.get("evidence") or "{}").get("beside") or {}
-    beside = " and ".join(f"{knob}={value}" for knob, value in others.items())
+    beside_values = json.loads(finding.get("evidence") or "{}").get("beside") or {}
+    beside = " and ".join(f"{knob}={value}" for knob, value in beside_values.items())
     return f"the default with {beside}" if beside else "the default configuration"
 
 
@@ -83,8 +83,8 @@ def find_preferred_bytes(connection: "duckdb.DuckDBPyConnection", device: str) -
 
 def find_clients(connection: "duckdb.DuckDBPyConnection", finding: Mapping[str, Any]) -> int | None:
     """Return how many clients the workload of a finding has, None where nobody knows or its settings differ in that."""
-    others = json.loads(finding.get("evidence") or "{}").get("beside") or {}
-    if "workload.threads" in (finding["knob"], *others):
+    beside_values = json.loads(finding.get("evidence") or "{}").get("beside") or {}
+    if "workload.threads" in (finding["knob"], *beside_values):
         return None
     case = [finding["dbms"], finding["device"], finding["workload"]]
     row = connection.execute("SELECT threads FROM cases WHERE (dbms, device, workload) = (?, ?, ?)", case).fetchone()

@@ -49,10 +49,10 @@ def run_replicas(
     FioRefusedError when fio fails or a window finishes nothing.
     """
     parts = [plan_replica(pattern, file, part) for pattern, _ in replicas]
-    windows = sum(len(one) for one in parts)
+    windows = sum(len(replica) for replica in parts)
     rounds = max(_FEWEST_ROUNDS, int(seconds / windows / _ROUND_S))
     window_ms = max(_SHORTEST_MS, round(1000 * (seconds / windows / rounds - _START_S)))
-    found: list[list[float]] = [[] for _ in replicas]
+    rates: list[list[float]] = [[] for _ in replicas]
     for look in range(LOOKS):
         countdown = Countdown(label if not look else f"{label}, not clear yet", rounds * windows)
         for number in range(rounds):
@@ -62,8 +62,8 @@ def run_replicas(
                     countdown.show("fio")
                     figures = file.run_window("replica", window_ms, variables)
                     slowness += share / _read(figures, *replicas[index], window_ms)
-                found[index].append(1 / slowness)
-        yield found
+                rates[index].append(1 / slowness)
+        yield rates
 
 
 def _read(figures: dict[str, Any], pattern: Pattern, figure: Figure, window_ms: int) -> float:

@@ -71,8 +71,8 @@ def imitate_findings(
     for device in dict.fromkeys(row["device"] for row, _ in testable):
         concerned = [(row, cause) for row, cause in testable if row["device"] == device]
         _imitate_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
-    for row, again in measured_again:
-        row["confirmation"] = f"{again} As for the cause: {row['confirmation']}"
+    for row, confirmation in measured_again:
+        row["confirmation"] = f"{confirmation} As for the cause: {row['confirmation']}"
     return rows
 
 
@@ -113,15 +113,17 @@ def _test(
     part = find_aligned_part(file, preferred, block)
     setting = _read_setting(row, cause, connection)
     outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
-    seen = f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.words}"
+    observation = (
+        f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.sentences}"
+    )
     if outcome.is_borne_out is None:
         why = outcome.obstacle or "these intervals allow both answers, so they do not show whether that is the cause"
-        return {"confirmed": "not_tested", "confirmation": f"{seen} But {why}."}
+        return {"confirmed": "not_tested", "confirmation": f"{observation} But {why}."}
     if outcome.is_borne_out:
-        return {"confirmed": "yes", "confirmation": f"{seen} So {cause.confirmed}."}
+        return {"confirmed": "yes", "confirmation": f"{observation} So {cause.confirmed}."}
     return {
         "confirmed": "no",
-        "confirmation": f"{seen} So {cause.refuted}.",
+        "confirmation": f"{observation} So {cause.refuted}.",
         "sentence": withdraw(row["sentence"], cause.refuted),
     }
 
@@ -151,11 +153,11 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
         raise _UntestableError(f"BPF watched no run of {faster.name} without losing events")
     if row["effect"] is None:
         raise _UntestableError("the finding has no effect that fio could show")
-    other = read_pattern(connection, faster)
-    if cause.factor == "reads" and (other is None or not other.read_sizes):
+    other_pattern = read_pattern(connection, faster)
+    if cause.factor == "reads" and (other_pattern is None or not other_pattern.read_sizes):
         raise _UntestableError(f"the runs of {faster.name} read nothing from the device")
-    if not pattern.operations or (other is not None and not other.operations):
+    if not pattern.operations or (other_pattern is not None and not other_pattern.operations):
         raise _UntestableError("the number of operations behind the requests is unknown")
     measured = math.exp(abs(math.log1p(row["effect"])))
     clients = find_clients(connection, row)
-    return Setting(slower.name, pattern, faster.name, other, measured, busy_share, clients)
+    return Setting(slower.name, pattern, faster.name, other_pattern, measured, busy_share, clients)

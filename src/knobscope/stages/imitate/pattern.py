@@ -67,26 +67,26 @@ class Pattern:
         return ", ".join([*parts, depth])
 
 
-def take_sizes(pattern: Pattern, other: Pattern) -> Pattern:
+def take_sizes(pattern: Pattern, source: Pattern) -> Pattern:
     """Return the pattern with the write sizes of another one: as many bytes, in other pieces.
 
     Reads and flushes per operation stay, so fewer and larger writes mean relatively more of both.
     """
-    if not pattern.write_sizes or not other.write_sizes:
+    if not pattern.write_sizes or not source.write_sizes:
         return pattern
-    writes = pattern.writes * pattern.mean_write_bytes / other.mean_write_bytes
-    return _scaled(replace(pattern, write_sizes=other.write_sizes), writes, pattern.flushes)
+    writes = pattern.writes * pattern.mean_write_bytes / source.mean_write_bytes
+    return _scaled(replace(pattern, write_sizes=source.write_sizes), writes, pattern.flushes)
 
 
-def can_take_sizes(pattern: Pattern, other: Pattern | None, unit: int) -> bool:
+def can_take_sizes(pattern: Pattern, source: Pattern | None, unit: int) -> bool:
     """Whether writes of another pattern fill more units whole, and their sizes can be exchanged without losing flushes.
 
     Larger writes are fewer, and each can be followed by one flush at most.
     """
-    if other is None or not other.write_sizes:
+    if source is None or not source.write_sizes:
         return False
-    growth = other.mean_write_bytes / pattern.mean_write_bytes
-    fills_more = _share_of_whole(other, unit) - _share_of_whole(pattern, unit) >= _MORE_WHOLE
+    growth = source.mean_write_bytes / pattern.mean_write_bytes
+    fills_more = _share_of_whole(source, unit) - _share_of_whole(pattern, unit) >= _MORE_WHOLE
     return fills_more and pattern.flushes <= pattern.writes / growth
 
 
@@ -115,16 +115,16 @@ def write_whole_units(pattern: Pattern, unit: int) -> Pattern:
     return replace(pattern, write_sizes=sizes)
 
 
-def take_flushes(pattern: Pattern, other: Pattern | None) -> Pattern:
+def take_flushes(pattern: Pattern, source: Pattern | None) -> Pattern:
     """Return the pattern with as many flushes per operation as another one has; without one, with none."""
-    flushes = pattern.operations * other.flushes / other.operations if other is not None else 0.0
+    flushes = pattern.operations * source.flushes / source.operations if source is not None else 0.0
     return replace(pattern, flushes=flushes)
 
 
-def take_reads(pattern: Pattern, other: Pattern) -> Pattern:
+def take_reads(pattern: Pattern, source: Pattern) -> Pattern:
     """Return the pattern with as many reads per operation as another one has, in its sizes and order."""
-    reads = round(pattern.operations * other.reads / other.operations)
-    return replace(pattern, reads=reads, read_sizes=other.read_sizes, read_random=other.read_random)
+    reads = round(pattern.operations * source.reads / source.operations)
+    return replace(pattern, reads=reads, read_sizes=source.read_sizes, read_random=source.read_random)
 
 
 def change_alignment(pattern: Pattern, preferred_bytes: int) -> tuple[Pattern, Pattern]:

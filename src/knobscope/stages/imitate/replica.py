@@ -37,7 +37,7 @@ def find_aligned_part(file: FioFile, unit: int, block: BlockDevice) -> Part:
         extents = inspect_file(file.path).extents
     except OSError:
         return Part(0, file.bytes)
-    longest = max(extents, key=lambda one: one.length, default=None)
+    longest = max(extents, key=lambda extent: extent.length, default=None)
     if longest is None:
         return Part(0, file.bytes)
     skipped = -(longest.address + read_partition_start(block)) % unit
@@ -81,11 +81,11 @@ def _divide_syncs(pattern: Pattern) -> list[tuple[float, int]]:
     if not pattern.flushes or not pattern.writes:
         return [(1.0, 0)]
     write_share = pattern.writes / (pattern.reads + pattern.writes)
-    apart = max(1.0, pattern.writes / pattern.flushes / write_share)
-    if abs(apart - round(apart)) <= _CLOSE * apart:
-        return [(1.0, round(apart))]
-    few, many = math.floor(apart), math.ceil(apart)
-    share = (1 / apart - 1 / many) / (1 / few - 1 / many)
+    writes_per_sync = max(1.0, pattern.writes / pattern.flushes / write_share)
+    if abs(writes_per_sync - round(writes_per_sync)) <= _CLOSE * writes_per_sync:
+        return [(1.0, round(writes_per_sync))]
+    few, many = math.floor(writes_per_sync), math.ceil(writes_per_sync)
+    share = (1 / writes_per_sync - 1 / many) / (1 / few - 1 / many)
     return [(share, few), (1 - share, many)]
 
 

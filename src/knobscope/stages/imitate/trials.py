@@ -46,15 +46,15 @@ _CLEARLY_MORE = 1.25
 class Setting:
     """What a finding compares: the I/O of the slower setting, that of the faster one, and how much faster it was.
 
-    `other` is None where the finding is about one configuration (`other_name` is empty then), or the faster one did no
-    I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the device
-    was busy with the slower one. `clients` of the workload; None where nobody knows.
+    `other_pattern` is None where the finding is about one configuration (`other_name` is empty then), or the faster one
+    did no I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the
+    device was busy with the slower one. `clients` of the workload; None where nobody knows.
     """
 
     name: str
     pattern: Pattern
     other_name: str
-    other: Pattern | None
+    other_pattern: Pattern | None
     measured: float
     busy_share: float
     clients: int | None = None
@@ -65,9 +65,9 @@ class Setting:
         Clients that wait for a flush share it, and the slower the operations are, the fewer of them share one: flushes
         per operation rise, flushes per second do not.
         """
-        if self.clients == 1 or self.other is None:
+        if self.clients == 1 or self.other_pattern is None:
             return False
-        slower, faster = (count(pattern) / pattern.operations for pattern in (self.pattern, self.other))
+        slower, faster = (count(pattern) / pattern.operations for pattern in (self.pattern, self.other_pattern))
         return slower / self.measured < _CLEARLY_MORE * faster
 
 
@@ -90,7 +90,7 @@ class Outcome:
     """
 
     is_borne_out: Answer
-    words: str
+    sentences: str
     obstacle: str | None = None
 
 
@@ -120,17 +120,16 @@ def _try_sizes(setting: Setting, unit: int) -> Trial:
     across, aligned = change_alignment(setting.pattern, unit)
     exchanged, change = _exchange_sizes(setting, unit)
 
-    def judge(found: Figures) -> Outcome:
-        limits = compare(found[1], found[0])
+    def judge(figures: Figures) -> Outcome:
+        limits = compare(figures[1], figures[0])
         size = loosen_units(format_size(unit))
-        words = f"Writes of {size} that begin at multiples of {size}, compared with equal ones that begin in between: "
-        f"{limits}."
-        comparison, told = _compare(setting, found[2:], change)
-        cost = _cost_of_units(setting, unit, limits, found)
+        text = f"Writes of {size} that begin at multiples of {size}, compared with equal ones in between: {limits}."
+        comparison, comparison_text = _compare(setting, figures[2:], change)
+        cost = _cost_of_units(setting, unit, limits, figures)
         if not cost.may_be_most:
-            words += f" {_tell_cost(cost)}"
+            text += f" {_tell_cost(cost)}"
         claims = [is_worthwhile(limits), cost.may_be_most, comparison.is_reproduced, comparison.is_due_to_exchanged]
-        outcome = _within_busy_time(setting, claims, f"{told} {words}")
+        outcome = _within_busy_time(setting, claims, f"{comparison_text} {text}")
         is_shared = setting.may_share(lambda pattern: count_partly_filled(pattern, unit) * pattern.operations)
         return _cannot_refute(setting, outcome, "writes") if is_shared and outcome.is_borne_out else outcome
 
@@ -143,10 +142,10 @@ def _tell_cost(cost: PartlyFilled) -> str:
     return f"So units that are filled only in part cost at most {most} of the difference of {difference} per operation."
 
 
-def _cost_of_units(setting: Setting, unit: int, limits: Ratio, found: Figures) -> PartlyFilled:
+def _cost_of_units(setting: Setting, unit: int, limits: Ratio, figures: Figures) -> PartlyFilled:
     """Return what partly filled units can cost, from bytes per second of whole writes and operations per second."""
-    seconds = [fmean(1 / figure for figure in figures) for figures in found]
-    faster = seconds[3] if setting.other is not None else seconds[2] / setting.measured
+    seconds = [fmean(1 / figure for figure in rounds) for rounds in figures]
+    faster = seconds[3] if setting.other_pattern is not None else seconds[2] / setting.measured
     units = count_partly_filled(setting.pattern, unit)
     return PartlyFilled(limits, unit * seconds[1], units, seconds[2] - faster)
 
@@ -158,51 +157,51 @@ def _exchange_sizes(setting: Setting, unit: int) -> tuple[Pattern, str]:
     whole, or so few writes could not be followed by as many flushes, it is as many writes that fill whole units: no
     flush may go away with the size.
     """
-    pattern, other = setting.pattern, setting.other
-    if other is None or not can_take_sizes(pattern, other, unit):
+    pattern, other_pattern = setting.pattern, setting.other_pattern
+    if other_pattern is None or not can_take_sizes(pattern, other_pattern, unit):
         return write_whole_units(
             pattern, unit
         ), f"as many writes and flushes, in whole {loosen_units(format_size(unit))},"
-    exchanged = take_sizes(pattern, other)
+    exchanged = take_sizes(pattern, other_pattern)
     more = (exchanged.writes / exchanged.operations) / (pattern.writes / pattern.operations)
     sizes = f"as many bytes in writes of the sizes of {setting.other_name}"
     return exchanged, f"{sizes} ({format_number(more)} times as many writes)"
 
 
 def _try_flushes(setting: Setting, _: int) -> Trial:
-    def judge(found: Figures) -> Outcome:
-        comparison, told = _compare(setting, found, f"as few flushes as {setting.other_name}")
-        outcome = _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+    def judge(figures: Figures) -> Outcome:
+        comparison, text = _compare(setting, figures, f"as few flushes as {setting.other_name}")
+        outcome = _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], text)
         is_shared = setting.may_share(_count_flushes)
         return _cannot_refute(setting, outcome, "flushes") if is_shared and outcome.is_borne_out else outcome
 
-    return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other), "operations")], judge)
+    return Trial([*_both(setting), (take_flushes(setting.pattern, setting.other_pattern), "operations")], judge)
 
 
 def _try_reads(setting: Setting, _: int) -> Trial:
-    if setting.other is None:
+    if setting.other_pattern is None:
         raise ValueError("a faster setting without I/O has no reads to be taken over")
-    taken = take_reads(setting.pattern, setting.other)
+    exchanged = take_reads(setting.pattern, setting.other_pattern)
 
-    def judge(found: Figures) -> Outcome:
-        comparison, told = _compare(setting, found, f"the reads of {setting.other_name}")
-        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], told)
+    def judge(figures: Figures) -> Outcome:
+        comparison, text = _compare(setting, figures, f"the reads of {setting.other_name}")
+        return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], text)
 
-    return Trial([*_both(setting), (taken, "operations")], judge)
+    return Trial([*_both(setting), (exchanged, "operations")], judge)
 
 
 def _try_order(setting: Setting, _: int) -> Trial:
-    def judge(found: Figures) -> Outcome:
-        random = compare(found[-1], found[0])
-        words = f"The I/O of {setting.name} at random offsets: {random}."
-        if setting.other is None:
+    def judge(figures: Figures) -> Outcome:
+        random = compare(figures[-1], figures[0])
+        order_text = f"The I/O of {setting.name} at random offsets: {random}."
+        if setting.other_pattern is None:
             return Outcome(
-                False, f"{words} {setting.other_name} does no I/O at all, so the order of I/O is not the reason."
+                False, f"{order_text} {setting.other_name} does no I/O at all, so the order of I/O is not the reason."
             )
-        comparison = Comparison(setting.measured, compare(found[1], found[0]))
-        told = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {words}"
+        comparison = Comparison(setting.measured, compare(figures[1], figures[0]))
+        text = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {order_text}"
         harmless, reproduced = loses_nothing(random), comparison.is_reproduced
-        outcome = Outcome(all_hold([harmless, deny(reproduced)]), told)
+        outcome = Outcome(all_hold([harmless, deny(reproduced)]), text)
         is_shared = setting.may_share(_count_flushes) and reproduced and harmless is not False
         return _cannot_refute(setting, outcome, "flushes") if is_shared else outcome
 
@@ -210,23 +209,23 @@ def _try_order(setting: Setting, _: int) -> Trial:
 
 
 def _try_parallelism(setting: Setting, _: int) -> Trial:
-    def judge(found: Figures) -> Outcome:
-        ratio = compare(found[1], found[0])
+    def judge(figures: Figures) -> Outcome:
+        ratio = compare(figures[1], figures[0])
         gain = gain_of_dbms(ratio, setting.busy_share)
-        words = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
-        return Outcome(is_worthwhile(gain), f"{words} {_tell_busy(setting)}, so that is worth at most {gain}.")
+        text = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
+        return Outcome(is_worthwhile(gain), f"{text} {_tell_busy(setting)}, so that is worth at most {gain}.")
 
     return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
 
 
-def _within_busy_time(setting: Setting, claims: list[Answer], words: str) -> Outcome:
+def _within_busy_time(setting: Setting, claims: list[Answer], sentences: str) -> Outcome:
     """Return what claims about the difference of two settings come to, if the device is busy for long enough."""
     if may_be_io(setting.measured, setting.busy_share):
-        return Outcome(all_hold(claims), words)
+        return Outcome(all_hold(claims), sentences)
     most = format_number(most_gain(setting.busy_share))
     return Outcome(
         False,
-        f"{words} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most}x as fast, and "
+        f"{sentences} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most}x as fast, and "
         f"{setting.other_name} is {format_number(setting.measured)}x as fast.",
     )
 
@@ -243,7 +242,7 @@ def _cannot_refute(setting: Setting, outcome: Outcome, shared: str) -> Outcome:
         f"{setting.name} has hardly more {shared} per second than {setting.other_name}, so slower operations alone may "
         "be why it has more per operation"
     )
-    return Outcome(None, outcome.words, obstacle)
+    return Outcome(None, outcome.sentences, obstacle)
 
 
 def _tell_busy(setting: Setting) -> str:
@@ -253,20 +252,20 @@ def _tell_busy(setting: Setting) -> str:
 
 
 def _both(setting: Setting) -> list[Replica]:
-    both = [setting.pattern, *([setting.other] if setting.other else [])]
-    return [(pattern, "operations") for pattern in both]
+    patterns = [setting.pattern, *([setting.other_pattern] if setting.other_pattern else [])]
+    return [(pattern, "operations") for pattern in patterns]
 
 
-def _compare(setting: Setting, found: Figures, change: str) -> tuple[Comparison, str]:
+def _compare(setting: Setting, figures: Figures, change: str) -> tuple[Comparison, str]:
     """Return what replicas of the slower setting, of the faster one (if it does I/O) and of the exchange showed."""
-    replayed: Ratio | None = compare(found[1], found[0]) if setting.other else None
-    comparison = Comparison(setting.measured, replayed, compare(found[-1], found[0]))
+    replayed: Ratio | None = compare(figures[1], figures[0]) if setting.other_pattern else None
+    comparison = Comparison(setting.measured, replayed, compare(figures[-1], figures[0]))
     if replayed is None:
-        told = f"{setting.other_name} does no I/O."
+        text = f"{setting.other_name} does no I/O."
     else:
-        told = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
-        told += "." if comparison.is_reproduced else f", where the DBMS did {setting.measured:.2g} times as many."
-    return comparison, f"{told} With {change} and nothing else changed: {comparison.exchanged}."
+        text = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
+        text += "." if comparison.is_reproduced else f", where the DBMS did {setting.measured:.2g} times as many."
+    return comparison, f"{text} With {change} and nothing else changed: {comparison.exchanged}."
 
 
 #: Names are those of `cause: {factor: ...}` in `rule.yaml`.

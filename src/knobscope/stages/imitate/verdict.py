@@ -129,8 +129,8 @@ def loses_nothing(ratio: Ratio) -> Answer:
 
 def all_hold(answers: Iterable[Answer]) -> Answer:
     """Whether all answers are yes; no where one is no, whatever is not known of others."""
-    known = list(answers)
-    return False if False in known else None if None in known else True
+    values = list(answers)
+    return False if False in values else None if None in values else True
 
 
 def deny(answer: Answer) -> Answer:

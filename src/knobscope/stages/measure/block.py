@@ -85,15 +85,15 @@ class Measurer:
         """Return the records of a whole block, as the function measure_block does."""
         planned = [self._identify(row) for row in rows]
         default = next(row for row in rows if row["is_sentinel"])
-        stored = {one.run_id: self.store.load(one.run_id) for one in planned}
+        stored = {plan.run_id: self.store.load(plan.run_id) for plan in planned}
         added = list(self._find_added(default))
         self.progress.planned += len(added)
         records = [*(record for record in stored.values() if record is not None), *added]
-        configurations = {one.run_id: one.configuration for one in planned}
+        configurations = {plan.run_id: plan.configuration for plan in planned}
         for record in records:
             run = record["run"]
             self.progress.skip(run, configurations.get(run["run_id"], self.progress.default))
-        missing = [one for one in planned if stored[one.run_id] is None]
+        missing = [plan for plan in planned if stored[plan.run_id] is None]
         if missing:
             records += self._measure_session(missing, [record["run"] for record in records], default)
         return sorted(records, key=lambda record: record["run"]["position"])
@@ -105,28 +105,28 @@ class Measurer:
         self._sentinels[default["block_id"]] -= 1  # the one that was not there is the next to be added
 
     def _measure_session(
-        self, missing: list[_Planned], done: Sequence[RunRow], default: PlanRow
+        self, missing: list[_Planned], finished_runs: Sequence[RunRow], default: PlanRow
     ) -> Iterator[RunRecord]:
         """Yield the records of what is missing of a block, of which some runs are done."""
-        session = find_session(done, is_interrupted=any(one.sentinel is not None for one in missing))
-        if done and session is None:
+        session = find_session(finished_runs, is_interrupted=any(plan.sentinel is not None for plan in missing))
+        if finished_runs and session is None:
             planned, missing = len(missing), self._put_default_first(missing, default)
             self.progress.planned += len(missing) - planned
-        first = max((run["position"] + 1 for run in done), default=0)
+        first = max((run["position"] + 1 for run in finished_runs), default=0)
         self.care.precondition(self.progress)
-        for position, one in enumerate(missing, start=first):
-            record = self._carry_out(one, session or self.session, position)
+        for position, plan in enumerate(missing, start=first):
+            record = self._carry_out(plan, session or self.session, position)
             yield record
-            if one.sentinel == 0 and record["run"]["status"] != "ok":
+            if plan.sentinel == 0 and record["run"]["status"] != "ok":
                 self.progress.say(f"{self.progress.name}  the rest is left out: there is nothing to compare with")
                 return
 
     def _put_default_first(self, missing: list[_Planned], default: PlanRow) -> list[_Planned]:
         """Return what a new session measures: see `knobscope.stages.measure.sessions`."""
-        first = next((one for one in missing if one.sentinel is not None), None)
+        first = next((plan for plan in missing if plan.sentinel is not None), None)
         if first is None:
             return [self._identify(default), *missing, self._identify(default)]
-        return [first, *(one for one in missing if one is not first)]
+        return [first, *(plan for plan in missing if plan is not first)]
 
     def _identify(self, row: PlanRow) -> _Planned:
         configuration: dict[str, Value] = json.loads(row["configuration"])
@@ -187,23 +187,23 @@ def _require_undisturbed(run: RunRow) -> None:
 
 def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapshot | None, RunRow]]:
     """Return a function configuration -> (snapshot, or None and why there is none); each is looked for once."""
-    found: dict[str, tuple[Snapshot | None, RunRow]] = {}
+    snapshots: dict[str, tuple[Snapshot | None, RunRow]] = {}
 
     def find(configuration: dict[str, Value]) -> tuple[Snapshot | None, RunRow]:
         values = load_values_of(bench.dbms, configuration)
         key = json.dumps(values, sort_keys=True)
-        if key not in found:
+        if key not in snapshots:
             try:
-                found[key] = (
+                snapshots[key] = (
                     prepare_snapshot(bench.dbms, bench.workload, values, bench.scratch, bench.generator, bench.room),
                     {},
                 )
             except SnapshotFailedError as error:
-                found[key] = (
+                snapshots[key] = (
                     None,
                     {"status": "failed_start", "reason": str(error), "log_tail": error.log_tail},
                 )
-        return found[key]
+        return snapshots[key]
 
     return find
 

@@ -32,9 +32,9 @@ def find_complaint(text: str) -> str | None:
     """
     lines = [line.strip() for line in text.splitlines()]
     operations = [line.removeprefix(_OPERATION) for line in lines if line.startswith(_OPERATION)]
-    others = [line for line in lines if _COMPLAINT.search(line) and not line.startswith(_HARMLESS)]
-    others.sort(key=lambda line: _MILD.search(line) is not None)
-    first = next(iter([*operations, *others]), None)
+    complaints = [line for line in lines if _COMPLAINT.search(line) and not line.startswith(_HARMLESS)]
+    complaints.sort(key=lambda line: _MILD.search(line) is not None)
+    first = next(iter([*operations, *complaints]), None)
     return first if first is None or len(first) <= _LONGEST else f"{first[:_LONGEST]} ..."
 
 

@@ -47,8 +47,8 @@ def _find_sign(
         if (sent := find_sent_signal(code)) is not None:
             return f"{who} was ended by {sent}, which knobscope did not send"
     logs = [str(error), error.log_tail, read_logs(instance, "client"), read_logs(instance, "server")]
-    if (words := find_system_error("\n".join(logs))) is not None:
-        return f"a log says '{words}'"
+    if (system_error := find_system_error("\n".join(logs))) is not None:
+        return f"a log says '{system_error}'"
     directories = {"the data": [instance.data, *(home.directory for home in instance.homes.values())]}
     directories["temporary files (TMPDIR)"] = [instance.runtime]
     return find_full(directories)

@@ -66,19 +66,19 @@ def _size(directory: Path) -> int:
 
 
 def find_layout(
-    instance: Instance, told: Mapping[str, str], data_device: Path, devices: Mapping[str, OpenDevice]
+    instance: Instance, settings: Mapping[str, str], data_device: Path, devices: Mapping[str, OpenDevice]
 ) -> dict[str, str]:
     """Return knob -> device for the parts of a running server, as their files lie; several devices are all named.
 
-    `told`: settings as the server answers them; `data_device`: a directory on the device of the data. A part that is
-    nowhere to be found is missing.
+    `settings`: as the server answers them; `data_device`: a directory on the device of the data. A part that is nowhere
+    to be found is missing.
     """
     names = {data_device.stat().st_dev: WITH_DATA}
     names |= {device.directory.stat().st_dev: name for name, device in devices.items()}
     layout = {}
     for name, part in instance.dbms.layout_parts.items():
         knob = part_knob(name)
-        answer = told.get(part.setting) if part.setting else None
+        answer = settings.get(part.setting) if part.setting else None
         numbers = devices_of_part(part, instance.data, instance.homes.get(knob), answer)
         if numbers:
             layout[knob] = " and ".join(sorted(names.get(number, "another device") for number in numbers))
@@ -111,9 +111,9 @@ def list_layout_io(profile: Profile, data_device: str, window_s: float) -> list[
             "op": row["op"],
             "requests": row["requests"],
             "bytes": row["bytes"],
-            "mean_depth": one["mean_depth"],
-            "busy_share": share_of_window(one["busy_share"], profile, window_s),
+            "mean_depth": device_profile["mean_depth"],
+            "busy_share": share_of_window(device_profile["busy_share"], profile, window_s),
         }
-        for name, one in profiles.items()
-        for row in one["io_profile"]
+        for name, device_profile in profiles.items()
+        for row in device_profile["io_profile"]
     ]

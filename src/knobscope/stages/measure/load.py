@@ -30,9 +30,9 @@ def start_load(
     """
     if elsewhere is not None:
         # over there the server is at another port
-        seen = replace(instance, ports=(elsewhere.port, *instance.ports[1:]))
+        remote_instance = replace(instance, ports=(elsewhere.port, *instance.ports[1:]))
         return RemoteYcsbRun(
-            client_session(seen, workload, configuration),
+            client_session(remote_instance, workload, configuration),
             elsewhere.machine,
             elsewhere.offset,
             warmup_s=workload.warmup_s,

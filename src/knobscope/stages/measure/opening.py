@@ -52,7 +52,7 @@ def open_measurer(
         }
         _require_different(case.device, device, layout)
         opened = {case.device: device, **layout}
-        blocks = [one.block for one in opened.values()]
+        blocks = [opened_device.block for opened_device in opened.values()]
         stack.enter_context(device_lock(*blocks))
         _require_root(specs)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
@@ -83,7 +83,7 @@ def open_measurer(
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         _remove_parts(layout)  # of a run that was killed
         try:
-            care = DeviceCare({name: (specs.devices[name], one) for name, one in opened.items()})
+            care = DeviceCare({name: (specs.devices[name], opened_device) for name, opened_device in opened.items()})
             yield Measurer(specs, case, bench, facts["tier"], store, progress, care)
         finally:
             _remove_parts(layout)
@@ -105,12 +105,12 @@ def _require_root(specs: StudySpecs) -> None:
 
 def _require_different(name: str, device: OpenDevice, layout: Mapping[str, OpenDevice]) -> None:
     """Raise UserError where two devices of a layout are one file system: nothing could be distinguished there."""
-    seen = {device.directory.stat().st_dev: name}
-    for other, opened in layout.items():
+    names = {device.directory.stat().st_dev: name}
+    for other_name, opened in layout.items():
         number = opened.directory.stat().st_dev
-        if number in seen:
-            raise UserError(f"layout: the devices {seen[number]} and {other} lie on the same file system")
-        seen[number] = other
+        if number in names:
+            raise UserError(f"layout: the devices {names[number]} and {other_name} lie on the same file system")
+        names[number] = other_name
 
 
 def _open_watches(
@@ -122,11 +122,11 @@ def _open_watches(
     first = open_watch(device.block, _unit(profile), scope, prefer, probes, files="device", trace=traces)
     if not layout:
         return first
-    others: dict[str, Watch] = {}
-    several = SeveralWatch(first, others)
+    other_watches: dict[str, Watch] = {}
+    several = SeveralWatch(first, other_watches)
     try:
-        for name, other in layout.items():
-            others[name] = open_watch(other.block, _unit(profile.with_name(f"{name}.json")), "device", prefer)
+        for name, opened in layout.items():
+            other_watches[name] = open_watch(opened.block, _unit(profile.with_name(f"{name}.json")), "device", prefer)
     except BaseException:
         several.close()
         raise

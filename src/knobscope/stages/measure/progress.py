@@ -65,10 +65,10 @@ class BlockProgress:
         """Say how a run ended, and how long the rest will take."""
         entry = self._record(run, configuration)
         self.seconds.append(seconds)
-        left = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
+        remaining_s = sum(self.seconds) / len(self.seconds) * (self.planned - self.done)
         prefix = f"{self.name}  run {self.done}/{self.planned}"
         changed = _describe_change(entry["changed"])
-        self.say(f"{prefix}  {_describe_result(entry)}  {changed}  {loosen_units(format_seconds(left))} left")
+        self.say(f"{prefix}  {_describe_result(entry)}  {changed}  {loosen_units(format_seconds(remaining_s))} left")
 
     def skip(self, run: RunRow, configuration: Mapping[str, Value]) -> None:
         """Count a run that the store already had."""
@@ -107,7 +107,7 @@ def _describe_result(run: Mapping[str, Any]) -> str:
 
 
 def _describe_change(changed: Mapping[str, Value]) -> str:
-    words = [f"{name}={value}" for name, value in changed.items()]
-    if len(words) > _NAMED:
-        words = [*words[: _NAMED - 1], f"and {len(words) - _NAMED + 1} knobs more"]
-    return " ".join(words) or "default"
+    changes = [f"{name}={value}" for name, value in changed.items()]
+    if len(changes) > _NAMED:
+        changes = [*changes[: _NAMED - 1], f"and {len(changes) - _NAMED + 1} knobs more"]
+    return " ".join(changes) or "default"

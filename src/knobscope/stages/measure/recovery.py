@@ -64,19 +64,19 @@ class Crash:
                 limit.add(server.pid)
                 try:
                     server.wait_ready()
-                    found: RunRow = {"recovery_s": time.monotonic() - began}
+                    row: RunRow = {"recovery_s": time.monotonic() - began}
                     if self.witness is not None:
                         lost, seconds = self.witness.testify(self.killed_after, _READING_S)
-                        found |= {"lost_writes": lost, "lost_s": seconds}
+                        row |= {"lost_writes": lost, "lost_s": seconds}
                 except ServerFailedError as error:
                     complaint = find_complaint(read_tail(log))
-                    words = f"{error}; {complaint}" if complaint else str(error)
-                    reason = f"the server was killed after the window and did not come back: {words}"
+                    message = f"{error}; {complaint}" if complaint else str(error)
+                    reason = f"the server was killed after the window and did not come back: {message}"
                     raise RunFailedError("failed_run", reason, error.log_tail) from error
                 except GeneratorError as error:
                     reason = f"what the server lost when it was killed is not known: {error}"
                     raise RunFailedError("failed_run", reason, error.log_tail) from error
-        return found
+        return row
 
 
 @contextmanager

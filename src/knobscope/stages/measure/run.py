@@ -61,7 +61,7 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
-from knobscope.watch import FileTree, Profile, Watch, describe_waits, sum_waits
+from knobscope.watch import FileTree, Profile, Watch, make_wait_columns, sum_waits
 
 __all__ = ["Bench", "measure_run", "now_text"]
 
@@ -105,8 +105,8 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
     A run that fails is a record too: status and reason, with the DBMS's own last lines.
     """
-    kernel, rest = split_kernel(configuration)
-    workload, knobs, factors = split_configuration(bench.workload, rest)
+    kernel, other_values = split_kernel(configuration)
+    workload, knobs, factors = split_configuration(bench.workload, other_values)
     bench = replace(bench, workload=workload)
     record: RunRecord = {"run": {"started_at": now_text()}}
     clock = PhaseClock()
@@ -128,8 +128,10 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
         if bench.traces:
             bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
         # The load generator was started with these, whatever it is.
-        told = {name: bench.dbms.write(name, value) for name, value in factors.items()}
-        record["effective_values"] += [{"knob": name, "requested": one, "effective": one} for name, one in told.items()]
+        factor_values = {name: bench.dbms.write(name, value) for name, value in factors.items()}
+        record["effective_values"] += [
+            {"knob": name, "requested": value, "effective": value} for name, value in factor_values.items()
+        ]
         record["effective_values"] += kernel_rows
         record["run"]["status"] = "ok"
     except RunFailedError as error:
@@ -149,12 +151,12 @@ def _kernel_in_force(bench: Bench, kernel: Mapping[str, Mapping[str, Value]]) ->
     directories = [bench.scratch, *(opened.directory for opened in bench.layout.values())]
     try:
         with changed_queue(bench.blocks, queue) as in_queue, changed_mounts(directories, mount) as in_mount:
-            found: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount}
+            effective: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount}
             yield [
                 {
                     "knob": kernel_knob(family, name),
                     "requested": str(value),
-                    "effective": str(found[family][name]),
+                    "effective": str(effective[family][name]),
                 }
                 for family, settings in kernel.items()
                 for name, value in settings.items()
@@ -199,8 +201,8 @@ def _telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
         yield
     except (ServerFailedError, GeneratorError) as error:
         if limit.has_killed:
-            told = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
-            error.args = (told, *error.args[1:])
+            message = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
+            error.args = (message, *error.args[1:])
         raise
 
 
@@ -241,8 +243,8 @@ def _carry_out(
         trees += read_trees(instance)
         grouped = group_trees(trees, bench.layout)
         record["files"] = list_files(profile, grouped[None], dbms, tables)
-        for device, other in profile.get("elsewhere", {}).items():
-            record["files"] += list_files(other, grouped[device], dbms, tables)
+        for device, device_profile in profile.get("elsewhere", {}).items():
+            record["files"] += list_files(device_profile, grouped[device], dbms, tables)
         record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
         record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
         record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
@@ -265,10 +267,10 @@ def _check_knobs(
     record["effective_values"] = rows
     disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
     if differing or disagree:
-        asked = {row["knob"]: row for row in rows}
-        words = [f"{name}={asked[name]['requested']} reads back {asked[name]['effective']}" for name in differing]
-        words += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
-        raise RunFailedError("invalid", "not in force: " + ", ".join(words))
+        by_knob = {row["knob"]: row for row in rows}
+        reasons = [f"{name}={by_knob[name]['requested']} reads back {by_knob[name]['effective']}" for name in differing]
+        reasons += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
+        raise RunFailedError("invalid", "not in force: " + ", ".join(reasons))
 
 
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:
@@ -290,11 +292,11 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
-    record["run"] |= describe_waits(profile)
+    record["run"] |= make_wait_columns(profile)
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
-        _operation_row(name, one, window_s) for name, one in result.operations.items() if name != "ALL"
+        _operation_row(name, figures, window_s) for name, figures in result.operations.items() if name != "ALL"
     ]
     record["intervals"] = [
         {
@@ -312,7 +314,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     _record_profile(profile, record)
     record["waits"], record["wait_chains"] = sum_waits(profile, {**_OWN_THREADS, **bench.dbms.threads})
     record["checks"] = [
-        {"condition": one["name"], "holds": one["holds"], "detail": one["detail"]} for one in result.checks
+        {"condition": check["name"], "holds": check["holds"], "detail": check["detail"]} for check in result.checks
     ]
     requested_s = requested_window(bench.workload, bench.generator)
     if requested_s is not None:

@@ -20,15 +20,15 @@ __all__ = ["find_session"]
 _LONGEST_BREAK_S = 600
 
 
-def find_session(done: Sequence[RunRow], *, is_interrupted: bool) -> str | None:
+def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool) -> str | None:
     """Return the session that goes on, None when a new one begins.
 
     It goes on when its block was interrupted less than ten minutes ago, and neither machine nor kernel are others.
     A block is interrupted while a run of the default configuration is still planned, since its last run is one.
     """
-    if not done or not is_interrupted:
+    if not finished_runs or not is_interrupted:
         return None
-    last = max(done, key=lambda run: run["started_at"])
+    last = max(finished_runs, key=lambda run: run["started_at"])
     begin = datetime.fromisoformat(last["started_at"]).replace(tzinfo=UTC).timestamp()
     same_machine = last["machine"] == describe_machine() and begin > time.time() - _uptime_s()
     return last["session"] if same_machine and 0 <= time.time() - begin < _LONGEST_BREAK_S else None

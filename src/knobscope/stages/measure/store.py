@@ -29,7 +29,7 @@ def run_id_of(
     if "devices" in identity:  # of a layout: those that this configuration names
         used = {name: device for name, device in identity["devices"].items() if name in configuration.values()}
         identity = {**identity, "devices": used}
-    what = {
+    definition = {
         **identity,
         "version": version,
         "configuration": dict(configuration),
@@ -37,7 +37,7 @@ def run_id_of(
         "sentinel": sentinel,
         "repeat": row["repeat"],
     }
-    return hash_identity(what, 16)
+    return hash_identity(definition, 16)
 
 
 class RunStore:

@@ -39,12 +39,12 @@ def check_result(
     With more failed operations than `max_failed_share` (a share of all) something else was measured than was requested.
     """
     ok, failed = totals["ok"], totals["failed"]
-    words = f"; the first: {first_failure}" if first_failure else ""
+    suffix = f"; the first: {first_failure}" if first_failure else ""
     if ok == 0:
-        raise RunFailedError("failed_run", f"no operation succeeded, {failed} failed{words}")
+        raise RunFailedError("failed_run", f"no operation succeeded, {failed} failed{suffix}")
     if failed > max_failed_share * (ok + failed):
         limit = f"more than {max_failed_share:.2%}"
-        raise RunFailedError("failed_run", f"{failed} of {ok + failed} operations failed, {limit}{words}")
+        raise RunFailedError("failed_run", f"{failed} of {ok + failed} operations failed, {limit}{suffix}")
     if abs(len(intervals) - expected_intervals) >= _MISSING:  # a window that ends late has a part of one more
         raise RunFailedError("invalid", f"{len(intervals)} intervals instead of {expected_intervals:.3g}")
     if sum(row["ops"] for row in intervals) == 0:
@@ -61,8 +61,8 @@ def check_window(window_s: float, requested_s: float, longest_s: float) -> None:
     `longest_s`: how late a window may end because of an operation that began in it.
     """
     if window_s > requested_s * (1 + _LATE_SHARE) + _LATE_S + longest_s:
-        words = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
-        raise RunFailedError("invalid", f"{words}: the load generator or the machine stood still")
+        duration = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
+        raise RunFailedError("invalid", f"{duration}: the load generator or the machine stood still")
 
 
 def check_data(checks: Sequence[Mapping[str, Any]]) -> None:

@@ -18,7 +18,7 @@ def aim_of(specs: StudySpecs, values: int) -> Aim:
     """
     study = specs.study
     tiers = [specs.devices[name].tier for name in study.devices]
-    pairs = sum(one != other or one == "auto" for one, other in combinations(tiers, 2))
+    pairs = sum(first != second or first == "auto" for first, second in combinations(tiers, 2))
     comparisons = values * len(study.dbms) * len(study.workloads) * max(len(tiers), pairs)
     return Aim(study.sweep.effect, study.sweep.power, study.thresholds.fdr, comparisons, pairs > 0)
 
@@ -47,10 +47,10 @@ def foretell(specs: StudySpecs, values: int, noise: tuple[float, int] | None) ->
     sentinels = len(sentinel_positions(values))
     visible = describe_ratio(aim.smallest_in_blocks(sd, sweep.repeats, values, sentinels))
     needed = aim.count_blocks(sd, values, sentinels)
-    found = f"effects of {visible}" if visible != "no" else "no effects"
+    detectable_effects = f"effects of {visible}" if visible != "no" else "no effects"
     text = (
         f"noise {format_share(math.expm1(sd))} between {runs} runs of the default configuration: "
-        f"{sweep.repeats} blocks find {found} ({describe_aim(specs, aim)})"
+        f"{sweep.repeats} blocks find {detectable_effects} ({describe_aim(specs, aim)})"
     )
     if needed is None:
         text += f"; for {aim.effect:g}x no number of blocks is enough"

@@ -54,21 +54,21 @@ def _run(args: argparse.Namespace) -> int:
 
 def _tell_costly(specs: StudySpecs, case: Case, earlier: Mapping[Key, float]) -> None:
     if sampling_method(specs, case) == "narrowing":
-        for one in find_costly(case_space(specs, case), earlier):
-            setting = " with ".join(f"{knob} = {value_text(value)}" for knob, value in one.values.items())
-            slower = f"{one.times_slower:.3g} times slower in {one.configurations} configurations"
+        for costly_setting in find_costly(case_space(specs, case), earlier):
+            setting = " with ".join(f"{knob} = {value_text(value)}" for knob, value in costly_setting.values.items())
+            slower = f"{costly_setting.times_slower:.3g} times slower in {costly_setting.configurations} configurations"
             print(f"from now on without {setting}: {slower}", file=sys.stderr)
 
 
 def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:
     if args.round:
-        asked = "what `knobscope reinforce` asked for after the round before"
-        raise UserError(f"round {args.round} of a sweep is {asked}: name that file with --reinforce")
+        source = "what `knobscope reinforce` asked for after the round before"
+        raise UserError(f"round {args.round} of a sweep is {source}: name that file with --reinforce")
     knobs = selected_knobs(specs, case, args.fits)
     pairs = interacting_pairs(map(read_sealed, args.fits), specs.study.sweep.pairs)
     rows = plan_sweep(specs, case, knobs, pairs)
-    told = [", ".join(knobs) or "no knob was selected", *(f"{one} with {other}" for one, other in pairs)]
-    print(f"sweep of {case}: {'; '.join(told)}", file=sys.stderr)
+    parts = [", ".join(knobs) or "no knob was selected", *(f"{first} with {second}" for first, second in pairs)]
+    print(f"sweep of {case}: {'; '.join(parts)}", file=sys.stderr)
     values = len({row["config_id"] for row in rows if not row["is_sentinel"]})
     if values:
         print(f"sweep of {case}: {foretell(specs, values, _screening_noise(case, args.fits))}", file=sys.stderr)

@@ -59,11 +59,11 @@ def swept_values(specs: StudySpecs, case: Case, space: DesignSpace, knobs: Seque
 
 def sweep_configurations(values: Sequence[SweptValue]) -> list[Configuration]:
     """Return the configurations that measure these values: each once, references other than the default included."""
-    found: list[Configuration] = []
-    for one in values:
-        if one.reference is not None:
-            found += [one.reference, one.configuration] if one.change else [one.configuration]
-    return list({tuple(configuration.items()): configuration for configuration in found}.values())
+    configurations: list[Configuration] = []
+    for swept in values:
+        if swept.reference is not None:
+            configurations += [swept.reference, swept.configuration] if swept.change else [swept.configuration]
+    return list({tuple(configuration.items()): configuration for configuration in configurations}.values())
 
 
 def _explain(space: DesignSpace, knob: str, value: Value) -> str:
@@ -89,11 +89,13 @@ def _smallest_change(
         changes = [
             dict(zip(names, target, strict=True))
             for names in combinations(movable, count)
-            for target in product(*([one for one in levels[name] if one != space.default[name]] for name in names))
+            for target in product(
+                *([level for level in levels[name] if level != space.default[name]] for name in names)
+            )
         ]
         changes.sort(key=lambda change: sum(_steps(levels[name], space.default[name], change[name]) for name in change))
-        if (found := next((change for change in changes if _fits(space, knob, value, change)), None)) is not None:
-            return found
+        if (smallest := next((change for change in changes if _fits(space, knob, value, change)), None)) is not None:
+            return smallest
     return None
 
 

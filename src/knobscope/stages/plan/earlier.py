@@ -20,9 +20,9 @@ def read_earlier(space: DesignSpace, plans: Sequence[Path], runs: Sequence[Path]
         return {}
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id")["configuration"]
     keys = {config_id: space.key(json.loads(text)) for config_id, text in planned.items()}
-    found: dict[Key, list[float]] = {key: [] for key in keys.values()}
+    responses: dict[Key, list[float]] = {key: [] for key in keys.values()}
     if runs:
         measured = read_table([directory / "runs.parquet" for directory in runs])
         for row in measured[measured["status"] == "ok"].itertuples():
-            found[keys[row.config_id]].append(math.log(row.throughput_ops))
-    return {key: float(np.mean(values)) if values else math.nan for key, values in found.items()}
+            responses[keys[row.config_id]].append(math.log(row.throughput_ops))
+    return {key: float(np.mean(values)) if values else math.nan for key, values in responses.items()}

@@ -53,10 +53,12 @@ def sweep_effort(specs: StudySpecs) -> Effort:
 def _count_sweep_runs(specs: StudySpecs, case: Case) -> int:
     study, space = specs.study, case_space(specs, case)
     swept = list(swept_values(specs, case, space, list(space.levels)))
-    counts = {name: len(sweep_configurations([one for one in swept if one.knob == name])) for name in space.levels}
+    counts = {
+        name: len(sweep_configurations([value for value in swept if value.knob == name])) for name in space.levels
+    }
     always = sum(count for name, count in counts.items() if name in study.sweep.always)
-    others = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)
-    values = always + sum(others[: study.screening.top])
-    together = (count_combinations(one, other) for one, other in combinations(counts.values(), 2))
+    candidates = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)
+    values = always + sum(candidates[: study.screening.top])
+    together = (count_combinations(first, second) for first, second in combinations(counts.values(), 2))
     values += sum(sorted(together, reverse=True)[: study.sweep.pairs])
     return (study.sweep.most or study.sweep.repeats) * (values + len(sentinel_positions(values)))

@@ -65,15 +65,16 @@ def find_costly(space: DesignSpace, earlier: Mapping[Key, float]) -> list[Costly
     `earlier` is the mean log throughput by configuration, NaN where none is known. The default configuration has none
     of them, as all is compared with it.
     """
-    known = {key: response for key, response in earlier.items() if math.isfinite(response)}
-    levels, found = _Levels(space), list[CostlySetting]()
-    has, response = levels.find_in(list(known)).reshape(len(known), len(levels.names)), np.array(list(known.values()))
+    responses = {key: response for key, response in earlier.items() if math.isfinite(response)}
+    levels, settings = _Levels(space), list[CostlySetting]()
+    has = levels.find_in(list(responses)).reshape(len(responses), len(levels.names))
+    response = np.array(list(responses.values()))
     while (cell := _clearest(has, response, levels.are_usual)) is not None:
         with_it = has[:, cell].all(axis=1)
         slower = math.exp(response[~with_it].mean() - response[with_it].mean())
-        found.append(CostlySetting(dict(levels.names[level] for level in cell), slower, int(with_it.sum())))
+        settings.append(CostlySetting(dict(levels.names[level] for level in cell), slower, int(with_it.sum())))
         has, response = has[~with_it], response[~with_it]
-    return found
+    return settings
 
 
 def _clearest(has: Floats, response: Floats, are_usual: Bools) -> list[int] | None:
@@ -112,8 +113,12 @@ def _spread(ranks: Floats) -> float:
 
 def narrow(space: DesignSpace, costly: Sequence[CostlySetting]) -> DesignSpace:
     """Return the configurations without those settings."""
-    alone = [(name, level) for one in costly if len(one.values) == 1 for name, level in one.values.items()]
-    levels = {name: [one for one in of if (name, one) not in alone] for name, of in space.levels.items()}
-    pairs = [Clash(values=dict(one.values), words="several times slower") for one in costly if len(one.values) > 1]
+    alone = [(name, level) for setting in costly if len(setting.values) == 1 for name, level in setting.values.items()]
+    levels = {name: [level for level in of if (name, level) not in alone] for name, of in space.levels.items()}
+    pairs = [
+        Clash(values=dict(setting.values), words="several times slower")
+        for setting in costly
+        if len(setting.values) > 1
+    ]
     dbms = space.dbms.model_copy(update={"clashes": [*space.dbms.clashes, *pairs]})
     return replace(space, dbms=dbms, levels=levels)

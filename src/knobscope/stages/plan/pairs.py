@@ -31,8 +31,8 @@ def interacting_pairs(fits: Iterable[Mapping[str, Any]], most: int) -> list[tupl
     for fit in fits:
         for term in fit["terms"]:
             if len(term["factors"]) == 2 and term["explained_share"] >= _LEAST_SHARE:
-                one, other = sorted(term["factors"])
-                shares[one, other] = max(term["explained_share"], shares.get((one, other), 0.0))
+                first, second = sorted(term["factors"])
+                shares[first, second] = max(term["explained_share"], shares.get((first, second), 0.0))
     return sorted(shares, key=lambda pair: (-shares[pair], pair))[:most]
 
 
@@ -44,28 +44,32 @@ def pair_configurations(
     Values that count, or are allowed, only together with other changes are left out: alone there is nothing to compare
     with.
     """
-    found: dict[tuple[Value, ...], Configuration] = {}
-    for one, other in pairs:
-        for values in product(*_choose(_values(space, choices, one), _values(space, choices, other))):
-            configuration = {**space.default, one: values[0], other: values[1]}
-            if space.allows(configuration) and all(space.counts(name, configuration) for name in (one, other)):
-                found[tuple(configuration.values())] = configuration
-    return list(found.values())
+    configurations: dict[tuple[Value, ...], Configuration] = {}
+    for first, second in pairs:
+        for values in product(*_choose(_values(space, choices, first), _values(space, choices, second))):
+            configuration = {**space.default, first: values[0], second: values[1]}
+            if space.allows(configuration) and all(space.counts(name, configuration) for name in (first, second)):
+                configurations[tuple(configuration.values())] = configuration
+    return list(configurations.values())
 
 
 def _values(space: DesignSpace, choices: Mapping[str, KnobChoice | None], knob: str) -> list[Value]:
     """Return the values that are swept of a knob together with the default configuration alone, in its order."""
     levels = sweep_levels(space.dbms.knobs[knob], choices[knob], space.default[knob])
     alone = {value: {**space.default, knob: value} for value in levels if value != space.default[knob]}
-    return [value for value, one in alone.items() if space.allows(one) and space.counts(knob, one)]
+    return [
+        value
+        for value, configuration in alone.items()
+        if space.allows(configuration) and space.counts(knob, configuration)
+    ]
 
 
-def _choose(one: Sequence[Value], other: Sequence[Value]) -> tuple[Sequence[Value], Sequence[Value]]:
-    if len(one) * len(other) <= _MOST_COMBINATIONS:
-        return one, other
-    return tuple(dict.fromkeys((one[0], one[-1]))), tuple(dict.fromkeys((other[0], other[-1])))
+def _choose(first: Sequence[Value], second: Sequence[Value]) -> tuple[Sequence[Value], Sequence[Value]]:
+    if len(first) * len(second) <= _MOST_COMBINATIONS:
+        return first, second
+    return tuple(dict.fromkeys((first[0], first[-1]))), tuple(dict.fromkeys((second[0], second[-1])))
 
 
-def count_combinations(one: int, other: int) -> int:
+def count_combinations(first_count: int, second_count: int) -> int:
     """Return how many configurations a pair of knobs with so many values each comes to, at most."""
-    return len(list(product(*_choose(range(one), range(other))))) if one and other else 0
+    return len(list(product(*_choose(range(first_count), range(second_count))))) if first_count and second_count else 0

@@ -129,13 +129,13 @@ def pick_distribution_aware(draw: Draw) -> Ints:
     """
     from scipy.spatial import KDTree
 
-    taken, response = draw.known
-    if len(taken) < 3:
+    rows, response = draw.known
+    if len(rows) < 3:
         return pick_random(draw)
     coordinates, free = draw.coordinates, draw.free
-    neighbours = min(2 ** len(draw.levels), 16, len(taken))
-    _, near = KDTree(coordinates[taken]).query(coordinates[free], k=neighbours)
-    points, heights = coordinates[taken][near], response[near]
+    neighbours = min(2 ** len(draw.levels), 16, len(rows))
+    _, near = KDTree(coordinates[rows]).query(coordinates[free], k=neighbours)
+    points, heights = coordinates[rows][near], response[near]
     distance = np.sqrt(((points[:, :, None, :] - points[:, None, :, :]) ** 2).sum(axis=3))
     rise = np.abs(heights[:, :, None] - heights[:, None, :])
     slope = np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0).mean(axis=(1, 2))
@@ -152,9 +152,9 @@ def pick_active(draw: Draw) -> Ints:
     stand for the others.
     """
     drawn = pick_lhs(replace(draw, count=count_random("active", draw.count)))
-    taken, response = np.append(draw.taken, drawn), np.append(draw.response, np.full(len(drawn), np.nan))
-    rest = replace(draw, taken=taken, response=response, count=draw.count - len(drawn))
-    return np.append(drawn, pick_least_known(rest))
+    rows, response = np.append(draw.taken, drawn), np.append(draw.response, np.full(len(drawn), np.nan))
+    remaining_draw = replace(draw, taken=rows, response=response, count=draw.count - len(drawn))
+    return np.append(drawn, pick_least_known(remaining_draw))
 
 
 def pick_least_known(draw: Draw) -> Ints:
@@ -172,12 +172,12 @@ def pick_least_known(draw: Draw) -> Ints:
     ]
     sizes = [np.bincount(cell) * (cell.max() + 1) / len(cell) for cell in cells]  # 1: as large as cells are on average
     counts = [np.bincount(cell[draw.taken], minlength=cell.max() + 1).astype(float) for cell in cells]
-    taken, response = draw.known
-    weights = [1 / len(pairs) + _explained(cell[taken], response) for cell in cells]
+    rows, response = draw.known
+    weights = [1 / len(pairs) + _explained(cell[rows], response) for cell in cells]
     chosen = []
     for _ in range(min(draw.count, len(free))):
-        known = zip(weights, counts, cells, sizes, strict=True)
-        gain = np.sum([w * (size / (size + count))[cell[free]] for w, count, cell, size in known], axis=0)
+        per_pair = zip(weights, counts, cells, sizes, strict=True)
+        gain = np.sum([w * (size / (size + count))[cell[free]] for w, count, cell, size in per_pair], axis=0)
         pick = int(np.argmax(gain))
         for count, cell in zip(counts, cells, strict=True):
             count[cell[free[pick]]] += 1

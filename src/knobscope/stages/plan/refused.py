@@ -20,13 +20,13 @@ def list_refused(dbms: Dbms, knobs: Collection[str]) -> Iterator[RefusedValue]:
     """Yield what is refused of these knobs: values, values that become others, and those that clash with others."""
     for name in knobs:
         knob = dbms.knobs[name]
-        for value, words in knob.refused.items():
-            yield RefusedValue(name, value, f"{dbms.name} refuses it: {words}")
+        for value, reason in knob.refused.items():
+            yield RefusedValue(name, value, f"{dbms.name} refuses it: {reason}")
         for value in knob.becomes:
-            taken = value_text(knob.settle(value))
-            yield RefusedValue(name, value, f"{dbms.name} takes it for {taken}, which is measured instead", True)
+            substitute = value_text(knob.settle(value))
+            yield RefusedValue(name, value, f"{dbms.name} takes it for {substitute}, which is measured instead", True)
     for clash in dbms.clashes:
         if clash.values.keys() <= set(knobs):
-            (first, value), *others = clash.values.items()
-            beside = ", ".join(f"{name} = {value_text(other)}" for name, other in others)
+            (first, value), *partners = clash.values.items()
+            beside = ", ".join(f"{name} = {value_text(partner_value)}" for name, partner_value in partners)
             yield RefusedValue(first, value, f"{dbms.name} refuses it together with {beside}: {clash.words}")

@@ -53,7 +53,7 @@ def sampling_method(specs: StudySpecs, case: Case) -> str:
     method: str = specs.study.sampling.method
     if method != "auto":
         return method
-    if sum(other.dbms == case.dbms for other in specs.cases) > 1:
+    if sum(peer.dbms == case.dbms for peer in specs.cases) > 1:
         return "lhs"
     return "active" if len(specs.study.knobs[case.dbms]) <= MOST_ACTIVE else "narrowing"
 
@@ -70,18 +70,18 @@ def plan_screening(
     """
     study, sampling, method = specs.study, specs.study.sampling, sampling_method(specs, case)
     space = case_space(specs, case)
-    seen = {space.key(space.default)}
+    known_keys = {space.key(space.default)}
     is_responsive = method in RESPONSIVE
     if is_responsive:
         if round_ and not earlier:
             raise UserError(f"sampling {method!r} goes by earlier rounds: name them with --plans and --runs")
-        seen |= set(earlier or {})
+        known_keys |= set(earlier or {})
     if method == "narrowing":
         space, method = narrow(space, find_costly(space, earlier or {})), "lhs"
     configurations: list[Configuration] = []
     for index in [round_] if is_responsive else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
-        configurations = draw_configurations(space, method, sampling.runs_per_round, rng, seen, earlier)
+        configurations = draw_configurations(space, method, sampling.runs_per_round, rng, known_keys, earlier)
     chosen = configurations[count_random(method, sampling.runs_per_round) :]
     chosen_ids = {config_id_of(case.dbms, configuration) for configuration in chosen}
     rows: list[PlanRow] = []
@@ -119,17 +119,25 @@ def plan_reinforcement(
     does not have.
     """
     study, space = specs.study, case_space(specs, case)
-    values = [one for one in swept_values(specs, case, space, list(space.levels)) if one.reference is not None]
-    known = {config_id_of(case.dbms, one): one for one in sweep_configurations(values)}
+    values = [swept for swept in swept_values(specs, case, space, list(space.levels)) if swept.reference is not None]
+    configurations = {
+        config_id_of(case.dbms, configuration): configuration for configuration in sweep_configurations(values)
+    }
     references = sweep_references(specs, case)
-    if unknown := [config_id for config_id in more if config_id not in known]:
+    if unknown := [config_id for config_id in more if config_id not in configurations]:
         raise UserError(f"the sweep of {case} has no configuration {unknown[0]}, which is to be repeated; plan it anew")
     if not all(0 <= blocks <= _MOST_BLOCKS for blocks in more.values()):
         raise UserError(f"found {max(more.values()):,} further blocks of a value; expected at most {_MOST_BLOCKS:,}")
     rows: list[PlanRow] = []
     for index in range(max(more.values(), default=0)):
-        due = {config_id: one for config_id, one in known.items() if more.get(config_id, 0) > index}
-        due |= {references[config_id]: known[references[config_id]] for config_id in due if config_id in references}
+        due = {
+            config_id: configuration
+            for config_id, configuration in configurations.items()
+            if more.get(config_id, 0) > index
+        }
+        due |= {
+            references[config_id]: configurations[references[config_id]] for config_id in due if config_id in references
+        }
         wanted = list(due.values())
         repeat = measured + index
         rows += build_block(case, space.dbms, "sweep", round_, index, wanted, space.default, study.seed, repeat)
@@ -149,12 +157,12 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
     rows: list[LeftOutRow] = [
         {
             **names,
-            "knob": one.knob,
-            "value": value_text(one.value),
-            "reason": f"{one.reason}, and no change of one or two other knobs of the study helps",
+            "knob": swept.knob,
+            "value": value_text(swept.value),
+            "reason": f"{swept.reason}, and no change of one or two other knobs of the study helps",
         }
-        for one in swept_values(specs, case, space, list(space.levels))
-        if one.reference is None
+        for swept in swept_values(specs, case, space, list(space.levels))
+        if swept.reference is None
     ]
     for refused in list_refused(space.dbms, space.levels):
         rows.append({**names, "knob": refused.knob, "value": value_text(refused.value), "reason": refused.reason})
@@ -166,20 +174,20 @@ def list_left_out(specs: StudySpecs, case: Case) -> list[LeftOutRow]:
 def list_dependents(specs: StudySpecs, case: Case) -> list[SweptValue]:
     """Return the values that a sweep of all knobs of the study measures together with a change of other knobs."""
     space = case_space(specs, case)
-    return [one for one in swept_values(specs, case, space, list(space.levels)) if one.change]
+    return [swept for swept in swept_values(specs, case, space, list(space.levels)) if swept.change]
 
 
 def value_configurations(specs: StudySpecs, case: Case) -> set[str]:
     """Return the `config_id` of all that a sweep of all knobs of the study measures, pairs of knobs not included."""
     space = case_space(specs, case)
     values = list(swept_values(specs, case, space, list(space.levels)))
-    return {config_id_of(case.dbms, one) for one in sweep_configurations(values)}
+    return {config_id_of(case.dbms, configuration) for configuration in sweep_configurations(values)}
 
 
 def sweep_references(specs: StudySpecs, case: Case) -> dict[str, str]:
     """Return what values are compared with, where that is not the default configuration: `config_id` to `config_id`."""
     return {
-        config_id_of(case.dbms, one.configuration): config_id_of(case.dbms, one.reference)
-        for one in list_dependents(specs, case)
-        if one.reference is not None
+        config_id_of(case.dbms, swept.configuration): config_id_of(case.dbms, swept.reference)
+        for swept in list_dependents(specs, case)
+        if swept.reference is not None
     }

@@ -58,11 +58,11 @@ class DesignSpace:
     @cached_property
     def _clashes(self) -> dict[str, list[Clash]]:
         """Clashes by the first of their knobs that is varied: `repair` moves that one, whose default is in no clash."""
-        found: dict[str, list[Clash]] = {}
+        by_knob: dict[str, list[Clash]] = {}
         for clash in self.dbms.clashes:
             if (blamed := next((name for name in self.levels if name in clash.values), None)) is not None:
-                found.setdefault(blamed, []).append(clash)
-        return found
+                by_knob.setdefault(blamed, []).append(clash)
+        return by_knob
 
     def counts(self, name: str, configuration: Mapping[str, Value]) -> bool:
         """Whether the `when` of a knob holds in a configuration."""
@@ -71,9 +71,13 @@ class DesignSpace:
     def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
         """Say which `requires` of the knobs in a configuration do not hold, and with which values."""
         knobs = {name: self.dbms.knobs[name].requirement for name in configuration}
-        broken = {name: one for name, one in knobs.items() if not self._is_true(one, configuration)}
+        broken = {
+            name: requirement for name, requirement in knobs.items() if not self._is_true(requirement, configuration)
+        }
         return " and ".join(
-            f"{name} requires {self._describe_broken(one, configuration)}" for name, one in broken.items() if one
+            f"{name} requires {self._describe_broken(requirement, configuration)}"
+            for name, requirement in broken.items()
+            if requirement
         )
 
     def explain_idleness(self, name: str, configuration: Mapping[str, Value]) -> str:
@@ -95,7 +99,7 @@ class DesignSpace:
         return expression is None or expression.holds(self._values_for(expression, configuration))
 
     def _values_for(self, expression: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
-        defaults = {other: self.dbms.knobs[other].default for other in expression.names & set(self.dbms.knobs)}
+        defaults = {name: self.dbms.knobs[name].default for name in expression.names & set(self.dbms.knobs)}
         varied = {name: configuration.get(factor_knob(name), value) for name, value in self.facts.items()}
         return {**defaults, **varied, **configuration}
 
@@ -134,41 +138,41 @@ def draw_configurations(
     method: str,
     count: int,
     rng: np.random.RandomState,
-    seen: set[Key],
+    known_keys: set[Key],
     responses: Mapping[Key, float] | None = None,
 ) -> list[Configuration]:
-    """Return up to `count` configurations that are allowed and not in `seen`, which grows by them.
+    """Return up to `count` configurations that are allowed and not in `known_keys`, which grows by them.
 
     `lhs` takes a Latin hypercube of pyDOE2 and cuts each axis into the knob's levels, so that every level comes equally
     often; `active` begins with as much of one, and `random` draws levels independently. The other methods (see
     `picking`) choose among all allowed configurations, or among some thousand random ones of a large space; those that
-    look at the response use `responses`, what is known of configurations in `seen`. Fewer than `count` come back only
-    when the space is used up.
+    look at the response use `responses`, what is known of configurations in `known_keys`. Fewer than `count` come back
+    only when the space is used up.
     """
     if method == "active":
-        spread = draw_configurations(space, "lhs", count_random(method, count), rng, seen)
-        return spread + _pick_from_pool(space, pick_least_known, count - len(spread), rng, seen, responses or {})
+        spread = draw_configurations(space, "lhs", count_random(method, count), rng, known_keys)
+        return spread + _pick_from_pool(space, pick_least_known, count - len(spread), rng, known_keys, responses or {})
     if method not in ("lhs", "random"):
-        return _pick_from_pool(space, SAMPLERS[method], count, rng, seen, responses or {})
+        return _pick_from_pool(space, SAMPLERS[method], count, rng, known_keys, responses or {})
     draw_points = latin_hypercube if method == "lhs" else _random_points
-    found: list[Configuration] = []
+    configurations: list[Configuration] = []
     for _ in range(_ATTEMPTS):
-        points = draw_points(len(space.levels), count - len(found), rng)
-        found += _new_ones(space, (_at_point(space, point) for point in points), seen)
-        if len(found) == count:
-            return found
-    return found + _pick_from_pool(space, pick_random, count - len(found), rng, seen, {})
+        points = draw_points(len(space.levels), count - len(configurations), rng)
+        configurations += _new_ones(space, (_at_point(space, point) for point in points), known_keys)
+        if len(configurations) == count:
+            return configurations
+    return configurations + _pick_from_pool(space, pick_random, count - len(configurations), rng, known_keys, {})
 
 
-def _new_ones(space: DesignSpace, drawn: Iterable[Configuration], seen: set[Key]) -> list[Configuration]:
-    """Return the drawn configurations, repaired, that are not in `seen`, which grows by them."""
-    found = []
+def _new_ones(space: DesignSpace, drawn: Iterable[Configuration], known_keys: set[Key]) -> list[Configuration]:
+    """Return the drawn configurations, repaired, that are not in `known_keys`, which grows by them."""
+    configurations = []
     for configuration in drawn:
         repaired = space.repair(configuration)
-        if repaired is not None and (key := space.key(repaired)) not in seen:
-            seen.add(key)
-            found.append(repaired)
-    return found
+        if repaired is not None and (key := space.key(repaired)) not in known_keys:
+            known_keys.add(key)
+            configurations.append(repaired)
+    return configurations
 
 
 def _pick_from_pool(
@@ -176,36 +180,36 @@ def _pick_from_pool(
     pick: Sampler,
     count: int,
     rng: np.random.RandomState,
-    seen: set[Key],
+    known_keys: set[Key],
     responses: Mapping[Key, float],
 ) -> list[Configuration]:
     """Let a sampler of `picking` choose among configurations that are possible."""
-    taken = [key for key in sorted(seen, key=repr) if all(map(_is_level, space.levels.values(), key))]
-    pool = [*taken, *(space.key(one) for one in _pool(space, rng, set(seen)))]
+    sampled_keys = [key for key in sorted(known_keys, key=repr) if all(map(_is_level, space.levels.values(), key))]
+    pool = [*sampled_keys, *(space.key(configuration) for configuration in _pool(space, rng, set(known_keys)))]
     draw = Draw(
         codes=np.array([_codes(space, key) for key in pool]).reshape(len(pool), len(space.levels)),
         levels=tuple(len(levels) for levels in space.levels.values()),
-        taken=np.arange(len(taken)),
-        response=np.array([responses.get(key, math.nan) for key in taken]),
+        taken=np.arange(len(sampled_keys)),
+        response=np.array([responses.get(key, math.nan) for key in sampled_keys]),
         count=count,
         rng=np.random.default_rng(rng.randint(2**31)),
     )
     chosen = [pool[row] for row in pick(draw)]
-    seen.update(chosen)
+    known_keys.update(chosen)
     return [{**space.default, **dict(zip(space.levels, key, strict=True))} for key in chosen]
 
 
-def _pool(space: DesignSpace, rng: np.random.RandomState, seen: set[Key]) -> list[Configuration]:
-    """Return allowed configurations that are not in `seen`: all of a small space, random ones of a large one."""
+def _pool(space: DesignSpace, rng: np.random.RandomState, known_keys: set[Key]) -> list[Configuration]:
+    """Return allowed configurations that are not in `known_keys`: all of a small space, random ones of a large one."""
     if math.prod(len(levels) for levels in space.levels.values()) > _POOL:
         points = rng.random_sample((_POOL, len(space.levels)))
-        return _new_ones(space, (_at_point(space, point) for point in points), seen)
+        return _new_ones(space, (_at_point(space, point) for point in points), known_keys)
     everything = (dict(zip(space.levels, values, strict=True)) for values in product(*space.levels.values()))
     return [
         configuration
         for values in everything
         if (configuration := {**space.default, **values})
-        and space.key(configuration) not in seen
+        and space.key(configuration) not in known_keys
         and space.allows(configuration)
     ]
 

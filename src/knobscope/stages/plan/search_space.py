@@ -107,46 +107,54 @@ def search_space(
     # The load and the system below are given: only the DBMS is tuned to them.
     order = [name for name in order if not is_factor(name)]
     every = [_parameter(name, knobs[name], choices[name], space.default[name]) for name in order]
-    risky = {} if with_durability else {one.name: values for one in every if (values := _risky_values(one))}
-    kept = [_without(one, risky[one.name]) if one.name in risky else one for one in every]
-    parameters = tuple([one for one in kept if one is not None][:top])
-    names = {one.name for one in parameters}
+    risky = (
+        {}
+        if with_durability
+        else {parameter.name: values for parameter in every if (values := _risky_values(parameter))}
+    )
+    candidates = [
+        _without(parameter, risky[parameter.name]) if parameter.name in risky else parameter for parameter in every
+    ]
+    parameters = tuple([parameter for parameter in candidates if parameter is not None][:top])
+    names = {parameter.name for parameter in parameters}
     fixed = {name: value for name, value in space.default.items() if name not in names}
     return SearchSpace(case, space.dbms, parameters, fixed, risky, space)
 
 
-def _risky_values(one: Parameter) -> tuple[Value, ...]:
+def _risky_values(parameter: Parameter) -> tuple[Value, ...]:
     """Return the values of a parameter that risk committed data; the default stays, since it is what runs now."""
-    if one.is_number:
-        low, high = one.bounds
-        listed: Sequence[Value] = one.knob.durability if isinstance(one.knob.durability, list) else [low, high]
+    if parameter.is_number:
+        low, high = parameter.bounds
+        listed: Sequence[Value] = (
+            parameter.knob.durability if isinstance(parameter.knob.durability, list) else [low, high]
+        )
         inside = [value for value in listed if not isinstance(value, str) and low <= value <= high]
-        values = [*(value for value in inside if value not in one.special), *one.special]
+        values = [*(value for value in inside if value not in parameter.special), *parameter.special]
     else:
-        values = [*one.choices]
-    return tuple(value for value in values if value != one.default and one.knob.risks(value_text(value)))
+        values = [*parameter.choices]
+    return tuple(value for value in values if value != parameter.default and parameter.knob.risks(value_text(value)))
 
 
-def _without(one: Parameter, risky: Sequence[Value]) -> Parameter | None:
+def _without(parameter: Parameter, risky: Sequence[Value]) -> Parameter | None:
     """Return a parameter without some of its values; None where only one remains."""
-    special = tuple(value for value in one.special if value not in risky)
-    choices = [value for value in one.choices if value not in risky]
-    if one.is_number:
-        low, high = one.bounds
-        if set(risky) <= set(one.special):
-            return replace(one, special=special)
-        if one.knob.durability is True or not one.is_integer or high - low > _MOST_LISTED:
+    special = tuple(value for value in parameter.special if value not in risky)
+    choices = [value for value in parameter.choices if value not in risky]
+    if parameter.is_number:
+        low, high = parameter.bounds
+        if set(risky) <= set(parameter.special):
+            return replace(parameter, special=special)
+        if parameter.knob.durability is True or not parameter.is_integer or high - low > _MOST_LISTED:
             return None
         choices = [*(value for value in range(low, high + 1) if value not in risky), *special]
-    return replace(one, low=None, high=None, special=(), choices=tuple(choices)) if len(choices) > 1 else None
+    return replace(parameter, low=None, high=None, special=(), choices=tuple(choices)) if len(choices) > 1 else None
 
 
 def _parameter(name: str, knob: Knob, choice: KnobChoice | None, default: Value) -> Parameter:
     if knob.range is None:
-        known = list(knob.values or [False, True])
-        listed = choice.values if choice is not None and choice.values is not None else known
-        asked = (value for value in known if value in [*listed, default] and value not in knob.refused)
-        return Parameter(name, knob, default, choices=tuple(asked))
+        all_values = list(knob.values or [False, True])
+        listed = choice.values if choice is not None and choice.values is not None else all_values
+        choices = (value for value in all_values if value in [*listed, default] and value not in knob.refused)
+        return Parameter(name, knob, default, choices=tuple(choices))
     if choice is not None and choice.values is not None:
         values = [knob.canonical(value) for value in [*choice.values, default]]
     else:

@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     find_case(specs, args.case)
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
-    done = {}
+    snapshots = {}
     with (
         open_device(specs.devices[case.device], args.root, specs.study.name) as device,
         device_lock(device.block),
@@ -49,13 +49,13 @@ def _run(args: argparse.Namespace) -> int:
                     dbms, workload, values, device.directory, specs.generators.get(workload.generator), room
                 )
                 _check_version(specs.study, dbms, snapshot.version)
-                done[str(row.load_id)] = {"directory": str(snapshot.directory), "version": snapshot.version}
+                snapshots[str(row.load_id)] = {"directory": str(snapshot.directory), "version": snapshot.version}
                 outcome = f"ready ({time.monotonic() - begin:.1f} s)"
             except SnapshotFailedError as error:
-                done[str(row.load_id)] = {"error": str(error), "log_tail": error.log_tail}
+                snapshots[str(row.load_id)] = {"error": str(error), "log_tail": error.log_tail}
                 outcome = f"refused: {error}"
             print(f"prepare {case}: {number}/{len(plan)} {shown}: {outcome}", file=sys.stderr, flush=True)
-    write_sealed(args.out, done)
+    write_sealed(args.out, snapshots)
     return 0
 
 

@@ -113,9 +113,9 @@ def prepare_snapshot(
         else:
             require_free(scratch, estimate, purpose)
         part = target.with_name(target.name + ".part")
-        for left in (part, target):
-            if left.exists():
-                shutil.rmtree(left)
+        for leftover in (part, target):
+            if leftover.exists():
+                shutil.rmtree(leftover)
         part.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         make_shared_directory(part, find_service_user())
         version = _make(dbms, workload, load_values, part, generator)
@@ -147,19 +147,19 @@ def _list_files(snapshot: Path) -> dict[str, list[int]]:
 
     Paths start in the data directory; those of parts that lie next to it are `../parts/...`.
     """
-    found = {}
-    for folder, _, names in (one for top in ("data", "parts") for one in os.walk(snapshot / top)):
+    files = {}
+    for folder, _, names in (entry for top in ("data", "parts") for entry in os.walk(snapshot / top)):
         for name in names:
             path = Path(folder, name)
             state = path.lstat()
             if stat.S_ISREG(state.st_mode):
-                found[os.path.relpath(path, snapshot / "data")] = [state.st_size, state.st_mtime_ns]
-    return found
+                files[os.path.relpath(path, snapshot / "data")] = [state.st_size, state.st_mtime_ns]
+    return files
 
 
 def _snapshot_key(dbms: Dbms, workload: Workload, load_values: Mapping[str, Value], generator: Generator | None) -> str:
-    what = {**data_identity(dbms, workload, generator, load_values), "load": dict(load_values)}
-    return f"{dbms.name}-{hash_identity(what, 12)}"
+    identity = {**data_identity(dbms, workload, generator, load_values), "load": dict(load_values)}
+    return f"{dbms.name}-{hash_identity(identity, 12)}"
 
 
 def _make(

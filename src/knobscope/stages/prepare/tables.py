@@ -22,11 +22,11 @@ def table_question(dbms: Dbms) -> str | None:
 def keep_tables(instance: Instance, session: Session, directory: Path) -> None:
     """Ask on a connection like that of a session, and keep the answer in a directory, when there is a question."""
     if (question := table_question(instance.dbms)) is not None:
-        asked = replace(session, init=[], readback={"query": question})
-        write_sealed(directory / _NAME, read_back(asked, instance.start).effective)
+        table_session = replace(session, init=[], readback={"query": question})
+        write_sealed(directory / _NAME, read_back(table_session, instance.start).effective)
 
 
 def read_tables(directory: Path) -> Mapping[str, str]:
     """Return what was kept: file below the data directory -> table."""
-    kept = directory / _NAME
-    return read_sealed(kept) if kept.exists() else {}
+    path = directory / _NAME
+    return read_sealed(path) if path.exists() else {}

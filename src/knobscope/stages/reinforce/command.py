@@ -28,8 +28,8 @@ def _run(args: argparse.Namespace) -> int:
     decision = decide(plan, runs, aim, sweep.repeats, sweep.most, sweep_references(specs, case))
     write_sealed(args.out, {"round": args.round, **decision})
     verdict = "stop" if decision["done"] else "go on"
-    told = f"{verdict} after {decision['blocks']} blocks: {decision['reason']} ({describe_aim(specs, aim)})"
-    print(f"reinforce {case} round {args.round}: {told}", file=sys.stderr)
+    summary = f"{verdict} after {decision['blocks']} blocks: {decision['reason']} ({describe_aim(specs, aim)})"
+    print(f"reinforce {case} round {args.round}: {summary}", file=sys.stderr)
     return 0
 
 

@@ -77,14 +77,14 @@ def decide(
 
 def _read_runs(runs: "pd.DataFrame", codes: dict[str, int], references: Mapping[str, str]) -> SweepRuns:
     """Return the runs of the sweep as arrays; a run of a configuration that is no longer planned does not count."""
-    known = runs[runs["is_sentinel"] | runs["config_id"].isin(list(codes))]
-    ok = (known["status"] == "ok") & (known["throughput_ops"] > 0)
-    throughput = known["throughput_ops"].where(ok).to_numpy(float)
-    setting = known["config_id"].map(codes).fillna(0).where(~known["is_sentinel"], 0)
+    planned = runs[runs["is_sentinel"] | runs["config_id"].isin(list(codes))]
+    ok = (planned["status"] == "ok") & (planned["throughput_ops"] > 0)
+    throughput = planned["throughput_ops"].where(ok).to_numpy(float)
+    setting = planned["config_id"].map(codes).fillna(0).where(~planned["is_sentinel"], 0)
     return SweepRuns(
         setting=setting.to_numpy(np.int64),
-        block=known["block_id"].factorize()[0].astype(np.int64),
-        session=known.groupby(["block_id", "session"], dropna=False).ngroup().to_numpy(np.int64),
+        block=planned["block_id"].factorize()[0].astype(np.int64),
+        session=planned.groupby(["block_id", "session"], dropna=False).ngroup().to_numpy(np.int64),
         response=np.log(throughput),
         settings=len(codes) + 1,
         reference=np.array([codes.get(references.get(config_id, ""), 0) for config_id in codes], np.int64),
@@ -159,5 +159,5 @@ def _list_values(values: _Values, which: list[int]) -> str:
 
 
 def _describe_visible(smallest: float) -> str:
-    seen = describe_ratio(smallest)
-    return "shows nothing yet" if seen == "no" else f"shows {seen} and more"
+    ratio = describe_ratio(smallest)
+    return "shows nothing yet" if ratio == "no" else f"shows {ratio} and more"

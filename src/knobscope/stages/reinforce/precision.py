@@ -54,8 +54,8 @@ class SweepRuns:
 
     def count_blocks(self, rows: Bools) -> Ints:
         """Return in how many blocks these runs measured each value, shape (settings - 1,)."""
-        seen = np.unique(np.column_stack([self.setting[rows], self.block[rows]]), axis=0)[:, 0]
-        return np.bincount(seen, minlength=self.settings)[1:].astype(np.int64)
+        codes = np.unique(np.column_stack([self.setting[rows], self.block[rows]]), axis=0)[:, 0]
+        return np.bincount(codes, minlength=self.settings)[1:].astype(np.int64)
 
     @property
     def _sessions(self) -> int:
@@ -99,8 +99,8 @@ def _collect_errors(reference: Ints, fit_against: Callable[[int], BlockFit]) -> 
     errors, degrees = np.full(len(reference), np.nan), np.full(len(reference), np.nan)
     for code in np.unique(reference):
         own = reference == code
-        found = unequal_errors(fit_against(int(code)))
-        errors[own], degrees[own] = found[0][own], found[1][own]
+        all_errors = unequal_errors(fit_against(int(code)))
+        errors[own], degrees[own] = all_errors[0][own], all_errors[1][own]
     return errors, degrees
 
 
@@ -111,13 +111,15 @@ def count_more(precision: Precision, aim: Aim, lacking: Bools, room: Ints) -> In
     sentinels as `plan` adds them; whether a value suffices then follows from the design of all blocks together. Where
     noise is not known yet, one block more has to show it.
     """
-    asked: Bools = lacking & (room > 0)
-    more = np.where(asked, room if np.isfinite(precision.noise) else 1, 0)
+    eligible: Bools = lacking & (room > 0)
+    more = np.where(eligible, room if np.isfinite(precision.noise) else 1, 0)
     for blocks in range(1, int(more.max(initial=0))):
-        errors, degrees = _project(precision, [np.flatnonzero(asked & (room > index)) + 1 for index in range(blocks)])
+        errors, degrees = _project(
+            precision, [np.flatnonzero(eligible & (room > index)) + 1 for index in range(blocks)]
+        )
         enough = aim.suffices(aim.smallest(errors, degrees))
-        more = np.where(asked & enough, np.minimum(more, blocks), more)
-        if not (asked & (more > blocks)).any():
+        more = np.where(eligible & enough, np.minimum(more, blocks), more)
+        if not (eligible & (more > blocks)).any():
             break
     return more.astype(np.int64)
 
@@ -128,12 +130,15 @@ def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
     What a configuration is compared with comes along, as in `knobscope.stages.plan.plan_reinforcement`.
     """
     now, reference = precision.fit, precision.reference
-    blocks = [np.unique(np.concatenate([one, reference[one - 1]])) for one in blocks]
-    blocks = [one[one > 0] for one in blocks]
+    blocks = [np.unique(np.concatenate([block, reference[block - 1]])) for block in blocks]
+    blocks = [block[block > 0] for block in blocks]
     setting, session = precision.design
     first = int(session.max(initial=-1)) + 1
-    settings = [setting, *(np.concatenate([np.zeros(len(sentinel_positions(len(one))), int), one]) for one in blocks)]
-    sessions = [session, *(np.full(len(one), first + index) for index, one in enumerate(settings[1:]))]
+    settings = [
+        setting,
+        *(np.concatenate([np.zeros(len(sentinel_positions(len(block))), int), block]) for block in blocks),
+    ]
+    sessions = [session, *(np.full(len(part), first + index) for index, part in enumerate(settings[1:]))]
     design, of_session = np.concatenate(settings).astype(np.int64), np.concatenate(sessions).astype(np.int64)
     variances, _ = moderate_variances(now.own_squares, now.own_degrees)
     levels, codes = _levels(of_session), np.arange(len(now.own_degrees))
@@ -148,5 +153,5 @@ def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
 
 def _levels(session: Ints) -> Floats:
     """Return a column per session but the first, 1 for its runs."""
-    columns = [session == one for one in np.unique(session)[1:]]
+    columns = [session == code for code in np.unique(session)[1:]]
     return np.column_stack(columns).astype(float) if columns else np.zeros((len(session), 0))

@@ -67,13 +67,13 @@ def answer_with_delays(
     return answers, runs
 
 
-def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], found: list[WhatIfRunRow]) -> None:
+def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], runs: list[WhatIfRunRow]) -> None:
     """Let the answers take in runs behind the program, and add these to what was found, also where it ends early."""
     with open_device(device, bench.root, bench.specs.study.name) as opened:
         room = _LEAST_ROOM + _ROOM * count_scratch_bytes(opened)
         base = delayed_device(device, NO_DELAY, {}, opened.filesystem, room)
     try:
-        _measure_base(bench, base, answers, found, look=0)
+        _measure_base(bench, base, answers, runs, look=0)
         if not all(answer.is_watched for answer in answers.values()):
             raise UserError("how long requests take is not known, since BPF did not watch them")
         for name, op in DELAYED.items():
@@ -87,20 +87,20 @@ def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswe
             slower = delayed_device(device, name, change, opened.filesystem, room)
             for question, measured in measure_pairs(bench, slower, name, list(still_open)):
                 answers[question].add(name, measured, change)
-                found += measured
+                runs += measured
         still_open = {question: answer for question, answer in answers.items() if answer.is_open}
         if still_open:
-            _measure_base(bench, base, still_open, found, look=1)
+            _measure_base(bench, base, still_open, runs, look=1)
     finally:
         close_device(base, bench.root)
 
 
 def _measure_base(
-    bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], found: list[WhatIfRunRow], look: int
+    bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], runs: list[WhatIfRunRow], look: int
 ) -> None:
     """Measure pairs without a delay, keep the device for another look, and let the answers take in all there are."""
     for question, measured in measure_pairs(bench, device, NO_DELAY, list(answers), look, keep=True):
-        found += measured
+        runs += measured
         answers[question].add(NO_DELAY, [*answers[question].runs.get(NO_DELAY, []), *measured])
 
 
@@ -111,17 +111,17 @@ def _repeat_on_itself(bench: Bench, device: Device, answers: Sequence[Answer]) -
     """
     runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
     for look in range(LOOKS):
-        asked = {answer.question: answer for answer in answers if look == 0 or not answer.is_settled}
-        if not asked:
+        by_question = {answer.question: answer for answer in answers if look == 0 or not answer.is_settled}
+        if not by_question:
             break
         try:
-            for question, measured in measure_pairs(bench, device, ITSELF, list(asked), look):
+            for question, measured in measure_pairs(bench, device, ITSELF, list(by_question), look):
                 runs[question] += measured
-                asked[question].add(ITSELF, runs[question])
+                by_question[question].add(ITSELF, runs[question])
         except UserError as error:
-            if any(question.followed for question in asked):
+            if any(question.followed for question in by_question):
                 raise
-            for answer in asked.values():
+            for answer in by_question.values():
                 answer.failures[ITSELF] = str(error)
             break
     return [run for of_question in runs.values() for run in of_question]

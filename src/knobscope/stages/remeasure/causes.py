@@ -55,7 +55,7 @@ class Answer:
     failures: dict[str, str] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)  # parameters of the device that differ, as JSON
     #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
-    again: Amount | None = None
+    repeated_effect: Amount | None = None
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow], change: Mapping[str, Any] | None = None) -> None:
         """Take in all pairs of runs on a device, of which some parameters differ: the one itself first."""
@@ -70,7 +70,7 @@ class Answer:
         self.amounts[name] = amount_of(values)
         if name == ITSELF and not self.question.is_level:
             ratio = amount_of(list(list_differences(list_usable(runs), _log_throughput)))
-            self.again = ratio.minus(self.question.rest)
+            self.repeated_effect = ratio.minus(self.question.remainder)
         if name != ITSELF and ITSELF in self.amounts:
             self._find_share(name)
         if name == EVERYTHING and ITSELF in self.amounts:
@@ -81,13 +81,13 @@ class Answer:
         self.shares[name] = self._share(self.amounts[name])
 
     def _share(self, changed: Amount) -> Share:
-        return remaining_share(changed, self.amounts[ITSELF], self.question.rest)
+        return remaining_share(changed, self.amounts[ITSELF], self.question.remainder)
 
     def _amounts(self, runs: Iterable[WhatIfRunRow], time_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
         ok = list_usable(runs)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
-        return list_differences(ok, time_of_run if self.question.other is None else _log_throughput)
+        return list_differences(ok, time_of_run if self.question.other_device is None else _log_throughput)
 
     @property
     def undecided(self) -> str | None:
@@ -100,22 +100,22 @@ class Answer:
 
         A configuration that takes less time than on the lower tier has no gap of time, whatever its latencies are.
         """
-        if self.again is not None:
-            return self.again.is_clear(SIGNIFICANCE)
-        known, rest = self.amounts.get(ITSELF), self.question.rest
-        return known is not None and known.mean > rest.mean and known.minus(rest).is_clear()
+        if self.repeated_effect is not None:
+            return self.repeated_effect.is_clear(SIGNIFICANCE)
+        amount, remainder = self.amounts.get(ITSELF), self.question.remainder
+        return amount is not None and amount.mean > remainder.mean and amount.minus(remainder).is_clear()
 
     @property
     def is_smaller(self) -> bool:
         """Whether the effect (or gap) is surely less than half as large in new pairs of runs as in the sweep."""
-        return self.question.seen is not None and self._most_again < abs(self.question.seen.mean) / 2
+        return self.question.swept_effect is not None and self._most_again < abs(self.question.swept_effect.mean) / 2
 
     @property
     def is_refuted(self) -> bool:
         """Whether it is smaller, and in new pairs of runs there is none in that direction, or none that matters."""
-        if not self.is_smaller or self.again is None:
+        if not self.is_smaller or self.repeated_effect is None:
             return False
-        is_there = self.again.is_clear(SIGNIFICANCE) and self._most_again > 0
+        is_there = self.repeated_effect.is_clear(SIGNIFICANCE) and self._most_again > 0
         return not is_there or self._most_again < self.question.least
 
     @property
@@ -125,21 +125,28 @@ class Answer:
         The sweep found it among many comparisons, so that its runs speak for it: what is not clear even with them is
         not established.
         """
-        if self.again is None or self.question.seen is None or self.is_reproduced:
+        if self.repeated_effect is None or self.question.swept_effect is None or self.is_reproduced:
             return self.is_refuted
-        return self.is_refuted or not self.again.together_with(self.question.seen).is_clear(SIGNIFICANCE)
+        return self.is_refuted or not self.repeated_effect.together_with(self.question.swept_effect).is_clear(
+            SIGNIFICANCE
+        )
 
     @property
     def _most_again(self) -> float:
         """The end of its interval in new pairs that lies in the direction of what the sweep saw; positive there."""
-        if self.again is None or self.question.seen is None:
+        if self.repeated_effect is None or self.question.swept_effect is None:
             return math.inf
-        return max(math.copysign(1.0, self.question.seen.mean) * end for end in self.again.interval(SIGNIFICANCE))
+        return max(
+            math.copysign(1.0, self.question.swept_effect.mean) * end
+            for end in self.repeated_effect.interval(SIGNIFICANCE)
+        )
 
     @property
     def is_settled(self) -> bool:
         """Whether more pairs of runs on the device itself would tell nothing new about whether the effect is there."""
-        return self.is_reproduced or self.is_refuted or (self.question.seen is None and self.question.risk is None)
+        return (
+            self.is_reproduced or self.is_refuted or (self.question.swept_effect is None and self.question.risk is None)
+        )
 
     @property
     def is_open(self) -> bool:
@@ -154,8 +161,8 @@ class Answer:
     @property
     def _is_not_the_device(self) -> bool:
         """Whether less than half goes with all costs of the device, also if the way to it counts as one of them."""
-        both = (self.whole, self.most_of_everything)
-        return all(share is not None and share.is_less_than_half for share in both)
+        shares = (self.whole, self.most_of_everything)
+        return all(share is not None and share.is_less_than_half for share in shares)
 
     def can_judge(self, cause: RuleCause) -> bool:
         """Whether the experiment can confirm what a rule names; that the device is no cause it always can."""
@@ -165,8 +172,8 @@ class Answer:
     @property
     def causes(self) -> list[tuple[str, Share]]:
         """Properties that surely have a part in the effect, the largest first."""
-        found = [(name, share) for name, share in self.shares.items() if name != EVERYTHING and share.low > 0]
-        return sorted(found, key=lambda one: -one[1].estimate)
+        causes = [(name, share) for name, share in self.shares.items() if name != EVERYTHING and share.low > 0]
+        return sorted(causes, key=lambda cause: -cause[1].estimate)
 
     @property
     def conclusion(self) -> Conclusion:
@@ -191,13 +198,18 @@ class Answer:
             share = self.shares.get(name)
             row: WhatIfRow = {
                 "dbms": case.dbms, "device": case.device, "workload": case.workload,
-                "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other,
+                "knob": self.question.knob, "value": self.question.value, "other_device": self.question.other_device,
                 "is_level": self.question.is_level, "property": name, "change": self.changes[name],
                 "pairs": self.pairs[name], "amount": amount.mean, "amount_error": amount.error,
             }  # fmt: skip
-            if name == ITSELF and self.again is not None:
-                low, high = self.again.interval(SIGNIFICANCE)
-                row |= {"again": self.again.mean, "again_low": low, "again_high": high, "is_gone": self.is_gone}
+            if name == ITSELF and self.repeated_effect is not None:
+                low, high = self.repeated_effect.interval(SIGNIFICANCE)
+                row |= {
+                    "again": self.repeated_effect.mean,
+                    "again_low": low,
+                    "again_high": high,
+                    "is_gone": self.is_gone,
+                }
             if share is not None:
                 row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
             rows.append(row)
@@ -210,8 +222,8 @@ class Answer:
         begin = f"{case.dbms} ran again on {case.device}, {count}{'' if question.is_level else ' of runs'}"
         if ITSELF in self.failures:
             return f"{begin}, without a result: {self.failures[ITSELF]}."
-        if self.again is not None and (self.is_gone or not self.is_reproduced):
-            return f"{begin}: {self._describe_again(self.again)}"
+        if self.repeated_effect is not None and (self.is_gone or not self.is_reproduced):
+            return f"{begin}: {self._describe_again(self.repeated_effect)}"
         if not self.is_reproduced:
             return f"{begin}: the gap did not reproduce, so its cause cannot be tested."
         if not question.followed:
@@ -220,37 +232,42 @@ class Answer:
 
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
-        said = f" each there and on what-if devices, and {self._effect()}. "
+        text = f" each there and on what-if devices, and {self._effect()}. "
         shares = (
-            [one for one in self.shares.items() if math.isfinite(one[1].low)] if self.question.blamed else self.causes
+            [entry for entry in self.shares.items() if math.isfinite(entry[1].low)]
+            if self.question.blamed
+            else self.causes
         )
-        told = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
-        said += f"The share of it that disappears is {join_words(told)}. " if told else ""
-        return said + self._conclude()
+        parts = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
+        text += f"The share of it that disappears is {join_words(parts)}. " if parts else ""
+        return text + self._conclude()
 
-    def _describe_again(self, again: Amount) -> str:
-        what, seen = "gap" if self.question.other else "effect", self.question.seen
-        shown = _words_of(again)
-        if self.is_refuted and seen is not None:
+    def _describe_again(self, repeated_effect: Amount) -> str:
+        noun, swept_effect = "gap" if self.question.other_device else "effect", self.question.swept_effect
+        shown = _words_of(repeated_effect)
+        if self.is_refuted and swept_effect is not None:
             return (
-                f"{shown}. This is certainly less than half of the {what} in the sweep, {_words_of_ratio(seen.mean)}."
+                f"{shown}. This is certainly less than half of the {noun} in the sweep, "
+                f"{_words_of_ratio(swept_effect.mean)}."
             )
-        said = f"{shown}. The {what} did not reproduce beyond noise"
-        if self.is_gone and seen is not None:
-            return f"{said}; together with the runs of the sweep it is {_words_of(again.together_with(seen))}."
-        return f"{said}, and its cause cannot be tested."
+        text = f"{shown}. The {noun} did not reproduce beyond noise"
+        if self.is_gone and swept_effect is not None:
+            together = repeated_effect.together_with(swept_effect)
+            return f"{text}; together with the runs of the sweep it is {_words_of(together)}."
+        return f"{text}, and its cause cannot be tested."
 
     def _describe_shown(self) -> str:
         """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
-        if self.question.other is not None or self.again is None:
+        if self.question.other_device is not None or self.repeated_effect is None:
             return f"{self._effect()}. The gap reproduced"
-        return f"{self._setting} is {_words_of(self.again)}. The effect reproduced"
+        return f"{self._setting} is {_words_of(self.repeated_effect)}. The effect reproduced"
 
     def _describe_smaller(self) -> str:
         """Say that an effect which is there is much smaller than it was."""
-        if not self.is_smaller or self.again is None or self.question.seen is None:
+        if not self.is_smaller or self.repeated_effect is None or self.question.swept_effect is None:
             return ""
-        return f", but is certainly less than half of that in the sweep, {_words_of_ratio(self.question.seen.mean)}"
+        ratio = _words_of_ratio(self.question.swept_effect.mean)
+        return f", but is certainly less than half of that in the sweep, {ratio}"
 
     @property
     def _setting(self) -> str:
@@ -258,15 +275,16 @@ class Answer:
         return "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
 
     def _effect(self) -> str:
-        known, question, setting = self.amounts[ITSELF], self.question, self._setting
+        amount, question, setting = self.amounts[ITSELF], self.question, self._setting
         if question.is_level:
-            time = loosen_units(format_micros(known.mean - question.rest.mean))
-            return f"{setting} took {time} {f'more than on {question.other} ' if question.other else ''}per operation"
-        if question.other is not None:
-            fold = math.exp(abs(known.mean - question.rest.mean))
-            return f"{setting} did {fold:.2g} times as much or as little as on {question.other}"
-        more = "more" if known.mean > 0 else "less"
-        return f"{setting} took {loosen_units(format_micros(abs(known.mean)))} {more} per operation"
+            time = loosen_units(format_micros(amount.mean - question.remainder.mean))
+            excess = f"more than on {question.other_device} " if question.other_device else ""
+            return f"{setting} took {time} {excess}per operation"
+        if question.other_device is not None:
+            fold = math.exp(abs(amount.mean - question.remainder.mean))
+            return f"{setting} did {fold:.2g} times as much or as little as on {question.other_device}"
+        more = "more" if amount.mean > 0 else "less"
+        return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation"
 
     def _conclude(self) -> str:
         everything = self.shares.get(EVERYTHING)
@@ -274,8 +292,8 @@ class Answer:
             name, _ = self.causes[0]
             return f"Most of it disappears with {PROPERTY_WORDS[name]}, so this property is the cause."
         if self.conclusion == "not_the_device":
-            words = share_words(everything) if everything else ""
-            return f"None of the device's properties is the cause: without all of them, {words} of it is gone."
+            share_text = share_words(everything) if everything else ""
+            return f"None of the device's properties is the cause: without all of them, {share_text} of it is gone."
         if self.conclusion == "not_as_blamed":
             return "Most of it remains, so something else is the cause."
         if self.conclusion == "several":
@@ -297,22 +315,22 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
     named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `imitate`.
     """
-    said = answer.describe()
+    confirmation = answer.describe()
     if answer.is_gone:
-        return {"confirmed": "no", "confirmation": said, "sentence": withdraw(sentence, _NOT_AGAIN)}
+        return {"confirmed": "no", "confirmation": confirmation, "sentence": withdraw(sentence, _NOT_AGAIN)}
     if not answer.question.followed:
-        return {"confirmed": None, "confirmation": said}
+        return {"confirmed": None, "confirmation": confirmation}
     if cause is None:
         if answer.conclusion != "cause":
-            return {"confirmed": "not_tested", "confirmation": said}
+            return {"confirmed": "not_tested", "confirmation": confirmation}
         cause_found = answer.causes[0][0]
-        return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": said}
+        return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": confirmation}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
-        return {"confirmed": answer.undecided, "confirmation": said}
+        return {"confirmed": answer.undecided, "confirmation": confirmation}
     judged: FindingRow = {
         "confirmed": "yes" if confirmed else "no",
-        "confirmation": f"{said} So {cause.confirmed if confirmed else cause.refuted}.",
+        "confirmation": f"{confirmation} So {cause.confirmed if confirmed else cause.refuted}.",
     }
     return judged if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
 
@@ -330,8 +348,8 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
         return False
     if is_unknown or not answer.can_judge(cause):
         return None
-    others = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *properties)]
-    if any(share.low >= _HALF for share in others) and not any(share.is_part for share in named):
+    other_shares = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *properties)]
+    if any(share.low >= _HALF for share in other_shares) and not any(share.is_part for share in named):
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
     return None if named else False  # one of several causes is neither refuted nor called the cause
 

@@ -56,14 +56,14 @@ def _run(args: argparse.Namespace) -> int:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
         questions = ask_questions(findings, specs, connection, remeasure.findings, what_if_number(specs))
         questions += ask_fastest(specs, connection)
-    of_device = [one for one in questions if one.case.device == args.device]
+    of_device = [question for question in questions if question.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
     if args.device not in profiles or args.store is None:
         raise UserError(f"--device {args.device} needs --store, and the profile of this device among --devices")
     bench = Bench(specs, args.root, args.store, profiles, remeasure.repeats)
     if of_device:
-        words = f"{len(of_device)} of {plural(len(questions), 'configuration')}"
-        print(f"remeasure {args.device}: {words}", file=sys.stderr)
+        summary = f"{len(of_device)} of {plural(len(questions), 'configuration')}"
+        print(f"remeasure {args.device}: {summary}", file=sys.stderr)
     everything, runs = _answer(bench, specs.devices[args.device], of_device)
     answers = [answer for answer in everything if answer.question.risk is None]
     judged: dict[int, FindingRow] = {}
@@ -84,12 +84,12 @@ def _run(args: argparse.Namespace) -> int:
 
 def _row_of_fastest(answer: Answer) -> FastestRow:
     """Return what new pairs of runs say of a configuration of table `fastest`: that row, but for what picked it."""
-    case, risk, again = answer.question.case, answer.question.risk, answer.again
+    case, risk, repeated_effect = answer.question.case, answer.question.risk, answer.repeated_effect
     row: FastestRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload, "risk": str(risk)}
     row["pairs"] = answer.pairs.get(ITSELF, 0)
-    if again is not None:
-        low, high = again.interval(SIGNIFICANCE)
-        row |= {"again": again.mean, "again_low": low, "again_high": high}
+    if repeated_effect is not None:
+        low, high = repeated_effect.interval(SIGNIFICANCE)
+        row |= {"again": repeated_effect.mean, "again_low": low, "again_high": high}
     return row
 
 
@@ -97,10 +97,12 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
     """Return the answers to questions of a device, case by case, with all runs."""
     answers: list[Answer] = []
     runs: list[WhatIfRunRow] = []
-    for _, of_case in groupby(sorted(questions, key=lambda one: str(one.case)), key=lambda one: one.case):
+    for _, of_case in groupby(
+        sorted(questions, key=lambda question: str(question.case)), key=lambda question: question.case
+    ):
         if is_modelled(device):
-            found, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
-            answers += found
+            modelled, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            answers += modelled
         else:
             delayed, measured = answer_with_delays(bench, device, list(of_case))
             answers += delayed
@@ -137,8 +139,8 @@ def _tell(answers: Sequence[Answer]) -> None:
     for answer in answers:
         print(f"remeasure: {answer.describe()}", file=sys.stderr)
     counts = Counter(answer.conclusion for answer in answers)
-    told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to measure again"
-    print(f"remeasure: {told}", file=sys.stderr)
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to measure again"
+    print(f"remeasure: {summary}", file=sys.stderr)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

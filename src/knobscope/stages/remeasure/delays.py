@@ -68,9 +68,9 @@ class DelayedAnswer(Answer):
 
         What takes a hundredth of the time in question cannot make up half of it.
         """
-        least = _NEGLIGIBLE * abs(self._whole_us(self._sides, self.question.rest.mean))
-        asked = [side for side in (True, False) if self._mean(NO_DELAY, op, side, _asked_us) > least]
-        return max((self._mean(NO_DELAY, op, side, _time_of_request) for side in asked), default=0.0)
+        least = _NEGLIGIBLE * abs(self._whole_us(self._sides, self.question.remainder.mean))
+        sides = [side for side in (True, False) if self._mean(NO_DELAY, op, side, _asked_us) > least]
+        return max((self._mean(NO_DELAY, op, side, _time_of_request) for side in sides), default=0.0)
 
     def note_unused(self, name: str) -> None:
         """Take in that a kind of request does not occur, or as good as not."""
@@ -82,28 +82,28 @@ class DelayedAnswer(Answer):
         return {self.question.is_default: 1} if self.question.is_level else {False: 1, True: -1}
 
     def _mean(self, name: str, op: str, side: bool, of: Callable[[WhatIfRunRow, str], float]) -> float:
-        found = [of(row, op) for row in self.runs[name] if row["is_reference"] == side]
-        return fmean([one for one in found if one > 0] or [0.0])
+        values = [of(row, op) for row in self.runs[name] if row["is_reference"] == side]
+        return fmean([value for value in values if value > 0] or [0.0])
 
-    def _whole_us(self, sides: Mapping[bool, int], rest: float) -> float:
-        return _whole(_pairs(self.runs[ITSELF], "flush", sides), sides) - rest
+    def _whole_us(self, sides: Mapping[bool, int], remainder_us: float) -> float:
+        return _whole(_pairs(self.runs[ITSELF], "flush", sides), sides) - remainder_us
 
     def _find_share(self, name: str) -> None:
         for delayed in DELAYED if name == NO_DELAY else (name,):
             if delayed in self.amounts and NO_DELAY in self.amounts:
-                self.shares[delayed] = self._waiting_share(delayed, self._sides, self.question.rest.mean)
+                self.shares[delayed] = self._waiting_share(delayed, self._sides, self.question.remainder.mean)
 
-    def _waiting_share(self, name: str, sides: Mapping[bool, int], rest: float = 0.0) -> Share:
-        """Return which share of a time, or of a difference of times, is waiting; of what exceeds `rest`."""
-        samples = [_pairs(self.runs[one], DELAYED[name], sides) for one in (ITSELF, NO_DELAY, name)]
-        least = _NEGLIGIBLE * abs(_whole(samples[0], sides) - rest)
+    def _waiting_share(self, name: str, sides: Mapping[bool, int], remainder_us: float = 0.0) -> Share:
+        """Return which share of a time, or of a difference of times, is waiting; of what exceeds `remainder_us`."""
+        samples = [_pairs(self.runs[variant], DELAYED[name], sides) for variant in (ITSELF, NO_DELAY, name)]
+        least = _NEGLIGIBLE * abs(_whole(samples[0], sides) - remainder_us)
 
         def estimate(own: Sequence[_Pair], base: Sequence[_Pair], delayed: Sequence[_Pair]) -> float:
             waits = 0.0
             for side, sign in sides.items():
-                asked = _asked(own, side)
-                waits += sign * asked * _waited_share(base, delayed, side) if asked > least else 0.0
-            return waits / (_whole(own, sides) - rest)
+                requests_us = _asked(own, side)
+                waits += sign * requests_us * _waited_share(base, delayed, side) if requests_us > least else 0.0
+            return waits / (_whole(own, sides) - remainder_us)
 
         return _jackknife(estimate, samples)
 
@@ -113,7 +113,7 @@ class DelayedAnswer(Answer):
         if any(name not in self.shares for name in DELAYED):
             return None
         parts = [self.shares[name] for name in DELAYED]
-        return Share(*(math.fsum(getattr(one, end) for one in parts) for end in ("estimate", "low", "high")))
+        return Share(*(math.fsum(getattr(share, end) for share in parts) for end in ("estimate", "low", "high")))
 
     @property
     def is_open(self) -> bool:
@@ -133,15 +133,15 @@ class DelayedAnswer(Answer):
     def _describe_followed(self) -> str:
         count = max((self.pairs[name] for name in DELAYED if name in self.pairs), default=0)
         slower = f", and {count} with each kind of request delayed by a program" if count else ""
-        said = f"{slower}: {self._effect()}. "
+        text = f"{slower}: {self._effect()}. "
         if not self.is_open:
             why = self.failures.get(NO_DELAY)
-            return said + (
+            return text + (
                 f"Behind the program there is no result: {why}." if why else "Behind the program it did not."
             )
         parts = [f"{_waiting_for(name)} accounts for {share_words(share)}" for name, share in self.causes]
-        said += f"Of this, {join_words(parts)}. " if parts else ""
-        return f"{said}{self._conclude()}{self._describe_sensitivity()}"
+        text += f"Of this, {join_words(parts)}. " if parts else ""
+        return f"{text}{self._conclude()}{self._describe_sensitivity()}"
 
     def _conclude(self) -> str:
         if self.conclusion == "cause":
@@ -157,7 +157,7 @@ class DelayedAnswer(Answer):
         if self.question.is_level:
             return ""
         shares = {name: self._waiting_share(name, {True: 1}) for name in DELAYED if name in self.amounts}
-        parts = [f"for {_WORDS[DELAYED[name]]} {share_words(one)}" for name, one in shares.items() if one.low > 0]
+        parts = [f"for {_WORDS[DELAYED[name]]} {share_words(share)}" for name, share in shares.items() if share.low > 0]
         return f" Of its time, the reference configuration waits {join_words(parts)}." if parts else ""
 
     def list_sensitivities(self) -> Iterator[SensitivityRow]:
@@ -165,16 +165,16 @@ class DelayedAnswer(Answer):
         case = self.question.case
         for name, op in DELAYED.items():
             for side in sorted(self._sides) if name in self.amounts and NO_DELAY in self.amounts else []:
-                own, asked = (self._mean(ITSELF, op, side, of) for of in (_time_of_request, _asked_us))
+                own, requests_us = (self._mean(ITSELF, op, side, of) for of in (_time_of_request, _asked_us))
                 whole = self._whole_us({side: 1}, 0.0)
-                if asked <= _NEGLIGIBLE * whole:
+                if requests_us <= _NEGLIGIBLE * whole:
                     continue
                 share = self._waiting_share(name, {side: 1})
                 yield {
                     "dbms": case.dbms, "device": case.device, "workload": case.workload,
                     "knob": self.question.knob, "value": self.question.value, "is_reference": side,
                     "op": op, "request_us": own, "delay_us": self.delays_us[name],
-                    "waited_share": share.estimate * whole / asked,
+                    "waited_share": share.estimate * whole / requests_us,
                     "runs": sum(row["is_reference"] == side for row in self.runs[name]),
                     "sensitivity": -share.estimate,
                     "sensitivity_low": -share.high if math.isfinite(share.high) else None,
@@ -194,10 +194,10 @@ def _asked_us(row: WhatIfRunRow, op: str) -> float:
 
 def _pairs(runs: Sequence[WhatIfRunRow], op: str, sides: Mapping[bool, int]) -> list[_Pair]:
     """Return pairs of which all sides are there."""
-    found: dict[int, dict[bool, tuple[float, float]]] = {}
+    pairs: dict[int, dict[bool, tuple[float, float]]] = {}
     for row in runs:
-        found.setdefault(row["pair"], {})[row["is_reference"]] = (time_of(row), _asked_us(row, op))
-    return [pair for pair in found.values() if set(sides) <= set(pair)]
+        pairs.setdefault(row["pair"], {})[row["is_reference"]] = (time_of(row), _asked_us(row, op))
+    return [pair for pair in pairs.values() if set(sides) <= set(pair)]
 
 
 def _whole(pairs: Sequence[_Pair], sides: Mapping[bool, int]) -> float:

@@ -79,7 +79,7 @@ def measure_pairs(
                 measured |= _measure(measurer, bench, case, group, property_name, pairs)
     for question in questions:
         rows = measured[question.knob, question.value]
-        yield question, [{**row, "other_device": question.other, "is_level": question.is_level} for row in rows]
+        yield question, [{**row, "other_device": question.other_device, "is_level": question.is_level} for row in rows]
     progress.finish()
 
 
@@ -90,14 +90,16 @@ def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
     questions about one configuration share its runs.
     """
     by_reference: dict[str, dict[Asked, Question]] = {}
-    for one in questions:
-        by_reference.setdefault(json.dumps(one.reference, sort_keys=True), {}).setdefault((one.knob, one.value), one)
+    for question in questions:
+        by_reference.setdefault(json.dumps(question.reference, sort_keys=True), {}).setdefault(
+            (question.knob, question.value), question
+        )
     groups: list[list[Question]] = []
-    for asked in by_reference.values():
-        changed = _list_changed(list(asked.values()))
+    for of_reference in by_reference.values():
+        changed = _list_changed(list(of_reference.values()))
         parts = [changed[begin : begin + TOGETHER] for begin in range(0, len(changed), TOGETHER)] or [[]]
-        shared = [[one for one in asked.values() if one.configuration in part] for part in parts]
-        shared[0] += [one for one in asked.values() if one.is_default]
+        shared = [[question for question in of_reference.values() if question.configuration in part] for part in parts]
+        shared[0] += [question for question in of_reference.values() if question.is_default]
         groups += shared
     return groups
 
@@ -105,9 +107,9 @@ def _share_references(questions: Sequence[Question]) -> list[list[Question]]:
 def _list_changed(questions: Sequence[Question]) -> list[dict[str, Value]]:
     """Return the configurations that are asked about, each once, without the reference."""
     changed: list[dict[str, Value]] = []
-    for one in questions:
-        if not one.is_default and one.configuration not in changed:
-            changed.append(one.configuration)
+    for question in questions:
+        if not question.is_default and question.configuration not in changed:
+            changed.append(question.configuration)
     return changed
 
 
@@ -124,7 +126,7 @@ def _measure(
     measurer: Measurer, bench: Bench, case: Case, group: Sequence[Question], property_name: str, pairs: range
 ) -> dict[Asked, list[WhatIfRunRow]]:
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
-    rows: dict[Asked, list[WhatIfRunRow]] = {(one.knob, one.value): [] for one in group}
+    rows: dict[Asked, list[WhatIfRunRow]] = {(question.knob, question.value): [] for question in group}
     order = [group[0].reference, *_list_changed(group)]
     position = pairs.start * len(order)
     for pair in pairs:
@@ -134,14 +136,16 @@ def _measure(
             run, position = record["run"], position + 1
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
             requests = {op: _request_times(record, op) for op in OPERATIONS}
-            for one in group if is_reference else [one for one in group if one.configuration == configuration]:
-                rows[one.knob, one.value].append(
+            for question in (
+                group if is_reference else [question for question in group if question.configuration == configuration]
+            ):
+                rows[question.knob, question.value].append(
                     {
-                        "dbms": one.case.dbms,
-                        "device": one.case.device,
-                        "workload": one.case.workload,
-                        "knob": one.knob,
-                        "value": one.value,
+                        "dbms": question.case.dbms,
+                        "device": question.case.device,
+                        "workload": question.case.workload,
+                        "knob": question.knob,
+                        "value": question.value,
                         "property": property_name,
                         "run_id": run["run_id"],
                         "pair": pair,
@@ -198,7 +202,7 @@ def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | No
 def _plan_row(
     bench: Bench, case: Case, group: Sequence[Question], configuration: Mapping[str, Value], pair: int, position: int
 ) -> PlanRow:
-    values = ";".join(f"{one.knob}={one.value}" for one in group if not one.is_default)
+    values = ";".join(f"{question.knob}={question.value}" for question in group if not question.is_default)
     block = hashlib.sha256(values.encode()).hexdigest()[:8]
     return {
         "block_id": f"{case}/explain-{bench.round}-{block}",

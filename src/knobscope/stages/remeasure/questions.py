@@ -68,13 +68,13 @@ _TIMES = """
 class Question:
     """An effect: a value of a knob against its reference value, on the device of a case.
 
-    `other` is the device of the other tier where a gap between tiers is to be explained, `rest` the effect there
+    `other_device` is that of the other tier where a gap between tiers is to be explained, `remainder` the effect there
     (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
-    device makes up the time that it takes (or what it takes more than on `other`, `rest` microseconds per operation).
-    The default configuration has no knob. `findings` are positions in the table of findings. `seen` is the effect (or
-    gap) in the sweep, a natural-log ratio of throughput; None where it was not clear there, and of a level; less than
-    `least` does not matter. One that is `followed` goes on to what-if devices once it shows again on its own device: to
-    those without a property that is `blamed`, or to all where a study asks for them.
+    device makes up the time that it takes (or what it takes more than on `other_device`, `remainder` microseconds per
+    operation). The default configuration has no knob. `findings` are positions in the table of findings.
+    `swept_effect` is the effect (or gap) in the sweep, a natural-log ratio of throughput; None where it was not clear
+    there, and of a level; less than `least` does not matter. One that is `followed` goes on to what-if devices once it
+    shows again on its own device: to those without a property that is `blamed`, or to all where a study asks for them.
     A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
     """
 
@@ -84,10 +84,10 @@ class Question:
     configuration: dict[str, Value]
     reference: dict[str, Value]
     findings: tuple[int, ...]
-    other: str | None = None
-    rest: Amount = NOTHING
+    other_device: str | None = None
+    remainder: Amount = NOTHING
     is_level: bool = False
-    seen: Amount | None = None
+    swept_effect: Amount | None = None
     least: float = 0.0
     followed: bool = True
     blamed: frozenset[str] = frozenset()
@@ -123,7 +123,7 @@ def ask_questions(
     """
     least = math.log1p(specs.study.thresholds.min_effect)
     order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
-    found: dict[tuple[Any, ...], Question] = {}
+    questions: dict[tuple[Any, ...], Question] = {}
     for index in order:
         row = findings[index]
         if row["verdict"] != "mismatch":
@@ -133,28 +133,28 @@ def ask_questions(
         is_level = explained == "time"
         if explained == "nothing" or (row["knob"] is None and not is_level):
             continue
-        device, other = _compared_levels(row) if is_level else _choose_device(row, connection)
-        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other, is_level)
+        device, other_device = _compared_levels(row) if is_level else _choose_device(row, connection)
+        key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other_device, is_level)
         blamed: frozenset[str] = frozenset()
         if what_if is None:
             blamed = blamed_properties(rule.about.cause if rule else None, specs.devices.get(device))
             followed = bool(blamed)
         else:
-            can_follow = is_modelled(specs.devices.get(device)) or other is None or is_level
-            followed = can_follow and sum(one.followed for one in found.values()) < what_if
-        if key in found:
-            known = found[key]
-            found[key] = replace(
-                known,
-                findings=(*known.findings, index),
-                followed=known.followed or bool(blamed),
-                blamed=known.blamed | blamed,
+            can_follow = is_modelled(specs.devices.get(device)) or other_device is None or is_level
+            followed = can_follow and sum(entry.followed for entry in questions.values()) < what_if
+        if key in questions:
+            earlier = questions[key]
+            questions[key] = replace(
+                earlier,
+                findings=(*earlier.findings, index),
+                followed=earlier.followed or bool(blamed),
+                blamed=earlier.blamed | blamed,
             )
-        elif device in specs.devices and (followed or not is_level) and len(found) < most:
-            question = _pose(row, index, device, other, connection, is_level=is_level)
+        elif device in specs.devices and (followed or not is_level) and len(questions) < most:
+            question = _pose(row, index, device, other_device, connection, is_level=is_level)
             if question is not None:
-                found[key] = replace(question, followed=followed, blamed=blamed, least=least)
-    return list(found.values())
+                questions[key] = replace(question, followed=followed, blamed=blamed, least=least)
+    return list(questions.values())
 
 
 def ask_fastest(specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[Question]:
@@ -190,13 +190,13 @@ def _choose_device(row: FindingRow, connection: "duckdb.DuckDBPyConnection") -> 
     if not lower or not higher:
         return str(row["device"]), None
     sizes = {device: _read_effect(row, device, connection) for device in (lower, higher)}
-    larger = max(sizes, key=lambda device: abs(one.mean) if (one := sizes[device]) is not None else 0.0)
+    larger = max(sizes, key=lambda device: abs(effect.mean) if (effect := sizes[device]) is not None else 0.0)
     return larger, lower if larger == higher else higher
 
 
 def _read_effect(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
-    found = connection.execute(_EFFECT, _asked(row, device)).fetchone()
-    return Amount(*map(float, found)) if found else None
+    effect = connection.execute(_EFFECT, _asked(row, device)).fetchone()
+    return Amount(*map(float, effect)) if effect else None
 
 
 def _read_time(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
@@ -214,16 +214,16 @@ def _pose(
     row: FindingRow,
     index: int,
     device: str,
-    other: str | None,
+    other_device: str | None,
     connection: "duckdb.DuckDBPyConnection",
     *,
     is_level: bool,
 ) -> Question | None:
     query = _DEFAULT if row["knob"] is None else _CONFIGURATIONS
     changed, reference = connection.execute(query, _asked(row, device)).fetchone() or (None, None)
-    read_rest = _read_time if is_level else _read_effect
-    rest = NOTHING if other is None else read_rest(row, other, connection)
-    if changed is None or rest is None:
+    read_remainder = _read_time if is_level else _read_effect
+    remainder = NOTHING if other_device is None else read_remainder(row, other_device, connection)
+    if changed is None or remainder is None:
         return None
     swept = None if is_level else _read_effect(row, device, connection)
     return Question(
@@ -233,10 +233,10 @@ def _pose(
         configuration=json.loads(changed),
         reference=json.loads(reference),
         findings=(index,),
-        other=other,
-        rest=rest,
+        other_device=other_device,
+        remainder=remainder,
         is_level=is_level,
-        seen=swept.minus(rest) if swept is not None and swept.is_clear() else None,
+        swept_effect=swept.minus(remainder) if swept is not None and swept.is_clear() else None,
     )
 
 
@@ -245,8 +245,8 @@ def what_if_number(specs: StudySpecs) -> int | None:
 
     A budget was divided up without these, so that only a number takes anything from it.
     """
-    asked, budget = specs.study.remeasure.what_if, specs.study.budget
-    return 0 if asked is None and (budget.runs, budget.hours) != (None, None) else asked
+    what_if, budget = specs.study.remeasure.what_if, specs.study.budget
+    return 0 if what_if is None and (budget.runs, budget.hours) != (None, None) else what_if
 
 
 def count_remeasuring_runs(specs: StudySpecs) -> int:
@@ -254,10 +254,10 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
     remeasure, what_if = specs.study.remeasure, what_if_number(specs)
     references = sum(_count_references(specs, case) for case in specs.cases)
     fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
-    again = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
+    own_runs = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
     most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
     devices = [_count_devices(specs, device, what_if) for device in specs.devices.values()]
-    return remeasure.repeats * (again + _count_round(most, references) * max(devices, default=0))
+    return remeasure.repeats * (own_runs + _count_round(most, references) * max(devices, default=0))
 
 
 def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> int:
@@ -274,5 +274,7 @@ def _count_round(effects: int, references: int) -> int:
 
 def _count_references(specs: StudySpecs, case: Case) -> int:
     """Return how many configurations values of a case are compared with: the default, and changes of it."""
-    changes = {json.dumps(one.change, sort_keys=True) for one in list_dependents(specs, case) if one.change}
+    changes = {
+        json.dumps(dependent.change, sort_keys=True) for dependent in list_dependents(specs, case) if dependent.change
+    }
     return 1 + len(changes)

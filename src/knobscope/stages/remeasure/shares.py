@@ -35,11 +35,11 @@ class Amount:
 
     def together_with(self, other: "Amount") -> "Amount":
         """Return the mean of two measurements of the same, each weighted by its precision (Welch, Satterthwaite)."""
-        weights = [1 / max(one.error, 1e-12) ** 2 for one in (self, other)]
-        both = math.fsum(weights)
-        spread = math.fsum(weight**2 / one.degrees for weight, one in zip(weights, (self, other), strict=True))
-        mean = (weights[0] * self.mean + weights[1] * other.mean) / both
-        return Amount(mean, 1 / math.sqrt(both), both**2 / spread)
+        weights = [1 / max(amount.error, 1e-12) ** 2 for amount in (self, other)]
+        total_weight = math.fsum(weights)
+        spread = math.fsum(weight**2 / amount.degrees for weight, amount in zip(weights, (self, other), strict=True))
+        mean = (weights[0] * self.mean + weights[1] * other.mean) / total_weight
+        return Amount(mean, 1 / math.sqrt(total_weight), total_weight**2 / spread)
 
     def is_clear(self, significance: float = 0.05) -> bool:
         """Whether its interval leaves out zero."""
@@ -88,11 +88,11 @@ def amount_of(values: Sequence[float]) -> Amount:
     return Amount(mean, math.sqrt(variance / count), count - 1)
 
 
-def remaining_share(changed: Amount, original: Amount, rest: Amount) -> Share:
-    """Return the share of `original` that is gone in `changed`; `rest` is what stays when all is explained."""
+def remaining_share(changed: Amount, original: Amount, remainder: Amount) -> Share:
+    """Return the share of `original` that is gone in `changed`; `remainder` is what stays when all is explained."""
     stays = ratio_share(
-        (changed.mean - rest.mean, original.mean - rest.mean),
-        (changed.error**2 + rest.error**2, original.error**2 + rest.error**2, rest.error**2),
+        (changed.mean - remainder.mean, original.mean - remainder.mean),
+        (changed.error**2 + remainder.error**2, original.error**2 + remainder.error**2, remainder.error**2),
         min(changed.degrees, original.degrees),
     )
     return Share(1 - stays.estimate, 1 - stays.high, 1 - stays.low)

@@ -75,7 +75,7 @@ def render_report(
     database, or has no such case.
     """
     with StudyData.open(database, specs, cases) as data:
-        found = build_findings(data)
+        findings = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
         files = build_files(data, traces or database.parent / "traces")
@@ -85,9 +85,9 @@ def render_report(
             make_environment("knobscope.stages.report")
             .get_template("template.html.j2")
             .render(
-                head=build_head(data, found),
+                head=build_head(data, findings),
                 fastest=list_fastest(data),
-                findings=found,
+                findings=findings,
                 effects=effects,
                 side_by_side=side_by_side,
                 budgets=budgets,
@@ -109,7 +109,7 @@ def render_report(
         )
     write_text(out, html)
     shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
-    shown += list(_all_figures(found, effects, budgets, ranking, files, devices, runs))
+    shown += list(_all_figures(findings, effects, budgets, ranking, files, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
     return Rendered(len(html.encode()), len(shown))
@@ -160,16 +160,16 @@ def _describe_left_out(data: StudyData) -> str:
     left_out = len(data.measured_cases) - len(data.shown_cases)
     if not left_out:
         return ""
-    shown = "that were requested" if data.asked is not None else "with the costliest mismatches"
-    are = "is" if left_out == 1 else "are"
-    return f"{plural(left_out, 'more case')} {are} not shown, to keep this page small; it shows those {shown}."
+    shown = "that were requested" if data.requested_cases is not None else "with the costliest mismatches"
+    verb = "is" if left_out == 1 else "are"
+    return f"{plural(left_out, 'more case')} {verb} not shown, to keep this page small; it shows those {shown}."
 
 
 def _count_rows(data: StudyData) -> list[tuple[str, int]]:
     """Return the tables of the database that have rows."""
-    one = "SELECT '{0}' AS name, count(*) AS count FROM \"{0}\""
+    count_query = "SELECT '{0}' AS name, count(*) AS count FROM \"{0}\""
     # One statement takes a third of the time of one per table.
-    counts = {row["name"]: row["count"] for row in data.rows(" UNION ALL ".join(map(one.format, TABLES)))}
+    counts = {row["name"]: row["count"] for row in data.rows(" UNION ALL ".join(map(count_query.format, TABLES)))}
     return [(table, counts[table]) for table in TABLES if counts[table]]
 
 

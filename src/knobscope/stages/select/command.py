@@ -48,8 +48,8 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
     configurations = [json.loads(text) for text in planned["configuration"]]
     settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
     columns = {"block": "block_id"} | {name: name for name in ("throughput_ops", "round", "started_at", "dbms_version")}
-    told = {name: list(measured[column]) for name, column in columns.items()}
-    return pd.DataFrame({**settings, **told, "is_chosen": planned["is_chosen"].to_numpy(bool)})
+    outcomes = {name: list(measured[column]) for name, column in columns.items()}
+    return pd.DataFrame({**settings, **outcomes, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -111,7 +111,7 @@ def tunable_values(space: DesignSpace) -> dict[str, list[Value]]:
     Left out is what risks committed data, which no gain is worth unasked, what does not count or is forbidden together
     with the defaults, and the load and the system below, which are given.
     """
-    found = {}
+    tunable = {}
     for name, levels in space.levels.items():
         knob = space.dbms.knobs[name]
         changed = {level: {**space.default, name: level} for level in levels if level != space.default[name]}
@@ -121,8 +121,8 @@ def tunable_values(space: DesignSpace) -> dict[str, list[Value]]:
             if not knob.risks(value_text(level)) and space.counts(name, configuration) and space.allows(configuration)
         ]
         if values and not is_factor(name):
-            found[name] = values
-    return found
+            tunable[name] = values
+    return tunable
 
 
 def _is_log(dbms: Dbms, knob: str) -> bool:

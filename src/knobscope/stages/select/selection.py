@@ -134,8 +134,8 @@ def select_knobs(
     unknown model.
     """
     _require_comparable(runs, factors)
-    asked = (threshold, splits, seed, log_response, levels, candidates, axes or {}, frozenset(expected))
-    fitter = _Fitter(factors, response, model, *asked)
+    options = (threshold, splits, seed, log_response, levels, candidates, axes or {}, frozenset(expected))
+    fitter = _Fitter(factors, response, model, *options)
     with one_thread():
         last = fitter.fit(runs)
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
@@ -232,6 +232,6 @@ def _encode(
     if candidates is None:
         settings = Settings.from_frame(runs, factors, levels)
         return settings, FullGrid(settings)
-    both = pd.concat([frame[[f for f in factors if f in frame]] for frame in (runs, candidates)])
-    everything = Settings.from_frame(both, factors, levels)
+    combined = pd.concat([frame[[f for f in factors if f in frame]] for frame in (runs, candidates)])
+    everything = Settings.from_frame(combined, factors, levels)
     return everything.take(slice(len(runs))), everything

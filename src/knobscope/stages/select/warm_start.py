@@ -39,7 +39,7 @@ def list_rankings(prior: Prior, specs: StudySpecs, case: Case) -> list[PriorRank
     if not screening.warm_start or screening.model != "auto":
         return []
     rankings = prior.rankings_for(case.dbms, specs.workloads[case.workload].class_)
-    return [one for one in rankings if one.trustworthy]
+    return [ranking for ranking in rankings if ranking.trustworthy]
 
 
 def find_warm_start(
@@ -49,21 +49,21 @@ def find_warm_start(
 
     Its first run began at `begun` (UTC), with a version of its DBMS.
     """
-    dbms, found = specs.dbms[case.dbms], WarmStart([], [])
+    dbms, warm_start = specs.dbms[case.dbms], WarmStart([], [])
     ranks: dict[str, int] = {}
     for prior in read_priors(folder):
         if isinstance(prior, str):
             print(f"knobscope: {prior}", file=sys.stderr)
             continue
         rankings = [
-            one
-            for one in list_rankings(prior, specs, case)
-            if datetime.fromisoformat(one.measured) < begun
-            and major_version(dbms, one.dbms_version) == major_version(dbms, version)
+            ranking
+            for ranking in list_rankings(prior, specs, case)
+            if datetime.fromisoformat(ranking.measured) < begun
+            and major_version(dbms, ranking.dbms_version) == major_version(dbms, version)
         ]
         if rankings:
-            found.priors.append(prior.name)
+            warm_start.priors.append(prior.name)
         for knob in (knob for ranking in rankings for knob in ranking.knobs if knob.stands_out):
             ranks[knob.knob] = min(knob.rank, ranks.get(knob.knob, knob.rank))
-    found.knobs.extend(sorted(ranks.keys() & set(knobs), key=lambda name: (ranks[name], name)))
-    return found
+    warm_start.knobs.extend(sorted(ranks.keys() & set(knobs), key=lambda name: (ranks[name], name)))
+    return warm_start

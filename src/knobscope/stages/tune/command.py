@@ -29,7 +29,7 @@ def _run(args: argparse.Namespace) -> int:
     tuners = make_tuners(specs, case, tune, ranking)
     for space in dict.fromkeys(tuner.name for tuner in tuners):
         knobs = next(tuner.space for tuner in tuners if tuner.name == space).parameters
-        print(f"{case} {space}: {', '.join(one.name for one in knobs)}", file=sys.stderr)
+        print(f"{case} {space}: {', '.join(knob.name for knob in knobs)}", file=sys.stderr)
     progress = BlockProgress(f"{case} tune", count_runs(case, tune), tuners[0].space.default)
     with open_measurer(specs, case, args.root, args.profile, args.store, progress) as measurer:
         records, plan, trials = tune_case(specs, case, tune, tuners, measurer.measure)

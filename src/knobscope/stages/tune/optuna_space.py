@@ -38,12 +38,12 @@ def special_name(parameter: Parameter) -> str:
 
 def distributions(space: SearchSpace) -> "dict[str, optuna.distributions.BaseDistribution]":
     """Return Optuna's distribution of every parameter, conditional ones included."""
-    found: dict[str, optuna.distributions.BaseDistribution] = {}
+    by_name: dict[str, optuna.distributions.BaseDistribution] = {}
     for parameter in space.parameters:
         if parameter.special:
-            found[special_name(parameter)] = _special_distribution(parameter)
-        found[parameter.name] = _distribution(parameter)
-    return found
+            by_name[special_name(parameter)] = _special_distribution(parameter)
+        by_name[parameter.name] = _distribution(parameter)
+    return by_name
 
 
 def suggest(trial: "optuna.trial.BaseTrial", space: SearchSpace) -> Configuration:
@@ -60,14 +60,14 @@ def suggest(trial: "optuna.trial.BaseTrial", space: SearchSpace) -> Configuratio
 
 def parameters_of(space: SearchSpace, configuration: Configuration) -> dict[str, Any]:
     """Return a configuration as Optuna's parameters; what `suggest` would have asked for."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for parameter in space.parameters:
         value = configuration[parameter.name]
         if parameter.special:
-            found[special_name(parameter)] = json.dumps(value) if value in parameter.special else IN_RANGE
+            parameters[special_name(parameter)] = json.dumps(value) if value in parameter.special else IN_RANGE
         if value not in parameter.special:
-            found[parameter.name] = value
-    return found
+            parameters[parameter.name] = value
+    return parameters
 
 
 def _special_distribution(parameter: Parameter) -> "optuna.distributions.BaseDistribution":

@@ -43,8 +43,8 @@ def tune_case(
                 tuner.tell(configuration, throughput)
                 trials.append(_trial_row(case, tuner, step.trial, record, row))
             elif len(records) == 1:  # the first of all runs, without which there is no session
-                for one in tuners:
-                    one.begin(record["run"]["throughput_ops"])
+                for fresh_tuner in tuners:
+                    fresh_tuner.begin(record["run"]["throughput_ops"])
     best = {(tuner.name, tuner.seed): tuner.best_trial for tuner in tuners}
     for trial in trials:
         trial["is_winner"] = trial["trial"] == best[trial["space"], trial["seed"]]

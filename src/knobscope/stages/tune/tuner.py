@@ -38,8 +38,10 @@ class Tuner:
     def begin(self, throughput: float) -> None:
         """Tell the throughput of the default configuration, with which every tuner starts."""
         parameters = parameters_of(self.space, self.space.default)
-        known = {name: one for name, one in distributions(self.space).items() if name in parameters}
-        trial = self._optuna.trial.create_trial(params=parameters, distributions=known, value=throughput)
+        applicable = {
+            name: distribution for name, distribution in distributions(self.space).items() if name in parameters
+        }
+        trial = self._optuna.trial.create_trial(params=parameters, distributions=applicable, value=throughput)
         self._study.add_trial(trial)
         self._best_value = throughput
 

@@ -101,12 +101,12 @@ class Anova:
         """
         if self._design is None:
             raise RuntimeError("coefficients before fit")
-        found, end = {Term(()): self._solution.coefficients[:1] + self._mean}, 1
+        coefficients, end = {Term(()): self._solution.coefficients[:1] + self._mean}, 1
         for term in self.terms:
             shape = [self._design.contrasts[factor].shape[1] for factor in term.factors]
             start, end = end, end + math.prod(shape)
-            found[term] = self._solution.coefficients[start:end].reshape(shape)
-        return found
+            coefficients[term] = self._solution.coefficients[start:end].reshape(shape)
+        return coefficients
 
     @property
     def columns(self) -> int:

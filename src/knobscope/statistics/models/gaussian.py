@@ -45,8 +45,8 @@ class GaussianProcess(PredictingModel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the factor counts for nothing
             start = _make_kernel(columns.shape[1])
-            found = GaussianProcessRegressor(start, optimizer=_climb).fit(columns[few], scaled[few])
-        self._model = GaussianProcessRegressor(found.kernel_, optimizer=None).fit(columns, scaled)
+            tuned = GaussianProcessRegressor(start, optimizer=_climb).fit(columns[few], scaled[few])
+        self._model = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(columns, scaled)
         return self
 
     def predict(self, settings: Settings) -> Floats:
@@ -60,9 +60,9 @@ class GaussianProcess(PredictingModel):
         The part of a pair counts half for each.
         """
         shares = dict.fromkeys(settings.factors, 0.0)
-        for one in self.explain(settings, self.predict(settings)):
-            for factor in one.term.factors:
-                shares[factor] += one.explained_share / len(one.term.factors)
+        for explained in self.explain(settings, self.predict(settings)):
+            for factor in explained.term.factors:
+                shares[factor] += explained.explained_share / len(explained.term.factors)
         total = sum(shares.values()) or 1.0
         return {factor: share / total for factor, share in shares.items()}
 
@@ -87,8 +87,8 @@ def _climb(cost: Callable[[Floats], tuple[float, Floats]], start: Floats, bounds
 
     def penalised(parameters: Floats) -> tuple[float, Floats]:
         value, slope = cost(parameters)
-        away = (parameters - medians) / spreads
-        return value + float(away @ away) / 2, slope + away / spreads
+        deviations = (parameters - medians) / spreads
+        return value + float(deviations @ deviations) / 2, slope + deviations / spreads
 
-    found = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _STEPS})
-    return found.x, float(found.fun)
+    optimum = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _STEPS})
+    return optimum.x, float(optimum.fun)

@@ -66,18 +66,18 @@ def choose_sparse_terms(
     `response` has an entry per run. Noise columns (`Settings.with_noise_columns`) are candidates like all factors.
     `expected` are factors that mattered elsewhere.
     """
-    centred, known = response - response.mean(), _Expected(expected & set(settings.factors))
+    centred, prior = response - response.mean(), _Expected(expected & set(settings.factors))
     mains = _Columns.of(settings, single_terms(settings.factors))
     chance, total = np.random.default_rng(len(response)), float(centred @ centred)
-    best = min(_Path(settings, mains, centred, None, known).walk(), key=lambda step: step.criterion)
+    best = min(_Path(settings, mains, centred, None, prior).walk(), key=lambda step: step.criterion)
     for _ in range(min(_MOST_PATHS, max(_LEAST_PATHS, _PATHS_TIMES_RUNS // len(response)))):
-        if best.left <= (1 - _ENOUGH) * total:
+        if best.residual <= (1 - _ENOUGH) * total:
             break
-        best = min(best, *_Path(settings, mains, centred, chance, known).walk(), key=lambda step: step.criterion)
-    chosen = _prune(settings, best, centred, known)
+        best = min(best, *_Path(settings, mains, centred, chance, prior).walk(), key=lambda step: step.criterion)
+    chosen = _prune(settings, best, centred, prior)
     counts = np.ones(len(response), bool)
-    counts[[one.row for one in chosen if isinstance(one, _Off)]] = False
-    terms = [one for one in chosen if isinstance(one, Term)]
+    counts[[candidate.row for candidate in chosen if isinstance(candidate, _Off)]] = False
+    terms = [candidate for candidate in chosen if isinstance(candidate, Term)]
     return sorted(terms, key=lambda term: len(term.factors)), counts
 
 
@@ -98,7 +98,7 @@ class _Expected:
 
     def price(self, chosen: Sequence[_Candidate], searched: int) -> float:
         """Return what the criterion charges for terms: each was chosen of those searched, or of the expected ones."""
-        return sum(2 * math.log(self.count if self.holds(one) else searched) for one in chosen)
+        return sum(2 * math.log(self.count if self.holds(candidate) else searched) for candidate in chosen)
 
 
 @dataclass(frozen=True)
@@ -132,28 +132,28 @@ class _Step:
 
     chosen: tuple[_Candidate, ...]
     searched: int  # how many candidates there had been by then
-    left: float
+    residual: float
     criterion: float
 
 
 class _Pool:
     """Candidate terms on a path: their moments and cross products with everything that has entered taken off."""
 
-    def __init__(self, columns: _Columns, basis: Floats, left: Floats) -> None:
-        """`basis` are the orthonormal columns that have entered, `left` is what they leave of the response."""
+    def __init__(self, columns: _Columns, basis: Floats, residual: Floats) -> None:
+        """`basis` are the orthonormal columns that have entered, `residual` is what they leave of the response."""
         self.columns = columns
         widest = columns.matrix.shape[1] // max(len(columns.terms), 1)
-        blocks = columns.matrix.reshape(len(left), -1, widest)
+        blocks = columns.matrix.reshape(len(residual), -1, widest)
         self._products = np.einsum("rti,rtj->tij", blocks, blocks)
         self._lengths = np.einsum("tii->t", self._products).copy()
         self._is_in = columns.width == 0
-        self.take_off(basis, left)
+        self.take_off(basis, residual)
 
-    def take_off(self, added: Floats, left: Floats) -> None:
-        """Take orthonormal columns that have entered off the candidates; `left` is what is left of the response now."""
+    def take_off(self, added: Floats, residual: Floats) -> None:
+        """Take orthonormal columns that have entered off the candidates; `residual` is what is left of the response."""
         shared = (self.columns.matrix.T @ added).reshape(len(self.columns.terms), -1, added.shape[1])
         self._products -= shared @ shared.transpose(0, 2, 1)
-        self._moment = self.columns.matrix.T @ left
+        self._moment = self.columns.matrix.T @ residual
 
     def enter(self, number: int) -> None:
         """A term has entered and is no candidate any more."""
@@ -196,15 +196,15 @@ class _Path:
         while True:
             step = self._judge()
             yield step
-            if step.left <= _NOTHING * self._total or (picked := self._pick()) is None:
+            if step.residual <= _NOTHING * self._total or (picked := self._pick()) is None:
                 return
             self._enter(*picked)
 
     def _judge(self) -> _Step:
-        searched, left = self._searched, float(self._left @ self._left)
+        searched, residual = self._searched, float(self._left @ self._left)
         price = self._expected.price(self._chosen, searched)
-        criterion = _criterion(left, self._rows, self._basis.shape[1], price)
-        return _Step(tuple(self._chosen), searched, left, criterion)
+        criterion = _criterion(residual, self._rows, self._basis.shape[1], price)
+        return _Step(tuple(self._chosen), searched, residual, criterion)
 
     @property
     def _searched(self) -> int:
@@ -218,14 +218,14 @@ class _Path:
         """
         from scipy.special import fdtrc
 
-        off = sum(isinstance(one, _Off) for one in self._chosen)
+        off = sum(isinstance(candidate, _Off) for candidate in self._chosen)
         room = 1 + _MOST_COLUMNS * self._rows - (self._basis.shape[1] - off)
-        found: list[tuple[_Pool | None, Floats, Ints]] = [
+        offers: list[tuple[_Pool | None, Floats, Ints]] = [
             (pool, pool.gains(), pool.columns.width) for pool in self._pools
         ]
         if off < _MOST_OFF * self._rows:
-            found.append((None, self._gains_of_runs(), np.ones(self._rows, int)))
-        gain, width = np.concatenate([one[1] for one in found]), np.concatenate([one[2] for one in found])
+            offers.append((None, self._gains_of_runs(), np.ones(self._rows, int)))
+        gain, width = np.concatenate([pool[1] for pool in offers]), np.concatenate([pool[2] for pool in offers])
         weight = np.ones(len(gain))
         weight[self._expected_mains] = self._expected.count / self._searched
         useful = np.flatnonzero((gain > 0) & (width <= room))
@@ -237,9 +237,9 @@ class _Path:
         if not len(order):
             return None
         position = int(order[0 if self._chance is None else min(int(self._chance.geometric(0.5)), len(order)) - 1])
-        ends = np.cumsum([len(gains) for _, gains, _ in found])
+        ends = np.cumsum([len(gains) for _, gains, _ in offers])
         which = int(np.searchsorted(ends, position, side="right"))
-        return found[which][0], position - int(ends[which]) + len(found[which][1])
+        return offers[which][0], position - int(ends[which]) + len(offers[which][1])
 
     def _gains_of_runs(self) -> Floats:
         """Return by how much it would make the sum of squares smaller that a run is off, for each run."""
@@ -268,47 +268,53 @@ class _Path:
 def _orthonormal(columns: Floats, basis: Floats) -> Floats:
     """Return what columns add to an orthonormal basis, orthonormal; those that are sums of others add nothing."""
     lengths = np.linalg.norm(columns, axis=0)
-    rest = columns - basis @ (basis.T @ columns)
-    rest -= basis @ (basis.T @ rest)  # once more, for what rounding has left
-    vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    remainder = columns - basis @ (basis.T @ columns)
+    remainder -= basis @ (basis.T @ remainder)  # once more, for what rounding has left
+    vectors, sizes, _ = np.linalg.svd(remainder, full_matrices=False)
     return np.asarray(vectors[:, sizes**2 > _NOTHING * (lengths**2).max()])
 
 
 def _prune(settings: Settings, step: _Step, response: Floats, expected: _Expected) -> list[_Candidate]:
     """Drop candidates that had entered before what explains the same better, while the criterion falls."""
     rows, chosen = len(response), list(step.chosen)
-    columns: dict[_Candidate, Floats] = {one: np.eye(rows)[:, [one.row]] for one in chosen if isinstance(one, _Off)}
-    for one in chosen:
-        if isinstance(one, Term):
-            columns[one] = _Columns.of(settings, [one]).of_term(0)
+    columns: dict[_Candidate, Floats] = {
+        candidate: np.eye(rows)[:, [candidate.row]] for candidate in chosen if isinstance(candidate, _Off)
+    }
+    for candidate in chosen:
+        if isinstance(candidate, Term):
+            columns[candidate] = _Columns.of(settings, [candidate]).of_term(0)
 
-    def judge(kept: Sequence[_Candidate]) -> float:
-        matrix = np.hstack([np.ones((rows, 1)), *(columns[one] for one in kept)])
+    def judge(candidates: Sequence[_Candidate]) -> float:
+        matrix = np.hstack([np.ones((rows, 1)), *(columns[candidate] for candidate in candidates)])
         coefficients, _, rank, _ = np.linalg.lstsq(matrix, response, rcond=None)
-        left = response - matrix @ coefficients
-        return _criterion(float(left @ left), rows, int(rank), expected.price(kept, step.searched))
+        residual = response - matrix @ coefficients
+        return _criterion(float(residual @ residual), rows, int(rank), expected.price(candidates, step.searched))
 
     best = judge(chosen)
     while True:
-        contained = contained_terms(one for one in chosen if isinstance(one, Term))
-        smaller = [[one for one in chosen if one != left_out] for left_out in chosen if left_out not in contained]
-        judged = [(judge(kept), number) for number, kept in enumerate(smaller)]
+        contained = contained_terms(candidate for candidate in chosen if isinstance(candidate, Term))
+        smaller = [
+            [candidate for candidate in chosen if candidate != left_out]
+            for left_out in chosen
+            if left_out not in contained
+        ]
+        judged = [(judge(candidates), number) for number, candidates in enumerate(smaller)]
         if not judged or min(judged)[0] >= best:
             return chosen
         best, number = min(judged)
         chosen = smaller[number]
 
 
-def _list_larger(term: Term, others: Sequence[_Candidate]) -> set[frozenset[str]]:
+def _list_larger(term: Term, chosen: Sequence[_Candidate]) -> set[frozenset[str]]:
     """Return the factors of the interactions that have a term, then the others, and one factor more than these."""
-    terms = [set(one.factors) for one in others if isinstance(one, Term)]
-    mains = [one for one in terms if len(one) == 1]
+    terms = [set(candidate.factors) for candidate in chosen if isinstance(candidate, Term)]
+    mains = [factors for factors in terms if len(factors) == 1]
     own = set(term.factors)
-    beside = [one for one in terms if len(one) < _MOST_FACTORS] if len(own) == 1 else mains
-    wanted = {frozenset(own | one) for one in beside if own.isdisjoint(one)}
+    beside = [factors for factors in terms if len(factors) < _MOST_FACTORS] if len(own) == 1 else mains
+    wanted = {frozenset(own | factors) for factors in beside if own.isdisjoint(factors)}
     return {factors for factors in wanted if len(factors) <= _MOST_FACTORS}
 
 
-def _criterion(left: float, rows: int, columns: int, price: float) -> float:
+def _criterion(residual: float, rows: int, columns: int, price: float) -> float:
     """Return the modified criterion of a fit that leaves a sum of squares."""
-    return rows * math.log(max(left, 1e-300) / rows) + columns * math.log(rows) + price
+    return rows * math.log(max(residual, 1e-300) / rows) + columns * math.log(rows) + price

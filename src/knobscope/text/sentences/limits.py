@@ -40,7 +40,7 @@ def limited(seconds: float) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     wanted = pages * resource.getpagesize() + BYTES
-    least = min(one for one in (wanted, soft, hard) if one != resource.RLIM_INFINITY)
+    least = min(limit for limit in (wanted, soft, hard) if limit != resource.RLIM_INFINITY)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGPROF, stop) if is_main else None
     try:

@@ -105,8 +105,8 @@ class Sentences:
                     template = self._templates[rule.name] = _compile(source)
                 module = template.make_module({**finding, **self._words(rule, finding)})
                 text = str(getattr(module, f"if_{finding['verdict']}")())
-            left = self._seconds.get(rule.name, limits.SECONDS)
-            self._seconds[rule.name] = left - (time.process_time() - began)
+            remaining_s = self._seconds.get(rule.name, limits.SECONDS)
+            self._seconds[rule.name] = remaining_s - (time.process_time() - began)
             if len(text) > limits.CHARACTERS:
                 raise limits.TooExpensiveError(f"a sentence of more than {limits.CHARACTERS:,} characters")
         except limits.TooExpensiveError as error:
@@ -125,18 +125,18 @@ class Sentences:
         dbms, knob, value = self._dbms.get(str(finding["dbms"])), finding["knob"], finding["value"]
         evidence = finding["evidence"]
         beside = describe_beside(dbms, evidence.get("beside"))
-        words: dict[str, Any] = {"setting": lambda name, one: format_value(dbms, name, one), "beside": beside}
+        variables: dict[str, Any] = {"setting": lambda name, level: format_value(dbms, name, level), "beside": beside}
         if knob is not None and value is not None:
             change = describe_setting(dbms, knob, evidence.get("baseline"), value, evidence.get("step"))
-            words["change"] = f"{change}{beside}"
+            variables["change"] = f"{change}{beside}"
         if finding["effect"] is not None:
             ends = finding["effect_low"], finding["effect_high"]
             effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less)
-            words |= {
+            variables |= {
                 "effect_words": effect,
                 "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),
             }
-        return words
+        return variables
 
 
 @cache

@@ -21,28 +21,28 @@ def effects_by_case(data: StudyData) -> list[Figure]:
     """
     return [
         figure
-        for changed, same in (("device", "workload"), ("workload", "device"))
-        for figure in _effect_figures(data, changed, same)
+        for changed, fixed_column in (("device", "workload"), ("workload", "device"))
+        for figure in _effect_figures(data, changed, fixed_column)
     ]
 
 
-def _groups(data: StudyData, changed: str, same: str) -> Iterator[tuple[str, str, list[str]]]:
+def _groups(data: StudyData, changed: str, fixed_column: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yield (DBMS, what is the same, what differs) of measured cases of which one is shown."""
-    shown = {(case.dbms, getattr(case, same)) for case in data.shown_cases}
-    cases = sorted(data.measured_cases, key=lambda case: (case.dbms, getattr(case, same)))
-    for (dbms, fixed), members in groupby(cases, key=lambda case: (case.dbms, getattr(case, same))):
+    shown = {(case.dbms, getattr(case, fixed_column)) for case in data.shown_cases}
+    cases = sorted(data.measured_cases, key=lambda case: (case.dbms, getattr(case, fixed_column)))
+    for (dbms, fixed), members in groupby(cases, key=lambda case: (case.dbms, getattr(case, fixed_column))):
         if (dbms, fixed) in shown:
             yield dbms, fixed, [getattr(case, changed) for case in members]
 
 
-def _effect_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure]:
-    for dbms, fixed, _ in _groups(data, changed, same):
+def _effect_figures(data: StudyData, changed: str, fixed_column: str) -> Iterator[Figure]:
+    for dbms, fixed, _ in _groups(data, changed, fixed_column):
         rows = data.rows(
             f"""
             SELECT dbms, device, workload, tier_rank, metric, knob, value, baseline, beside, estimate, low, high,
                 q_value, durability
             FROM effects
-            WHERE metric = 'throughput_ops' AND estimate IS NOT NULL AND dbms = ? AND {same} = ?
+            WHERE metric = 'throughput_ops' AND estimate IS NOT NULL AND dbms = ? AND {fixed_column} = ?
             ORDER BY knob, step NULLS FIRST, try_cast(value AS DOUBLE), value, tier_rank, {changed}
             """,  # noqa: S608 - names of ours
             dbms, fixed,
@@ -69,27 +69,29 @@ def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns
     lines = [
         TileRow(
             knob,
-            name_reference(data, next(iter(found.values()))),
-            format_value(spec, knob, value) + (" ◆" if any(row["durability"] for row in found.values()) else ""),
-            [_effect_tile(data, found[name], name) if name in found else None for name in columns],
+            name_reference(data, next(iter(by_column.values()))),
+            format_value(spec, knob, value) + (" ◆" if any(row["durability"] for row in by_column.values()) else ""),
+            [_effect_tile(data, by_column[name], name) if name in by_column else None for name in columns],
         )
-        for (knob, _, value), found in ordered
+        for (knob, _, value), by_column in ordered
     ]
     turned = [
-        f"{knob} = {format_value(spec, knob, value)}" for (knob, _, value), found in ordered if _turns(data, found)
+        f"{knob} = {format_value(spec, knob, value)}"
+        for (knob, _, value), by_column in ordered
+        if _turns(data, by_column)
     ]
-    words = (
+    summary = (
         f"helps on one and harms on another: {join_words(turned)}" if turned else "no value helps here and harms there"
     )
     return Figure(
         name=slug("effects by", changed, dbms, fixed),
         title=f"{dbms} · {fixed}: effects {changed} by {changed}",
         description=f"Change of throughput by value of a knob and {changed}, against the default configuration on the "
-        f"same {changed}: {', '.join(columns)}. Among clear effects, {words}.",
+        f"same {changed}: {', '.join(columns)}. Among clear effects, {summary}.",
         draw=lambda width: draw_tiles(width, columns, lines),
         data=rows,
         caption="Throughput against the default; tiles without colour do not stand out from the noise. "
-        f"{words[:1].upper()}{words[1:]}.",
+        f"{summary[:1].upper()}{summary[1:]}.",
     )
 
 
@@ -103,9 +105,9 @@ def _effect_tile(data: StudyData, row: Row, name: str) -> Tile:
     )
 
 
-def _turns(data: StudyData, found: dict[str, Row]) -> bool:
+def _turns(data: StudyData, by_column: dict[str, Row]) -> bool:
     """Whether a value clearly helps in one case and clearly harms in another."""
-    clear = [effect.estimate for row in found.values() if (effect := read_effect(data, row)).clear]
+    clear = [effect.estimate for row in by_column.values() if (effect := read_effect(data, row)).clear]
     return bool(clear) and min(clear) < 0 < max(clear)
 
 
@@ -113,18 +115,18 @@ def ranks_by_case(data: StudyData) -> list[Figure]:
     """Return a figure per DBMS and workload (device) with rankings on several devices (for several workloads)."""
     return [
         figure
-        for changed, same in (("device", "workload"), ("workload", "device"))
-        for figure in _rank_figures(data, changed, same)
+        for changed, fixed_column in (("device", "workload"), ("workload", "device"))
+        for figure in _rank_figures(data, changed, fixed_column)
     ]
 
 
-def _rank_figures(data: StudyData, changed: str, same: str) -> Iterator[Figure]:
-    for dbms, fixed, names in _groups(data, changed, same):
+def _rank_figures(data: StudyData, changed: str, fixed_column: str) -> Iterator[Figure]:
+    for dbms, fixed, names in _groups(data, changed, fixed_column):
         rows = data.rows(
             f"""
             WITH ranked AS (
                 SELECT {changed}, knob, rank, above_noise FROM importance
-                WHERE dbms = ? AND {same} = ?
+                WHERE dbms = ? AND {fixed_column} = ?
                 QUALIFY round IS NOT DISTINCT FROM max(round) OVER (PARTITION BY {changed})
             ), drifting AS (
                 SELECT DISTINCT knob FROM rank_drift WHERE dbms = ? AND changed = ? AND same = ? AND drifts
@@ -145,24 +147,24 @@ def _rank_figure(dbms: str, fixed: str, changed: str, columns: list[str], rows: 
     lines = [
         RankLine(
             knob,
-            [found[name]["rank"] if name in found else None for name in columns],
-            [bool(name in found and found[name]["above_noise"]) for name in columns],
-            any(row["drifts"] for row in found.values()),
+            [by_column[name]["rank"] if name in by_column else None for name in columns],
+            [bool(name in by_column and by_column[name]["above_noise"]) for name in columns],
+            any(row["drifts"] for row in by_column.values()),
         )
-        for knob, found in by_knob.items()
+        for knob, by_column in by_knob.items()
     ]
     first = "; ".join(
         f"{name}: {', '.join(row['knob'] for row in _in_order(rows, changed, name)[:5])}" for name in columns
     )
     drifting = [line.knob for line in lines if line.drifts]
-    words = f"{join_words(drifting)} drift{'s' if len(drifting) == 1 else ''}" if drifting else "no rank drifts"
+    summary = f"{join_words(drifting)} drift{'s' if len(drifting) == 1 else ''}" if drifting else "no rank drifts"
     return Figure(
         name=slug("ranks by", changed, dbms, fixed),
         title=f"{dbms} · {fixed}: ranks {changed} by {changed}",
-        description=f"Rank of each knob by {changed}; 1 matters most. First knobs: {first}. Beyond chance, {words}.",
+        description=f"Rank of each knob by {changed}; 1 matters most. First knobs: {first}. Beyond chance, {summary}.",
         draw=lambda width: draw_ranks(width, columns, lines),
         data=rows,
-        caption=f"1 matters most. Beyond chance, {words}.",
+        caption=f"1 matters most. Beyond chance, {summary}.",
     )
 
 

@@ -130,24 +130,26 @@ def _tell_effect(data: StudyData, row: Row | None) -> str:
 
 def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
     """Return the reasons that have time worth a column in any of the settings, in their order."""
-    seen = {
+    reasons = {
         part.reason
         for setting in settings
         for part in in_server(setting.parts)
         if part.micros >= _LEAST_SHARE * setting.total
     }
-    return [reason for reason in REASONS if reason in seen]
+    return [reason for reason in REASONS if reason in reasons]
 
 
 def _tell(settings: Sequence[_Setting]) -> list[str]:
     """Say what an operation with the first setting waits for, and how that of others with a clear effect differs."""
-    first, *others = settings
-    told = [f"{first.name.capitalize()}, {describe_budget(first.parts)}."]
-    compared = [other for other in others if other.is_against_first and other.effect not in ("", _UNCLEAR)]
-    return told + [
-        f"With {other.name} an operation {describe_budget_change(first.parts, other.parts)} "
-        f"({describe_budget(other.parts)})."
-        for other in compared[:_MOST_TOLD]
+    first, *alternatives = settings
+    sentences = [f"{first.name.capitalize()}, {describe_budget(first.parts)}."]
+    compared = [
+        setting for setting in alternatives if setting.is_against_first and setting.effect not in ("", _UNCLEAR)
+    ]
+    return sentences + [
+        f"With {setting.name} an operation {describe_budget_change(first.parts, setting.parts)} "
+        f"({describe_budget(setting.parts)})."
+        for setting in compared[:_MOST_TOLD]
     ]
 
 

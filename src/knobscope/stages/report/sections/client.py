@@ -28,7 +28,7 @@ def tell_client(data: StudyData) -> Iterator[tuple[str, str]]:
 def _describe(row: Row) -> str:
     """Say which machine it was, what the way there costs each operation, and how far its clock can be trusted."""
     ahead = row["ahead"]
-    words = [
+    facts = [
         f"on {row['client_host']} ({row['machine']}), over ssh",
         f"the round trip of a byte took {format_number(row['round_trip'])} µs (median; at most "
         f"{format_number(row['longest'])} µs"
@@ -37,5 +37,5 @@ def _describe(row: Row) -> str:
         f"± {format_number(row['error'])} µs; its timestamps are corrected for that",
     ]
     if row["change"] is not None:
-        words.append(f"within a run it changed by at most {format_number(row['change'])} µs")
-    return "; ".join(words)
+        facts.append(f"within a run it changed by at most {format_number(row['change'])} µs")
+    return "; ".join(facts)

@@ -152,10 +152,10 @@ def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
     )
     curves = []
     for op, look in _LOOKS.items():
-        found = [row for row in rows if row["op"] == op]
-        total = sum(row["requests"] for row in found)
+        op_rows = [row for row in rows if row["op"] == op]
+        total = sum(row["requests"] for row in op_rows)
         if total:
-            curves.append(Curve(op, look, [(row["high_us"], row["requests"] / total) for row in found]))
+            curves.append(Curve(op, look, [(row["high_us"], row["requests"] / total) for row in op_rows]))
     if not curves:
         return None
     return Figure(

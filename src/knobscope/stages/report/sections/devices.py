@@ -84,8 +84,8 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
 
 
 def _facts(profile: Row) -> list[tuple[str, str, str]]:
-    one, best = profile["random_read_iops_qd1"], profile["random_read_iops_best"]
-    gain = f", {format_number(best / one)}x as many" if one and best else ""
+    single_iops, best = profile["random_read_iops_qd1"], profile["random_read_iops_best"]
+    gain = f", {format_number(best / single_iops)}x as many" if single_iops and best else ""
     gap = profile["random_sequential_ratio"]
     return [
         ("Tier", profile["tier"] or UNKNOWN, ""),
@@ -97,7 +97,7 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
         ),
         ("Commits", format_rate(profile["fsync_rate"], "/s"), "4 KiB writes, each with fsync, one at a time"),
         ("One fsync", format_micros(profile["fsync_p50_us"]), "median"),
-        ("Random reads, one at a time", format_rate(one, "IOPS"), "4 KiB"),
+        ("Random reads, one at a time", format_rate(single_iops, "IOPS"), "4 KiB"),
         (
             "Random reads, at best",
             format_rate(best, "IOPS"),
@@ -132,10 +132,10 @@ def _limits(device: Device) -> list[tuple[str, str, str]]:
 def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for curve, name, look in (("write_size", "sustained", "line-a"), ("write_size_durable", "durable", "line-b")):
-        found = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
-        table += found
-        if found:
-            curves.append(Curve(name, look, [(row["block_bytes"], row["bytes_per_s"] / 1e6) for row in found]))
+        curve_rows = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
+        table += curve_rows
+        if curve_rows:
+            curves.append(Curve(name, look, [(row["block_bytes"], row["bytes_per_s"] / 1e6) for row in curve_rows]))
     if not curves:
         return None
     preferred = profile["preferred_write_bytes"]
@@ -159,10 +159,10 @@ def _write_units(profile: Row, rows: Rows) -> Figure | None:
         ("write_size_alone", False, "not durable", "line-b"),
         ("write_size_alone", True, "shifted", "line-b dashed"),
     ):
-        found = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
-        table += found
-        if found:
-            curves.append(Curve(name, look, [(row["block_bytes"], row["latency_p50_us"] / 1000) for row in found]))
+        curve_rows = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
+        table += curve_rows
+        if curve_rows:
+            curves.append(Curve(name, look, [(row["block_bytes"], row["latency_p50_us"] / 1000) for row in curve_rows]))
     if not curves:
         return None
     unit = profile["write_unit_bytes"]
@@ -187,10 +187,12 @@ def _write_units(profile: Row, rows: Rows) -> Figure | None:
 def _queue_depths(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for pattern, (name, look) in _PATTERN_LOOKS.items():
-        found = [row for row in rows if row["curve"] == "queue_depth" and row["pattern"] == pattern and row["iops"]]
-        table += found
-        if found:
-            curves.append(Curve(name, look, [(row["queue_depth"], row["iops"]) for row in found]))
+        curve_rows = [
+            row for row in rows if row["curve"] == "queue_depth" and row["pattern"] == pattern and row["iops"]
+        ]
+        table += curve_rows
+        if curve_rows:
+            curves.append(Curve(name, look, [(row["queue_depth"], row["iops"]) for row in curve_rows]))
     if not curves:
         return None
     return Figure(

@@ -138,12 +138,12 @@ def _forest_rows(data: StudyData, case: Case, rows: list[Row], metrics: list[str
     return [
         ForestRow(
             group=knob,
-            note=name_reference(data, next(iter(found.values()))),
+            note=name_reference(data, next(iter(by_metric.values()))),
             label=name if label == "device" else format_value(dbms, knob, name),
-            effects=tuple(read_effect(data, found[metric]) if metric in found else None for metric in metrics),
-            durability=any(bool(row["durability"]) for row in found.values()),
+            effects=tuple(read_effect(data, by_metric[metric]) if metric in by_metric else None for metric in metrics),
+            durability=any(bool(row["durability"]) for row in by_metric.values()),
         )
-        for (knob, _, name), found in ordered
+        for (knob, _, name), by_metric in ordered
     ]
 
 
@@ -155,8 +155,8 @@ def name_reference(data: StudyData, row: Row) -> str:
 
 def name_beside(data: StudyData, row: Row) -> str:
     """Return the settings of other knobs under which an effect was measured; empty if they are defaults."""
-    others = None if row["beside"] is None else json.loads(row["beside"])
-    return describe_beside(data.specs.dbms.get(row["dbms"]), others)
+    settings = None if row["beside"] is None else json.loads(row["beside"])
+    return describe_beside(data.specs.dbms.get(row["dbms"]), settings)
 
 
 def name_setting(data: StudyData, row: Row) -> str:
@@ -166,12 +166,12 @@ def name_setting(data: StudyData, row: Row) -> str:
 
 
 def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
-    words = [
+    changes = [
         f"{name_setting(data, row)}: {describe_change(row['estimate'])}"
         for row in sorted(rows, key=lambda row: -abs(row["estimate"]))
         if row["metric"] == "throughput_ops"
     ]
-    return f"Change of throughput against the default configuration on {name_case(case)}. {'; '.join(words[:8])}."
+    return f"Change of throughput against the default configuration on {name_case(case)}. {'; '.join(changes[:8])}."
 
 
 def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
@@ -181,8 +181,8 @@ def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
         if row["metric"] == "throughput_ops":
             by_knob.setdefault((row["knob"], name_beside(data, row)), []).append(row)
     spans, table = [], []
-    for (knob, beside), found in by_knob.items():
-        slow, fast = min(found, key=lambda row: row["estimate"]), max(found, key=lambda row: row["estimate"])
+    for (knob, beside), knob_rows in by_knob.items():
+        slow, fast = min(knob_rows, key=lambda row: row["estimate"]), max(knob_rows, key=lambda row: row["estimate"])
         names = [format_value(dbms, row["knob"], row["value"]) for row in (slow, fast)]
         ends = (read_effect(data, slow), names[0], read_effect(data, fast), names[1])
         spans.append(Span(knob, beside.strip(), *ends, bool(fast["durability"])))

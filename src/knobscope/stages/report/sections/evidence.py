@@ -105,10 +105,10 @@ def compare_runs(data: StudyData, finding: Row, name: str) -> Comparison:
     baseline = effect[0]["baseline"] if effect else None
     usual = f"default {format_value(dbms, knob, baseline)}" if baseline is not None else "default"
     beside = effect[0]["beside"] if effect else None
-    others = describe_beside(dbms, None if beside is None else json.loads(beside))
+    conditions = describe_beside(dbms, None if beside is None else json.loads(beside))
     settings = [
-        Setting(f"{usual}{others}", "base-bar", sentinels),
-        Setting(f"{format_value(dbms, knob, value)}{others}", "value-bar", changed),
+        Setting(f"{usual}{conditions}", "base-bar", sentinels),
+        Setting(f"{format_value(dbms, knob, value)}{conditions}", "value-bar", changed),
     ]
     return Comparison(case, name, settings, effect[0] if effect else None)
 
@@ -136,7 +136,7 @@ def _size_marks(data: StudyData, device: str) -> list[SizeMark]:
 def picture_throughput(comparison: Comparison) -> Figure:
     """Show every run's throughput, and the interval of the effect in ops/s."""
     effect = comparison.effect
-    strips, words = [], []
+    strips, summaries = [], []
     for index, setting in enumerate(comparison.settings):
         interval = None
         if index and effect and effect["low"] is not None and effect["reference"]:
@@ -146,14 +146,14 @@ def picture_throughput(comparison: Comparison) -> Figure:
                 setting.name, setting.look, [run["throughput_ops"] for run in setting.runs], setting.mean_ops, interval
             )
         )
-        words.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {len(setting.runs)} runs")
+        summaries.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {len(setting.runs)} runs")
     change = (
         f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
     )
     return Figure(
         name=slug(comparison.name, "throughput"),
         title="Throughput",
-        description=f"Throughput of single runs. {'; '.join(words)}.{change}",
+        description=f"Throughput of single runs. {'; '.join(summaries)}.{change}",
         draw=lambda width: draw_strips(width, strips),
         data=[
             {"setting": setting.name, "run_id": run["run_id"], "throughput_ops": run["throughput_ops"]}
@@ -166,23 +166,32 @@ def picture_throughput(comparison: Comparison) -> Figure:
 
 def picture_tail(comparison: Comparison) -> Figure | None:
     """Show every run's 99th percentile of latency; None when no run has it."""
-    known = {setting.name: [run for run in setting.runs if run["latency_p99_us"]] for setting in comparison.settings}
-    if not all(known.values()):
+    runs_by_setting = {
+        setting.name: [run for run in setting.runs if run["latency_p99_us"]] for setting in comparison.settings
+    }
+    if not all(runs_by_setting.values()):
         return None
-    centres = {name: median(run["latency_p99_us"] for run in runs) for name, runs in known.items()}
+    centres = {name: median(run["latency_p99_us"] for run in runs) for name, runs in runs_by_setting.items()}
     strips = [
-        Strip(setting.name, setting.look, [run["latency_p99_us"] for run in known[setting.name]], centres[setting.name])
+        Strip(
+            setting.name,
+            setting.look,
+            [run["latency_p99_us"] for run in runs_by_setting[setting.name]],
+            centres[setting.name],
+        )
         for setting in comparison.settings
     ]
-    words = [f"{name}: {format_micros(centre)} in {len(known[name])} runs" for name, centre in centres.items()]
+    summaries = [
+        f"{name}: {format_micros(centre)} in {len(runs_by_setting[name])} runs" for name, centre in centres.items()
+    ]
     return Figure(
         name=slug(comparison.name, "tail"),
         title="99th percentile of latency",
-        description=f"99th percentile of latency of single runs. {'; '.join(words)}.",
+        description=f"99th percentile of latency of single runs. {'; '.join(summaries)}.",
         draw=lambda width: draw_strips(width, strips, "microseconds", format_micros),
         data=[
             {"setting": name, "run_id": run["run_id"], "latency_p99_us": run["latency_p99_us"]}
-            for name, runs in known.items()
+            for name, runs in runs_by_setting.items()
             for run in runs
         ],
         caption="Dots are runs, the vertical line is their median.",
@@ -191,7 +200,7 @@ def picture_tail(comparison: Comparison) -> Figure | None:
 
 def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") -> Figure | None:
     """Show bytes and requests by size against the device's sizes; None when no request of the kind was seen."""
-    panels, table, words, queries = [], [], [], []
+    panels, table, summaries, queries = [], [], [], []
     for setting in comparison.settings:
         rows = data.rows(
             "SELECT bytes, sum(requests)::BIGINT AS requests FROM io_sizes "
@@ -202,14 +211,14 @@ def picture_sizes(data: StudyData, comparison: Comparison, op: str = "write") ->
         panels.append(Sizes(f"{setting.name}: {summary}", {row["bytes"]: row["requests"] for row in rows}))
         table += [{"setting": setting.name, "op": op, **row} for row in rows]
         queries.append(rows.query)
-        words.append(f"{setting.name}: {summary}")
+        summaries.append(f"{setting.name}: {summary}")
     if not table:
         return None
     marks = _size_marks(data, comparison.case.device) if op == "write" else []
     return Figure(
         name=slug(comparison.name, op, "sizes"),
         title=f"Sizes of {op}s at the device",
-        description=f"Share of bytes by the size of {op}s. {'; '.join(words)}."
+        description=f"Share of bytes by the size of {op}s. {'; '.join(summaries)}."
         + "".join(f" {mark.name.capitalize()}: {format_size(mark.size)}." for mark in marks),
         draw=lambda width: draw_sizes(width, panels, marks, f"{op}s"),
         data=table,
@@ -234,7 +243,7 @@ def _summarise_op(data: StudyData, setting: Setting, op: str) -> str:
 
 def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show the time-weighted depth of the whole device; None when it was never seen busy."""
-    series, table, words, queries = [], [], [], []
+    series, table, summaries, queries = [], [], [], []
     for setting in comparison.settings:
         rows = data.rows(
             "SELECT depth, sum(time_ns)::BIGINT AS time_ns FROM queue_depth "
@@ -247,14 +256,14 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
             return None
         share = format_share(busy / sum(times.values()))
         series.append((setting.look, f"{setting.name} (busy {share})", depth_bins(times)))
-        words.append(f"{setting.name}: busy {share} of the time, one request in flight for "
+        summaries.append(f"{setting.name}: busy {share} of the time, one request in flight for "
                      f"{format_share(times.get(1, 0) / busy)} of that")  # fmt: skip
         table += [{"setting": setting.name, **row} for row in rows]
         queries.append(rows.query)
     return Figure(
         name=slug(comparison.name, "depth"),
         title="Requests in flight, by share of busy time",
-        description=f"Time-weighted queue depth of the device. {'; '.join(words)}.",
+        description=f"Time-weighted queue depth of the device. {'; '.join(summaries)}.",
         draw=lambda width: draw_depths(width, series, "requests in flight"),
         data=table,
         query="\n\n".join(queries),
@@ -265,7 +274,7 @@ def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
     """Show sequential shares and CPU use; None when neither is known."""
     processors = {"CPU of the DBMS": "cpu_share", "CPU in total": "machine_cpu_share"}
     names = ("sequential writes", "sequential reads", *processors)
-    found: dict[str, dict[str, float | None]] = {name: {} for name in names}
+    shares_by_name: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for setting in comparison.settings:
         for op in ("write", "read"):
             row = data.rows(
@@ -273,25 +282,25 @@ def picture_shares(data: StudyData, comparison: Comparison) -> Figure | None:
                 "WHERE op = ? AND requests > 0 AND list_contains(?, run_id)",
                 op, setting.watched,
             )[0]  # fmt: skip
-            found[f"sequential {op}s"][setting.name] = share_of(row["sequential"], row["requests"])
+            shares_by_name[f"sequential {op}s"][setting.name] = share_of(row["sequential"], row["requests"])
         for name, column in processors.items():
             busy = [run[column] for run in setting.runs if run[column] is not None]
-            found[name][setting.name] = fmean(busy) if busy else None
-    found = {name: shares for name, shares in found.items() if set(shares.values()) != {None}}
-    if not found:
+            shares_by_name[name][setting.name] = fmean(busy) if busy else None
+    shares_by_name = {name: shares for name, shares in shares_by_name.items() if set(shares.values()) != {None}}
+    if not shares_by_name:
         return None
     rows = [
         (name, [(setting.look, setting.name, shares[setting.name]) for setting in comparison.settings])
-        for name, shares in found.items()
+        for name, shares in shares_by_name.items()
     ]
-    words = [
-        f"{name}: {', '.join(f'{whose} {format_share(share)}' for whose, share in shares.items())}"
-        for name, shares in found.items()
+    summaries = [
+        f"{name}: {', '.join(f'{setting_name} {format_share(share)}' for setting_name, share in shares.items())}"
+        for name, shares in shares_by_name.items()
     ]
     return Figure(
         name=slug(comparison.name, "shares"),
         title="Sequential share and CPU",
-        description=f"{'; '.join(words)}.",
+        description=f"{'; '.join(summaries)}.",
         draw=lambda width: draw_shares(width, rows),
-        data=[{"share": name, **shares} for name, shares in found.items()],
+        data=[{"share": name, **shares} for name, shares in shares_by_name.items()],
     )

@@ -56,11 +56,11 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
 
 
 def _tell_gain(row: FastestRow) -> str:
-    again, low, high = row["again"], row["again_low"], row["again_high"]
-    if not row["pairs"] or again is None or low is None or high is None:
+    estimate, low, high = row["again"], row["again_low"], row["again_high"]
+    if not row["pairs"] or estimate is None or low is None or high is None:
         return _NOT_AGAIN
     if low <= 0:
-        interval = describe_interval(again, low, high)
+        interval = describe_interval(estimate, low, high)
         return f"did not prove faster than the default in {plural(row['pairs'], 'new pair')} of runs ({interval})"
-    words = describe_effect(again, low, high)
-    return f"{words} than the default in {plural(row['pairs'], 'new pair')} of runs"
+    effect = describe_effect(estimate, low, high)
+    return f"{effect} than the default in {plural(row['pairs'], 'new pair')} of runs"

@@ -178,8 +178,8 @@ def _is_withdrawn(row: FindingRow) -> bool:
 
 def _about(data: StudyData, rule: str) -> RuleSpec:
     """Return what a rule says of itself; of one that the study no longer asks for, its name."""
-    known = data.specs.rules.get(rule)
-    return known.about if known else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
+    spec = data.specs.rules.get(rule)
+    return spec.about if spec else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
 
 
 def _find_lack(data: StudyData, row: FindingRow) -> str:
@@ -256,8 +256,10 @@ class _Effect:
         if low is None or high is None:
             return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
         unclear = low <= 0 <= high
-        words = "no clear effect" if unclear else describe_change(ratio, about.more, about.less)
-        return cls(words, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}")
+        change = "no clear effect" if unclear else describe_change(ratio, about.more, about.less)
+        return cls(
+            change, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}"
+        )
 
 
 def _log_ratio(change: float | None) -> float | None:
@@ -324,7 +326,7 @@ def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
         for key, value in content.items():
             yield from _flatten(value, f"{name}, {key}" if name else str(key))
     elif isinstance(content, list):
-        yield name.replace("_", " "), ", ".join(" ".join(text for _, text in _flatten(one, "")) for one in content)
+        yield name.replace("_", " "), ", ".join(" ".join(text for _, text in _flatten(item, "")) for item in content)
     elif isinstance(content, bool):
         yield name.replace("_", " "), "yes" if content else "no"
     elif content is not None:
@@ -363,13 +365,13 @@ def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figu
 def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure | None:
     """Show the effect of the same change on all devices, or of all values of the knob on this device."""
     where = "value = ?" if kind == "devices" else "device = ?"
-    found = data.rows(
+    effects = data.rows(
         "SELECT * FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL "  # noqa: S608
         f"AND dbms = ? AND workload = ? AND knob = ? AND {where} "
         "ORDER BY tier_rank NULLS FIRST, device, step NULLS FIRST, try_cast(value AS DOUBLE), value",
         row["dbms"], row["workload"], row["knob"], row["value" if kind == "devices" else "device"],
     )  # fmt: skip
-    if not found:
+    if not effects:
         return None
     if kind == "devices":
         value = format_value(data.specs.dbms.get(row["dbms"]), row["knob"], row["value"])
@@ -377,5 +379,5 @@ def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure
     else:
         title = f"All values of {row['knob']} on {row['device']}"
     return forest_figure(
-        data, _case_of(row), found, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
+        data, _case_of(row), effects, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
     )

@@ -79,29 +79,29 @@ def _read_tiles(data: StudyData, case: Case, across: str, down: str, outer: str)
 def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, list[str]], rows: Rows) -> Figure:
     spec = data.specs.dbms.get(case.dbms)
     across, down, outer = knobs
-    found = {(row["across_value"], row["down_value"], row["outer_value"]): row for row in rows}
+    cells = {(row["across_value"], row["down_value"], row["outer_value"]): row for row in rows}
     lines = [
         TileRow(
             f"{outer} = {format_value(spec, outer, outer_value)}" if outer else down,
             f"by {down}" if outer else "",
             format_value(spec, down, value),
-            [_tile(found.get((column, value, outer_value))) for column in levels[across]],
+            [_tile(cells.get((column, value, outer_value))) for column in levels[across]],
         )
         for outer_value in (levels[outer] if outer else [""])
         for value in levels[down]
     ]
     columns = [format_value(spec, across, value) for value in levels[across]]
     fastest = max((row for row in rows if row["estimate"] is not None), key=lambda row: row["estimate"], default=None)
-    words = ""
+    note = ""
     if fastest is not None:
         pairs = zip(knobs, (fastest[f"{side}_value"] for side in ("across", "down", "outer")), strict=True)
         setting = ", ".join(f"{knob} = {format_value(spec, knob, value)}" for knob, value in pairs if knob)
-        words = f" Fastest: {setting}."
+        note = f" Fastest: {setting}."
     shown = f"{across} and {down}" + (f", by {outer}" if outer else "")
     return Figure(
         name=slug("grid", *str(case).split("/")),
         title=f"Combinations of the first knobs: {shown}",
-        description=f"Mean throughput of the screening runs against the default configuration, by {shown}.{words}",
+        description=f"Mean throughput of the screening runs against the default configuration, by {shown}.{note}",
         draw=lambda width: draw_tiles(width, columns, lines, across),
         data=rows,
         caption=f"Means of {plural(sum(row['runs'] for row in rows), 'screening run')} against the default (framed); "

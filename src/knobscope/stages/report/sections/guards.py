@@ -41,8 +41,8 @@ def name_set_aside(data: StudyData, case: Case | None = None) -> list[str]:
     )
     counts = {row["guard"]: row["runs"] for row in counted}
     return [
-        f"{format_count(counts[guard])} {one if counts[guard] == 1 else several}"
-        for guard, (one, several) in _FOUND.items()
+        f"{format_count(counts[guard])} {singular if counts[guard] == 1 else plural_text}"
+        for guard, (singular, plural_text) in _FOUND.items()
         if guard in counts
     ]
 
@@ -54,20 +54,20 @@ def describe_levels(data: StudyData) -> Iterator[str]:
             "SELECT * FROM blocks WHERE dbms = ? AND device = ? AND workload = ? ORDER BY block_id, session",
             case.dbms, case.device, case.workload,
         )  # fmt: skip
-        others = [row for row in sessions if row.get("other_level")]
-        if not others:
+        outliers = [row for row in sessions if row.get("other_level")]
+        if not outliers:
             continue
-        count, total = len(others), sum(row.get("level") is not None for row in sessions)
+        count, total = len(outliers), sum(row.get("level") is not None for row in sessions)
         which = f"{plural(total, 'session')} of {name_case(case)}"
         inside = "Effects are computed within sessions and remain valid"
         if count == total:
-            apart = format_number(math.exp(max(row["level"] for row in others)))
+            ratio = format_number(math.exp(max(row["level"] for row in outliers)))
             yield (
-                f"The {which} are on two levels, {apart}x apart, and it is unknown which one is normal. "
+                f"The {which} are on two levels, {ratio}x apart, and it is unknown which one is normal. "
                 f"{inside}; do not trust absolute speeds."
             )
             continue
-        speeds = join_words(list(dict.fromkeys(describe_level(row) for row in others)))
+        speeds = join_words(list(dict.fromkeys(describe_level(row) for row in outliers)))
         was, it = ("was", "it") if count == 1 else ("were", "them")
         yield (
             f"{count} of {which} {was} {speeds} than the others throughout. {inside}; "
@@ -116,8 +116,8 @@ def find_controls(data: StudyData) -> Controls | None:
     compared = {_key(row): row for row in effects if _is_control(data, row)}
     if not compared:
         return None
-    found = data.rows("SELECT * FROM findings WHERE verdict = 'mismatch' AND knob IS NOT NULL")
-    alarms = {_key(row) for row in found if _is_control(data, row)} & set(compared)
+    mismatches = data.rows("SELECT * FROM findings WHERE verdict = 'mismatch' AND knob IS NOT NULL")
+    alarms = {_key(row) for row in mismatches if _is_control(data, row)} & set(compared)
     alarms |= {key for key, row in compared.items() if row["is_clear"]}
     sizes = [compared[key]["estimate"] for key in alarms]
     knobs = list(dict.fromkeys(row["knob"] for row in compared.values()))

@@ -51,11 +51,11 @@ class Head:
 def build_head(data: StudyData, findings: FindingsSection) -> Head:
     """Return the top of the page."""
     study, controls = data.specs.study, find_controls(data)
-    told = [*_strongest_knobs(data), *_verdicts(data, findings), *_false_alarms(controls), *_losses(data)]
+    sentences = [*_strongest_knobs(data), *_verdicts(data, findings), *_false_alarms(controls), *_losses(data)]
     return Head(
         title=study.name,
         description=study.description,
-        answer=[*told, *describe_levels(data), *tell_missing_blocks(data)],
+        answer=[*sentences, *describe_levels(data), *tell_missing_blocks(data)],
         sureness=list_sureness(data, controls),
         facts=list(_facts(data)),
     )
@@ -76,8 +76,8 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
-            words = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
-            yield f"Among knobs that do not put committed data at additional risk, {words}."
+            statement = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
+            yield f"Among knobs that do not put committed data at additional risk, {statement}."
         elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
             yield "Apart from knobs that put committed data at additional risk, no knob changes throughput beyond "
             "noise."
@@ -110,8 +110,8 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
         row["dbms"], row["device"], row["workload"],
     )  # fmt: skip
     if rate is not None and rate < _SELDOM_FLUSHED:
-        words = f"flushes {format_number(rate)} times per operation" if rate > 0 else "never flushes"
-        yield f"The default configuration itself {words}, so it can also lose committed data in a power cut."
+        frequency = f"flushes {format_number(rate)} times per operation" if rate > 0 else "never flushes"
+        yield f"The default configuration itself {frequency}, so it can also lose committed data in a power cut."
 
 
 def _clear_effects(data: StudyData) -> list[Row]:
@@ -136,24 +136,24 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         yield findings.empty
         return
     if not findings.cards and not findings.sound.count and not findings.withdrawn.count:
-        asked = plural(findings.unjudged.count, "question")
+        questions = plural(findings.unjudged.count, "question")
         yield (
-            f"None of {asked} about DBMS and device could be judged, {_example(findings)}."
+            f"None of {questions} about DBMS and device could be judged, {_example(findings)}."
             if findings.unjudged.count
             else findings.unasked
         )
         return
     devices = sorted({device for card in findings.cards for device in card.devices})
-    words = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
+    summary = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
     if findings.symptoms > findings.mismatches:
-        words += f", seen in {plural(findings.symptoms, 'finding')},"
-    words += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
+        summary += f", seen in {plural(findings.symptoms, 'finding')},"
+    summary += f" between DBMS and device (on {join_words(devices)})" if devices else " between DBMS and device"
     if findings.withdrawn.count:
         count = findings.withdrawn.count
-        words += f"; experiments refuted the effect or its cause for {plural(count, 'finding')}"
+        summary += f"; experiments refuted the effect or its cause for {plural(count, 'finding')}"
     if findings.unjudged.count:
-        words += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
-    yield f"{words}."
+        summary += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
+    yield f"{summary}."
 
 
 def _example(findings: FindingsSection) -> str:
@@ -161,18 +161,19 @@ def _example(findings: FindingsSection) -> str:
 
     That a study has one DBMS, or devices of one tier, its reader knows.
     """
-    told = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
-    return f"for example: {told.sentence.split('. ')[0].rstrip('.')}"
+    example = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
+    return f"for example: {example.sentence.split('. ')[0].rstrip('.')}"
 
 
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
     """Warn where knobs that can change nothing seem to change something."""
     if controls is not None and controls.alarms:
-        are = "appears as a finding" if controls.alarms == 1 else "appear as findings"
+        predicate = "appears as a finding" if controls.alarms == 1 else "appear as findings"
         yield (
             f"⚠ Negative controls ({controls.names}) cannot change anything, yet {format_count(controls.alarms)} of "
-            f"{plural(controls.comparisons, 'comparison')} with them {are}, up to {describe_change(controls.largest)}: "
-            "noise is larger than the statistics of this study assume. Do not trust effects of that size."
+            f"{plural(controls.comparisons, 'comparison')} with them {predicate}, up to "
+            f"{describe_change(controls.largest)}: noise is larger than the statistics of this study assume. Do not "
+            "trust effects of that size."
         )
 
 
@@ -187,10 +188,10 @@ def _losses(data: StudyData) -> Iterator[str]:
     if failed == lost and failed:
         yield f"{format_count(failed)} of {plural(total, 'run')} gave no result."
     elif lost:
-        words = [f"{format_count(failed)} gave no result"] if failed else []
-        words += name_set_aside(data)
+        losses = [f"{format_count(failed)} gave no result"] if failed else []
+        losses += name_set_aside(data)
         share = f"{format_count(lost)} of {plural(total, 'run')} ({format_share(lost / total)})"
-        yield f"{share} were excluded: {join_words(words)}."
+        yield f"{share} were excluded: {join_words(losses)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
 
@@ -209,8 +210,8 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     )
     yield "DBMS", "; ".join(f"{row['dbms']} {join_words(row['versions'] or [UNKNOWN])}" for row in versions) or UNKNOWN
     for profile in data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device"):
-        known = [profile[name] for name in ("tier", "block_device", "filesystem") if profile[name]]
-        yield f"Device {profile['device']}", ", ".join(known) or UNKNOWN
+        properties = [profile[name] for name in ("tier", "block_device", "filesystem") if profile[name]]
+        yield f"Device {profile['device']}", ", ".join(properties) or UNKNOWN
     for name, workload in data.specs.workloads.items():
         yield f"Workload {name}", "measured elsewhere" if data.is_imported else _describe_workload(workload)
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]

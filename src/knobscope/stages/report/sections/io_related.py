@@ -64,11 +64,11 @@ def _case(rows: list[Row], name: str) -> IoCase | None:
     if not rows:
         return None
     related = [row for row in rows if row["responses"]]
-    rest = [row["knob"] for row in rows if not row["responses"] and not row["untested"]]
+    unrelated = [row["knob"] for row in rows if not row["responses"] and not row["untested"]]
     untested = [row["knob"] for row in rows if row["untested"]]
-    words = [f"No significant change by {join_words(rest)}."] if rest else []
-    words += [f"Too few configurations to test {join_words(untested)}."] if untested else []
-    return IoCase(name, [_knob(row) for row in related], " ".join(words))
+    sentences = [f"No significant change by {join_words(unrelated)}."] if unrelated else []
+    sentences += [f"Too few configurations to test {join_words(untested)}."] if untested else []
+    return IoCase(name, [_knob(row) for row in related], " ".join(sentences))
 
 
 def _knob(row: Row) -> IoKnob:
@@ -84,16 +84,18 @@ def _knob(row: Row) -> IoKnob:
 
 def _comparisons(data: StudyData) -> list[str]:
     sentences = []
-    for dbms, found in io_marks_comparison(data.connection).items():
-        if found.precision is None or found.recall is None:
+    for dbms, comparison in io_marks_comparison(data.connection).items():
+        if comparison.precision is None or comparison.recall is None:
             continue
-        words = (
-            f"Against the mechanisms that the spec of {dbms} marks ({plural(found.knobs, 'knob')} tested): "
-            f"precision {found.precision:.2f}, recall {found.recall:.2f}. Taint analysis of the source code reached "
-            f"{PAPER[0]:.3f} and {PAPER[1]:.3f} in the literature; it also sees code that no workload of this study "
-            "runs."
+        summary = (
+            f"Against the mechanisms that the spec of {dbms} marks ({plural(comparison.knobs, 'knob')} tested): "
+            f"precision {comparison.precision:.2f}, recall {comparison.recall:.2f}. Taint analysis of the source code "
+            f"reached {PAPER[0]:.3f} and {PAPER[1]:.3f} in the literature; it also sees code that no workload of this "
+            "study runs."
         )
-        missed = f" Marked, but without effect in this study: {join_words(found.missed)}." if found.missed else ""
-        odd = f" Not marked, but with effect: {join_words(found.unexpected)}." if found.unexpected else ""
-        sentences.append(words + missed + odd)
+        missed = (
+            f" Marked, but without effect in this study: {join_words(comparison.missed)}." if comparison.missed else ""
+        )
+        odd = f" Not marked, but with effect: {join_words(comparison.unexpected)}." if comparison.unexpected else ""
+        sentences.append(summary + missed + odd)
     return sentences

@@ -33,8 +33,8 @@ def pair_effects(data: StudyData, case: Case) -> list[PairEffect]:
         """,
         case.dbms, case.device, case.workload,
     )  # fmt: skip
-    told = [(_tell(data, case, row), abs(row["estimate"])) for row in rows]
-    return [one for one, _ in sorted(told, key=lambda pair: (not pair[0].is_clear, -pair[1]))]
+    effects = [(_tell(data, case, row), abs(row["estimate"])) for row in rows]
+    return [effect for effect, _ in sorted(effects, key=lambda pair: (not pair[0].is_clear, -pair[1]))]
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> PairEffect:

@@ -118,30 +118,30 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
 
 
 def _summarise(knobs: list[Row], fits: list[Row]) -> str:
-    words = []
+    sentences = []
     if fits and fits[-1]["prior"]:
         reason = fits[-1]["reason"]
-        words.append(f"{reason[:1].upper()}{reason[1:]}.")
+        sentences.append(f"{reason[:1].upper()}{reason[1:]}.")
     elif fits:
         last = fits[-1]
         model = _MODELS.get(last["model"], last["model"])
         verb = "stopped" if last["stopped"] else "ended without reaching its goal"
-        words.append(
+        sentences.append(
             f"Screening {verb} after {plural(len(fits), 'round')} and {plural(last['runs'] or 0, 'run')} "
             f"({model}): {last['reason'] or 'no reason was recorded'}."
         )
         if last["warm_start"]:
-            words.append(_tell_warm_start(last["warm_start"], last["expected"].split(", ")))
+            sentences.append(_tell_warm_start(last["warm_start"], last["expected"].split(", ")))
     above = [row["knob"] for row in knobs if row["above_noise"]]
     if knobs:
         explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
-        words.append(
+        sentences.append(
             f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out from the noise and "
             f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the variance."
             if above
             else f"None of {plural(len(knobs), 'knob')} stands out from the noise."
         )
-    return " ".join(words)
+    return " ".join(sentences)
 
 
 def _tell_warm_start(priors: str, knobs: list[str]) -> str:
@@ -165,15 +165,15 @@ def _tell_costly(data: StudyData, case: Case, last: int) -> str:
     if not rows:
         return ""
     dbms = data.specs.dbms.get(case.dbms)
-    told = []
+    settings = []
     for row in rows[:_MOST_COSTLY]:
         values = json.loads(row["setting"]).items()
-        words = [f"{knob} = {format_value(dbms, knob, value_text(value))}" for knob, value in values]
-        told.append(f"{' with '.join(words)} ({format_number(row['times_slower'])}x slower)")
+        assignments = [f"{knob} = {format_value(dbms, knob, value_text(value))}" for knob, value in values]
+        settings.append(f"{' with '.join(assignments)} ({format_number(row['times_slower'])}x slower)")
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
     return (
         "Later rounds excluded settings that earlier ones had shown to be several times slower: "
-        f"{join_words([*told, *more])}. "
+        f"{join_words([*settings, *more])}. "
         "Such a bottleneck hides the effects of other knobs."
     )
 
@@ -196,14 +196,14 @@ def _ranking_figure(case: Case, rows: Rows) -> Figure:
         )
         for row in rows
     ]
-    words = [f"{knob.knob} {format_number(knob.permutation)}" for knob in knobs if knob.above_noise]
+    importances = [f"{knob.knob} {format_number(knob.permutation)}" for knob in knobs if knob.above_noise]
     return Figure(
         name=slug("ranking", *str(case).split("/")),
         title="How much each knob matters",
         caption="Above 1, the model with shuffled values predicts worse than the mean of all runs would."
         if any(knob.permutation > 1 for knob in knobs)
         else "",
-        description=f"Permutation importance of {len(knobs)} knobs. Above noise: {', '.join(words) or 'none'}.",
+        description=f"Permutation importance of {len(knobs)} knobs. Above noise: {', '.join(importances) or 'none'}.",
         draw=lambda width: draw_ranking(width, knobs),
         data=rows,
     )
@@ -212,11 +212,11 @@ def _ranking_figure(case: Case, rows: Rows) -> Figure:
 def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
     threshold = data.specs.study.screening.threshold
     rounds = [RoundFit(fit["round"], fit["runs"] or 0, fit["r2_min"], fit["r2_median"]) for fit in fits]
-    words = [f"round {fit.round + 1}: smallest {format_number(fit.r2_min, 3)}" for fit in rounds]
+    summaries = [f"round {fit.round + 1}: smallest {format_number(fit.r2_min, 3)}" for fit in rounds]
     return Figure(
         name=slug("rounds", *str(case).split("/")),
         title="How well the model predicts runs it has not seen",
-        description=f"R² on held-out runs, by screening round, against {threshold}. {'; '.join(words)}.",
+        description=f"R² on held-out runs, by screening round, against {threshold}. {'; '.join(summaries)}.",
         draw=lambda width: draw_rounds(width, rounds, threshold),
         data=fits,
     )

@@ -44,14 +44,14 @@ class CaseRecoveries:
 
 def build_recoveries(data: StudyData) -> list[CaseRecoveries]:
     """Return the cases of which recovery was measured."""
-    found = [
+    cases = [
         CaseRecoveries(
             name_case(case),
             [_tell(data, case, row) for row in data.rows(_RECOVERIES, case.dbms, case.device, case.workload)],
         )
         for case in data.shown_cases
     ]
-    return [one for one in found if one.rows]
+    return [case for case in cases if case.rows]
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> Recovery:

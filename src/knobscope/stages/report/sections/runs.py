@@ -93,13 +93,13 @@ def run_noise(data: StudyData, case: Case) -> float | None:
     That of the effects where there are some, else pooled over sentinels of the same block and session.
     """
     names = (case.dbms, case.device, case.workload)
-    known = data.value(
+    effect_noise = data.value(
         "SELECT median(noise) FROM effects "
         "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
         *names,
     )
-    if known is not None:
-        return float(known)
+    if effect_noise is not None:
+        return float(effect_noise)
     pooled = data.value(
         """
         WITH spread AS (
@@ -160,11 +160,11 @@ def _short_name(case: Case, block_id: str) -> str:
 
 def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -> Figure:
     judged = {row["block_id"]: row for row in blocks if row["treatment"] != "none"}
-    found = []
+    timeline_blocks = []
     for block_id, members in groupby(runs, key=lambda row: row["block_id"]):
         rows = list(members)
         verdict = judged.get(block_id)
-        found.append(
+        timeline_blocks.append(
             TimelineBlock(
                 name=_short_name(case, block_id),
                 started=format_time(rows[0]["started_at"])[5:],
@@ -179,12 +179,13 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
             )
         )
     noise = run_noise(data, case)
-    drifting = sum(block.treatment != "none" for block in found)
+    drifting = sum(block.treatment != "none" for block in timeline_blocks)
     return Figure(
         name=slug("timeline", *str(case).split("/")),
         title=name_case(case),
-        description=f"Throughput of the default configuration over {len(found)} blocks. {drifting} of them drifted.",
-        draw=lambda width: draw_timeline(width, found, noise),
+        description=f"Throughput of the default configuration over {len(timeline_blocks)} blocks. "
+        f"{drifting} of them drifted.",
+        draw=lambda width: draw_timeline(width, timeline_blocks, noise),
         data=[{key: row[key] for key in _TIMELINE_COLUMNS} for row in runs],
         wide=True,
     )
@@ -234,7 +235,7 @@ def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
             f"{format_seconds(max(paused))}",
         )
     halves = [row["window_halves"] for row in ok if row["window_halves"]]
-    uneven = [max(one, 1 / one) for one in halves if not 1 / UNEVEN < one < UNEVEN]
+    uneven = [max(ratio, 1 / ratio) for ratio in halves if not 1 / UNEVEN < ratio < UNEVEN]
     if uneven:
         yield (
             "Uneven windows",

@@ -50,8 +50,8 @@ def _by_bytes(data: StudyData, case: Case) -> list[str]:
 
 
 def _order_figure(data: StudyData, case: Case) -> Figure | None:
-    found = ((op, _read_settings(data, case, op)) for op in _by_bytes(data, case))
-    op, rows = next(((op, rows) for op, rows in found if len(rows) > 1), ("", []))
+    candidates = ((op, _read_settings(data, case, op)) for op in _by_bytes(data, case))
+    op, rows = next(((op, rows) for op, rows in candidates if len(rows) > 1), ("", []))
     if not rows:
         return None
     first = rows[0]
@@ -59,13 +59,13 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
     points = [default, *(_point(data, row) for row in rows)]
     gap = data.value("SELECT random_sequential_ratio FROM device_profile WHERE device = ?", case.device)
     gain = f" On this device random reads are {format_number(gap)}x as fast as sequential ones." if gap else ""
-    words = "; ".join(
+    summary = "; ".join(
         f"{point.name}: {format_share(point.share)} in order, {format_micros(point.cpu_us)}" for point in points[:6]
     )
     return Figure(
         name=slug("order against cpu", *str(case).split("/")),
         title=f"{name_case(case)}: the CPU cost of sequential I/O",
-        description=f"Sequential share of {op}s and CPU time of an operation, by setting. {words}.{gain}",
+        description=f"Sequential share of {op}s and CPU time of an operation, by setting. {summary}.{gain}",
         draw=lambda width: draw_order(width, points, f"sequential share of {op}s"),
         data=rows,
         caption=f"Sequential {op}s and CPU time; blue: faster than the default, red: slower, hollow: unclear.{gain}",

@@ -40,16 +40,17 @@ def submitters_figure(data: StudyData, case: Case, runs: list[str]) -> Figure | 
         FileSizes(name, f"{counts[name]} names" if counts[name] > 1 else "", by_name[name])
         for name in ordered[:_MOST_SUBMITTERS]
     ]
-    rest = len(ordered) - len(shown)
-    words = join_words([f"{name} {format_size(sum(by_name[name].values()))}" for name in ordered[:4]])
+    omitted_count = len(ordered) - len(shown)
+    summary = join_words([f"{name} {format_size(sum(by_name[name].values()))}" for name in ordered[:4]])
     return Figure(
         name=slug("submitters", *str(case).split("/")),
         title="Bytes by submitter",
-        description=f"Bytes read and written in a run of {name_case(case)}, by submitting thread: {words}.",
+        description=f"Bytes read and written in a run of {name_case(case)}, by submitting thread: {summary}.",
         draw=lambda width: draw_file_sizes(width, shown),
         data=rows,
         caption="mean of a run with the default configuration, from all threads; kworker is the kernel's "
-        "writeback, jbd2 the file system's journal" + (f"; {plural(rest, 'smaller one')} not shown" if rest else ""),
+        "writeback, jbd2 the file system's journal"
+        + (f"; {plural(omitted_count, 'smaller one')} not shown" if omitted_count else ""),
     )
 
 
@@ -76,13 +77,13 @@ def access_figure(data: StudyData, case: Case) -> Figure | None:
         )
         for row in rows
     ]
-    words = "; ".join(
-        f"{name}: {', '.join(f'{whose} {format_share(share)}' for _, whose, share in bars)}" for name, bars in shares
+    summary = "; ".join(
+        f"{name}: {', '.join(f'{layer} {format_share(share)}' for _, layer, share in bars)}" for name, bars in shares
     )
     return Figure(
         name=slug("order", *str(case).split("/")),
         title="In order: as asked, and as the device saw it",
-        description=f"Share of sequential requests by file. {words}.",
+        description=f"Share of sequential requests by file. {summary}.",
         draw=lambda width: draw_shares(width, shares),
         data=rows,
         caption="sequential share of system calls and of requests, in runs of the default configuration",

@@ -36,7 +36,7 @@ def list_sureness(data: StudyData, controls: Controls | None) -> list[Sureness]:
     """Return the tiles of a study; those that have nothing to say are left out."""
     noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
     tiles = (_noise(noises), _operations(data), _drift(data, max(noises, default=0.0)), _model(data), _watching(data))
-    return [one for tile in (*tiles, _comparisons(data), _controls(controls)) for one in tile]
+    return [tile for group in (*tiles, _comparisons(data), _controls(controls)) for tile in group]
 
 
 def _grade_noise(noise: float) -> str:
@@ -89,9 +89,9 @@ def _drift(data: StudyData, noise: float) -> Iterator[Sureness]:
         return
     corrected = sum(row["treatment"] == "position" for row in blocks)
     dropped = sum(row["treatment"] == "dropped" for row in blocks)
-    words = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} excluded"] * bool(dropped)
-    words += [f"{plural(total - len(blocks), 'more block')} cannot be judged"] * (total > len(blocks))
-    meaning = "blocks in which the machine changed its speed" + (f" ({join_words(words)})" if words else "")
+    details = [f"{corrected} corrected"] * bool(corrected) + [f"{dropped} excluded"] * bool(dropped)
+    details += [f"{plural(total - len(blocks), 'more block')} cannot be judged"] * (total > len(blocks))
+    meaning = "blocks in which the machine changed its speed" + (f" ({join_words(details)})" if details else "")
     level, good = ("poor" if dropped else "fair" if corrected else _grade_noise(noise)), "none"
     if level != "good" and not dropped and not corrected:
         good = f"none, and little noise: ± {format_share(math.expm1(noise))} hides smaller changes"
@@ -160,8 +160,8 @@ def _comparisons(data: StudyData) -> Iterator[Sureness]:
 def _controls(controls: Controls | None) -> Iterator[Sureness]:
     if controls is not None:
         alarms = format_count(controls.alarms) if controls.alarms else "none"
-        are = "appears as a finding" if controls.alarms < 2 else "appear as findings"
+        predicate = "appears as a finding" if controls.alarms < 2 else "appear as findings"
         compared = plural(controls.comparisons, "comparison")
-        meaning = f"knobs that cannot change anything ({controls.names}): {alarms} of {compared} {are}"
+        meaning = f"knobs that cannot change anything ({controls.names}): {alarms} of {compared} {predicate}"
         level = "poor" if controls.alarms else "good"
         yield Sureness("Negative controls", format_count(len(controls.knobs)), meaning, level, "no finding")

@@ -61,39 +61,39 @@ def _read_times(data: StudyData, case: Case) -> Rows:
 
 
 def _time_figure(data: StudyData, case: Case) -> Figure | None:
-    found = _read_times(data, case)
-    if not found or found[0]["knob"] is not None:
+    rows = _read_times(data, case)
+    if not rows or rows[0]["knob"] is not None:
         return None
-    default, *others = found
-    clear = [row for row in others if read_effect(data, row).clear]
+    default, *alternatives = rows
+    clear = [row for row in alternatives if read_effect(data, row).clear]
     if not clear:
         return None
     shown = clear[: _MOST_BARS - 1]
     bars = [_bar("default", default), *(_bar(name_setting(data, row), row) for row in shown)]
-    told = [_tell(data, row, default) for row in shown if row["beside"] is None]
+    sentences = [_tell(data, row, default) for row in shown if row["beside"] is None]
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
-    what = "Time per operation, over all clients, by what the device does meanwhile."
+    summary = "Time per operation, over all clients, by what the device does meanwhile."
     return Figure(
         name=slug("times", *str(case).split("/")),
         title=f"{name_case(case)}: where the time goes",
-        description=" ".join([what, *told[:4]]),
+        description=" ".join([summary, *sentences[:4]]),
         draw=lambda width: draw_times(width, bars),
         data=[default, *shown],
-        query=found.query,
-        caption=" ".join([what, *told[:1]]) + omitted,
+        query=rows.query,
+        caption=" ".join([summary, *sentences[:1]]) + omitted,
     )
 
 
 def _bar(name: str, row: Row) -> TimeBar:
     note = "" if row["cpu_us"] is None else f"CPU {format_micros(row['cpu_us'])}"
-    return TimeBar(name, note, [TimePart(words, look, row[part]) for part, (words, look) in _PARTS.items()])
+    return TimeBar(name, note, [TimePart(label, look, row[part]) for part, (label, look) in _PARTS.items()])
 
 
 def _tell(data: StudyData, row: Row, default: Row) -> str:
     """Say what the time that a value saves or costs consists of."""
     change = row["total_us"] - default["total_us"]
     parts = {part: row[part] - default[part] for part in _PARTS}
-    told = [
+    contributions = [
         f"{_WORDS[part]} {_more(amount)}"
         for part, amount in parts.items()
         if abs(amount) >= _WORTH_TELLING * abs(change)
@@ -101,7 +101,8 @@ def _tell(data: StudyData, row: Row, default: Row) -> str:
     cpu = None if row["cpu_us"] is None or default["cpu_us"] is None else row["cpu_us"] - default["cpu_us"]
     computing = "" if cpu is None or not cpu else f"; the DBMS takes {_more(cpu)} of CPU time"
     return (
-        f"With {name_setting(data, row)} an operation takes {_more(change)}: the device {join_words(told)}{computing}."
+        f"With {name_setting(data, row)} an operation takes {_more(change)}: "
+        f"the device {join_words(contributions)}{computing}."
     )
 
 

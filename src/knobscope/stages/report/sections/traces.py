@@ -71,12 +71,12 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, gro
     label = "offset in the file" if file["has_offset"] else "address on the device, above the lowest"
     name = file["file"] or "requests without a known file"
     groups = _point_groups(cells, group)
-    words = {"op": "", "thread": ", by thread"}[group]
+    suffix = {"op": "", "thread": ", by thread"}[group]
     return Figure(
-        name=slug("trace", *str(case).split("/"), name, words),
-        title=name + words,
-        description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{words}: "
-        f"{', '.join(one.name for one in groups)}.",
+        name=slug("trace", *str(case).split("/"), name, suffix),
+        title=name + suffix,
+        description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{suffix}: "
+        f"{', '.join(point_group.name for point_group in groups)}.",
         draw=lambda width: draw_scatter(width, groups, seconds, highest, label),
         data=cells,
         caption=f"{format_count(file['requests'])} requests of {_describe_run(run)}",
@@ -93,10 +93,12 @@ def _point_groups(cells: Rows, group: str) -> list[PointGroup]:
     if group == "op":
         return [PointGroup(f"{op}s", look, points[op]) for op, look in _OP_LOOKS.items() if op in points]
     busiest = sorted(points, key=lambda name: (-requests[name], name))
-    named, others = busiest[: len(_THREAD_LOOKS)], busiest[len(_THREAD_LOOKS) :]
+    named, unnamed = busiest[: len(_THREAD_LOOKS)], busiest[len(_THREAD_LOOKS) :]
     groups = [PointGroup(name, look, points[name]) for name, look in zip(named, _THREAD_LOOKS, strict=False)]
-    rest = [point for name in others for point in points[name]]
-    return [*groups, PointGroup(plural(len(others), "other"), "base-bar", rest)] if rest else groups
+    unnamed_points = [point for name in unnamed for point in points[name]]
+    return (
+        [*groups, PointGroup(plural(len(unnamed), "other"), "base-bar", unnamed_points)] if unnamed_points else groups
+    )
 
 
 def _read_cells(data: StudyData, events: Path, file: Row, group: str) -> Rows:

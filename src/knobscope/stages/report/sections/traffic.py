@@ -65,7 +65,7 @@ class FilesSection:
 
 def build_files(data: StudyData, traces: Path) -> FilesSection:
     """Return the section from table `files`, and pictures of the runs that left a trace: `traces/<run_id>`."""
-    cases = [found for case in data.shown_cases if (found := _case_files(data, case, traces)) is not None]
+    cases = [case_files for case in data.shown_cases if (case_files := _case_files(data, case, traces)) is not None]
     empty = (
         ""
         if cases
@@ -115,7 +115,7 @@ def _read_usage(data: StudyData, runs: list[str]) -> Rows:
 
 
 def _line(row: Row, rows: list[Row]) -> FileLine:
-    total = sum(other["bytes"] for other in rows if other["op"] == row["op"])
+    total = sum(peer["bytes"] for peer in rows if peer["op"] == row["op"])
     return FileLine(
         name=_WORDS.get(row["role"]) or row["file_group"],
         role=row["role"],
@@ -138,10 +138,10 @@ def _describe_order(row: Row) -> str:
 
 def _sentences(rows: list[Row]) -> Iterator[str]:
     for op in ("read", "write"):
-        found = [row for row in rows if row["op"] == op]
-        total = sum(row["bytes"] for row in found)
-        largest = [row for row in found if total and row["bytes"] >= 0.1 * total and row["role"] != "journal"][:3]
-        if largest and sum(row["requests"] for row in found) >= _WORTH_A_SENTENCE:
+        op_rows = [row for row in rows if row["op"] == op]
+        total = sum(row["bytes"] for row in op_rows)
+        largest = [row for row in op_rows if total and row["bytes"] >= 0.1 * total and row["role"] != "journal"][:3]
+        if largest and sum(row["requests"] for row in op_rows) >= _WORTH_A_SENTENCE:
             parts = [f"{format_share(row['bytes'] / total)} {_towards(row, op)}" for row in largest]
             yield f"Of the bytes {'read' if op == 'read' else 'written'}, {join_words(parts)}."
     writes = [row for row in rows if row["op"] == "write"]
@@ -170,7 +170,7 @@ def _sizes_figure(case: Case, rows: Rows) -> Figure:
         FileSizes(_SHORT.get(role, group), "" if role in _SHORT or group.startswith(role) else role, sizes)
         for (group, role), sizes in list(groups.items())[:_MOST_GROUPS]
     ]
-    rest = len(groups) - len(shown)
+    omitted_count = len(groups) - len(shown)
     return Figure(
         name=slug("files", *str(case).split("/")),
         title="Bytes by table and file",
@@ -178,7 +178,7 @@ def _sizes_figure(case: Case, rows: Rows) -> Figure:
         draw=lambda width: draw_file_sizes(width, shown),
         data=rows,
         caption="mean of a run with the default configuration"
-        + (f"; {rest} smaller ones are not shown" if rest else ""),
+        + (f"; {omitted_count} smaller ones are not shown" if omitted_count else ""),
     )
 
 

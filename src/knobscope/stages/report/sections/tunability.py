@@ -60,8 +60,8 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
     if not rows or not fit["trustworthy"]:
         return None
     clear = [row for row in rows if row["gain_low"] > math.log1p(data.specs.study.thresholds.min_effect)]
-    told = [_tell(data, case, row) for row in clear[:_MOST]]
-    return TunabilityPart(told, _rest(clear, len(rows)), _agreement(fit, len(rows)))
+    gains = [_tell(data, case, row) for row in clear[:_MOST]]
+    return TunabilityPart(gains, _rest(clear, len(rows)), _agreement(fit, len(rows)))
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> KnobGain:
@@ -83,13 +83,13 @@ def _tell_swept(row: Row) -> str:
 
 
 def _rest(clear: Sequence[Row], knobs: int) -> str:
-    others = knobs - min(len(clear), _MOST)
+    remaining_count = knobs - min(len(clear), _MOST)
     if not clear:
         return f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to "
         "committed data."
     if len(clear) > _MOST:
         return f"{len(clear) - _MOST} more also gain clearly; see table tunability."
-    return f"The model sees no clear gain from {plural(others, 'other knob')}." if others else ""
+    return f"The model sees no clear gain from {plural(remaining_count, 'other knob')}." if remaining_count else ""
 
 
 def _agreement(fit: Row, knobs: int) -> str:

@@ -71,14 +71,14 @@ def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
     order = [*(space for space in planned if space in spaces), *(space for space in spaces if space not in planned)]
     curves = [_curve(space, [row for row in trials if row["space"] == space]) for space in order]
     goal = CLAIM_SHARE * curves[-1].median[-1] if len(curves) > 1 else None
-    words = [f"{curve.name}: {format_number(curve.median[-1], 3)}x" for curve in curves]
+    summaries = [f"{curve.name}: {format_number(curve.median[-1], 3)}x" for curve in curves]
     return CaseTuning(
         name=name_case(case),
         sentences=[*_compare(curves), *_confirmed(tuned), *_doubt(data, case)],
         figure=Figure(
             name=slug("tuning", *names),
             title="Best throughput by number of runs",
-            description=f"Median over the seeds after the last run, against the default: {', '.join(words)}.",
+            description=f"Median over the seeds after the last run, against the default: {', '.join(summaries)}.",
             draw=lambda width: draw_tuning(width, curves, goal),
             data=trials,
             caption="Thick: median of the seeds; thin: each seed.",
@@ -106,13 +106,13 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
     best = many.median[-1]
     goal = CLAIM_SHARE * best
     steps, all_steps = first_reaching(list(few.median), goal), first_reaching(list(many.median), goal)
-    words = f"{few.name} ends at {format_share(few.median[-1] / best)} of the best of {many.name}"
+    comparison = f"{few.name} ends at {format_share(few.median[-1] / best)} of the best of {many.name}"
     if steps is None:
-        words += f" and does not reach {format_share(CLAIM_SHARE)} of it."
+        comparison += f" and does not reach {format_share(CLAIM_SHARE)} of it."
     elif not steps or not all_steps:
-        words += "; the default is already as good."
+        comparison += "; the default is already as good."
     else:
-        words += (
+        comparison += (
             f" and reaches {format_share(CLAIM_SHARE)} of it after {plural(steps, 'run')}, {many.name} after "
             f"{all_steps}: {format_number(all_steps / steps)}x fewer runs."
         )
@@ -120,7 +120,7 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
         f"The claim in the literature (HotStorage 2020): {format_share(CLAIM_SHARE)} with five of thirty knobs, in "
         f"{CLAIM_SPEEDUP}x fewer steps."
     )
-    return [words, claim]
+    return [comparison, claim]
 
 
 def _doubt(data: StudyData, case: Case) -> list[str]:
@@ -141,21 +141,23 @@ def _doubt(data: StudyData, case: Case) -> list[str]:
 def _confirmed(tuned: list[Row]) -> list[str]:
     """Say how good the winners were when they were measured again."""
     spaces = dict.fromkeys(row["space"] for row in tuned)
-    known = {
+    estimates_by_space = {
         space: [row["estimate"] for row in tuned if row["space"] == space and row["estimate"] is not None]
         for space in spaces
     }
-    words = [f"{space} {format_fold(median(found))}" for space, found in known.items() if found]
+    winners = [
+        f"{space} {format_fold(median(estimates))}" for space, estimates in estimates_by_space.items() if estimates
+    ]
     return (
-        [f"Measured again next to the default, the winners are (median of the seeds): {', '.join(words)}."]
-        if words
+        [f"Measured again next to the default, the winners are (median of the seeds): {', '.join(winners)}."]
+        if winners
         else []
     )
 
 
 def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
-    own = [one for one in trials if (one["space"], one["seed"]) == (row["space"], row["seed"])]
-    observed = max((one["ratio"] for one in own if one["ratio"] is not None), default=None)
+    own = [trial for trial in trials if (trial["space"], trial["seed"]) == (row["space"], row["seed"])]
+    observed = max((trial["ratio"] for trial in own if trial["ratio"] is not None), default=None)
     interval = ""
     if row["low"] is not None and row["trial"] is not None:
         interval = f" ({format_fold(row['low'])} to {format_fold(row['high'])})"

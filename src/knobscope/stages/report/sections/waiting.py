@@ -43,14 +43,14 @@ class CaseWaiting:
 
 def build_waiting(data: StudyData) -> list[CaseWaiting]:
     """Return the cases whose device was made slower, from table `sensitivities`."""
-    found = [
+    cases = [
         CaseWaiting(
             name_case(case),
             [_tell(data, case, row) for row in data.rows(_SENSITIVITIES, case.dbms, case.device, case.workload)],
         )
         for case in data.shown_cases
     ]
-    return [one for one in found if one.rows]
+    return [case for case in cases if case.rows]
 
 
 def _tell(data: StudyData, case: Case, row: Row) -> Waiting:

@@ -35,7 +35,7 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
         case.device,
         case.workload,
     )
-    dbms, told = data.specs.dbms.get(case.dbms), []
+    dbms, predictions = data.specs.dbms.get(case.dbms), []
     for row in rows:
         off = max(row["measured"], row["predicted"]) / min(row["measured"], row["predicted"])
         if off < _FAR_OFF:
@@ -43,14 +43,14 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
         configuration = json.loads(row["configuration"])
         shown = [knob for knob in ranked if knob in configuration][:_MOST_KNOBS]
         texts = {knob: value_text(configuration[knob]) for knob in shown}
-        rest = len(configuration) - len(shown)
-        told.append(
+        omitted_count = len(configuration) - len(shown)
+        predictions.append(
             WorstPredicted(
                 ", ".join(f"{knob} = {format_value(dbms, knob, text)}" for knob, text in texts.items()),
-                f"and {plural(rest, 'other')}" if rest else "",
+                f"and {plural(omitted_count, 'other')}" if omitted_count else "",
                 format_number(row["measured"]),
                 format_number(row["predicted"]),
                 f"{format_number(off)}x too {'low' if row['measured'] > row['predicted'] else 'high'}",
             )
         )
-    return told
+    return predictions
