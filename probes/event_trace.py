@@ -33,7 +33,7 @@ _MEMBERS = (
 
 
 def read_traced_kernel(needs: Needs) -> Kernel:
-    """Describe the kernel for a program that sends records too; it is compiled with the macro TRACE."""
+    """Read the kernel for a program that sends records too; it is compiled with the macro TRACE."""
     kernel = read_kernel(replace(needs, members=(*needs.members, *_MEMBERS), sizes=(*needs.sizes, "page")))
     macros = {"TRACE": 1, "TRACE_PAGES": _PAGES, "PAGE_SIZE": mmap.PAGESIZE}
     lines = (f"#undef {name}\n#define {name} {value}\n" for name, value in macros.items())
