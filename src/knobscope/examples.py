@@ -11,6 +11,7 @@ _RESULTS = "results/quickstart"
 #: Command -> lines.
 EXAMPLES: dict[str, list[str]] = {
     "job": ["knobscope job --log x.log --seal device.json -- characterise --quick /var/tmp --out device.json"],
+    "init": ["knobscope init my-studies"],
     "validate": ["knobscope validate", "knobscope validate --runnable specs/dbms/mariadb.yaml"],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],

@@ -23,6 +23,7 @@ from knobscope.processes import (
     open_sandbox,
     supervise,
 )
+from knobscope.shipped import SHIPPED
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
 __all__ = [
@@ -43,7 +44,6 @@ PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 #: An argument, or the value of one, that names a file itself; what the kernel shows is the same in every run.
 _BARE_PATH = re.compile(r"(?:^|=)/(?!dev/|proc/|sys/)\w")
-_CHECKOUT = Path(__file__).resolve().parents[4]
 _DIGEST_LENGTH = 16
 _VERSION_S = 30
 _VERSION_BYTES = 1 << 20
@@ -93,13 +93,13 @@ def find_bare_paths(location: tuple[Value, ...], command: Sequence[str]) -> Iter
 def fleet_directory() -> Path:
     """Return where servers lie that no system package installs."""
     named = os.environ.get("KNOBSCOPE_FLEET")
-    return Path(named).absolute() if named else _CHECKOUT / ".fleet"
+    return Path(named).absolute() if named else SHIPPED / ".fleet"
 
 
 def clients_directory() -> Path:
     """Return where the Java clients lie, built or not: KNOBSCOPE_CLIENTS, or clients/target in the checkout."""
     named = os.environ.get("KNOBSCOPE_CLIENTS")
-    return Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
+    return Path(named).absolute() if named else SHIPPED / "clients" / "target"
 
 
 def find_path(wanted: Program) -> Path | None:
