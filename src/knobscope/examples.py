@@ -71,7 +71,10 @@ EXAMPLES: dict[str, list[str]] = {
     "io-knobs": ["knobscope io-knobs specs/studies/quickstart.yaml"],
     "models": ["knobscope models save specs/studies/quickstart.yaml --as quickstart"],
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],
-    "import": ["knobscope import runs.csv --study theirs --table io_profile=io_profile.csv"],
+    "import": [
+        "knobscope import runs.csv --study theirs --table io_profile=io_profile.csv",
+        "knobscope import --from optuna tuned.db --out trials.csv",
+    ],
     "replay": [
         "knobscope replay grid.csv --response runtime --threshold 0.9 --trials 20",
         "knobscope replay grid.csv --response runtime --model anova --sampling random --json replay.json",
