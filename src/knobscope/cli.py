@@ -25,6 +25,7 @@ _COMMANDS = {
     "drivers": "knobscope.generators.drivers",
     "introspect": "knobscope.commands.introspect.command",
     "startable": "knobscope.commands.startable.command",
+    "durability": "knobscope.commands.durability",
     "plan": "knobscope.stages.plan.command",
     "characterise": "knobscope.stages.characterise.command",
     "devices": "knobscope.devices.command",
