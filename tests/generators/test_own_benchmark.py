@@ -93,7 +93,7 @@ def test_the_study_of_the_page_compares_the_values_of_sync(project: Path) -> Non
     subprocess.run(
         [str(Path(sys.executable).parent / "snakemake"), "--snakefile", str(ROOT / "Snakefile"), "--cores", "1",
          "--quiet", "all", "--config", "study=specs/studies/append.yaml"],
-        check=True, cwd=project, timeout=900,
+        check=True, cwd=project, timeout=3600,
     )  # fmt: skip
     with duckdb.connect(project / "results/append/study.duckdb", read_only=True) as database:
         runs = dict(database.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
