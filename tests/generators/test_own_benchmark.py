@@ -97,9 +97,7 @@ def test_the_study_of_the_page_compares_the_values_of_sync(project: Path) -> Non
     )  # fmt: skip
     with duckdb.connect(project / "results/append/study.duckdb", read_only=True) as database:
         runs = dict(database.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
-        values = dict(database.execute(
-            "SELECT configuration->>'sync', min(operations) FROM runs GROUP BY 1"
-        ).fetchall())  # fmt: skip
+        operations = dict(database.execute("SELECT value, min(operations) FROM sweep_runs GROUP BY 1").fetchall())
     assert list(runs) == ["ok"]
-    assert set(values) == {"each", "never"}
-    assert min(values.values()) > 0
+    assert set(operations) == {None, "never"}  # the default configuration, and the one change
+    assert min(operations.values()) > 0
