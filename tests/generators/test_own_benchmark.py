@@ -9,10 +9,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import yaml
 
+from knobscope.generators import GeneratorCall, load_data
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
-from knobscope.specs import find_specs, validate_files
+from knobscope.identity import data_identity
+from knobscope.servers import make_data_directory, open_instance
+from knobscope.specs import Dbms, Generator, Workload, find_specs, validate_files
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/own-benchmark.md").read_text()
@@ -81,6 +85,33 @@ def project(tmp_path: Path, open_directory: Path) -> Path:
 
 def test_the_specs_of_the_page_are_right(project: Path) -> None:
     assert len(validate_files(find_specs([project / "specs"]), project)) == 5
+
+
+@pytest.mark.real
+def test_a_run_sees_the_files_of_its_generator_and_counts_their_changes(open_directory: Path) -> None:
+    """The script is where a run usually sees nothing: below /var/tmp, in a folder that is closed to its user."""
+    data, closed = open_directory / "data", open_directory / "closed"
+    make_data_directory(data)
+    closed.mkdir(mode=0o700)
+    script = closed / "append.py"
+    script.write_text(blocks("python")[0])
+    generator_text, dbms_text, workload_text, _ = blocks("yaml")
+    run = ["python3", "{path.append}", "{connection}", "{seconds}", "--sync=never"]
+    call_by_path = {
+        "programs": {"python3": {"find": ["/usr/bin/python3"]}},
+        "paths": {"append": {"find": [str(script)]}},
+        "load": [run],
+        "run": run,
+    }
+    generator = Generator.model_validate({**yaml.safe_load(generator_text), **call_by_path})
+    dbms = Dbms.model_validate(yaml.safe_load(dbms_text))
+    workload = Workload.model_validate(yaml.safe_load(workload_text))
+    with open_instance(dbms, data) as instance:
+        load_data(GeneratorCall(generator, instance, workload, {}))
+    assert (data / "log").stat().st_size > 0
+    before = data_identity(dbms, workload, generator, [])
+    script.write_text(f"{script.read_text()}# changed\n")
+    assert data_identity(dbms, workload, generator, []) != before
 
 
 @pytest.mark.real
