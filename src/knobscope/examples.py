@@ -12,7 +12,11 @@ _RESULTS = "results/quickstart"
 EXAMPLES: dict[str, list[str]] = {
     "job": ["knobscope job --log x.log --seal device.json -- characterise --quick /var/tmp --out device.json"],
     "init": ["knobscope init my-studies"],
-    "validate": ["knobscope validate", "knobscope validate --runnable specs/dbms/mariadb.yaml"],
+    "validate": [
+        "knobscope validate",
+        "knobscope validate --runnable specs/dbms/mariadb.yaml",
+        "knobscope validate --json",
+    ],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],
     "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor quickstart-drives"],
