@@ -1,0 +1,244 @@
+"""What a DBMS itself says its sessions wait for, sampled while the probe of waits watches them.
+
+Each sample holds, for every session, the DBMS's own wait event and whether the scheduler has the thread running or in
+its queue: an event goes on until the thread gets a processor, which the probe counts as `runnable`. A session that
+waits for another one is given what that one does in the same sample, as far as the DBMS says who it is.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knobscope.watch import Watch
+
+__all__ = ["CATEGORIES", "Opinion", "Sampled", "open_mariadb", "open_postgresql", "summarise_probe"]
+
+#: `flush`: durability, own or through another session; `lock`: all other waits for another session.
+CATEGORIES = ("flush", "through", "read", "lock", "cpu", "client", "other")
+_MAX_LINKS = 4
+_OF_DURABILITY = ("flush", "write", "journal")
+_READS = ("read", "fault")
+_OWN = ("cpu", "runnable", "preempted")
+_SAMPLER_DATABASE = "template1"  # in the title of the sampler's own session
+
+Opinion = dict[str, float]  # category -> share of the sessions' time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A session at one moment. `event`: type and name; `blockers`: whom it waits for, as far as the DBMS says."""
+
+    is_session: bool
+    is_running: bool
+    event: str
+    blockers: tuple[int, ...] = ()
+
+
+Moment = Mapping[int, Sample]
+
+
+class Sampled:
+    """A watch that lets a sampler run in each window, and keeps what both saw."""
+
+    def __init__(self, watch: Watch, open_sampler: Callable[[int], Any]) -> None:
+        self._watch, self._open = watch, open_sampler
+        self._sampler: Any = None
+        self._server = 0
+        self.profile: Mapping[str, Any] = {}
+        self.opinions: dict[str, Opinion] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the watch has."""
+        return getattr(self._watch, name)
+
+    def follow(self, processes: Sequence[int]) -> None:
+        """Follow; the first process is the server."""
+        self._server = processes[0]
+        self._watch.follow(processes)
+
+    def begin(self) -> None:
+        """Start the window and the sampler."""
+        self._sampler = self._open(self._server)
+        self._watch.begin()
+        self._opinions = self._sampler.__enter__()
+
+    def end(self) -> Mapping[str, Any]:
+        """End both."""
+        self._sampler.__exit__(None, None, None)
+        self.profile, self.opinions = self._watch.end(), self._opinions
+        return self.profile
+
+
+def summarise_probe(profile: Mapping[str, Any], is_session: Callable[[Mapping[str, Any]], bool]) -> Opinion:
+    """Return how the sessions' time is divided, as the probe says."""
+    walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"] if is_session(row)}
+    sums: dict[str, float] = defaultdict(float)
+    for row in profile["waits"]:
+        if row["tid"] in walls:
+            is_through = row["links"] > 0
+            category = _categorise_reason(row["reason"], is_through=is_through)
+            sums[category] += row["time_us"]
+            sums["through"] += row["time_us"] if is_through and category == "flush" else 0
+    return {category: sums[category] / sum(walls.values()) for category in CATEGORIES}
+
+
+def _categorise_reason(reason: str, *, is_through: bool) -> str:
+    if reason in _OF_DURABILITY:
+        return "flush"
+    if reason in _READS:
+        return "read"
+    if is_through or reason == "lock":
+        return "lock"
+    if reason in _OWN:
+        return "cpu"
+    return "client" if reason == "network" else "other"
+
+
+def summarise_moments(moments: Sequence[Moment], resolve: Callable[[Moment, int], tuple[str, int]]) -> Opinion:
+    """Return the share of each category in the samples of sessions; `resolve`: a category, and through how many."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for moment in moments:
+        for session, sample in moment.items():
+            if sample.is_session:
+                total += 1
+                category, links = resolve(moment, session)
+                counts[category] += 1
+                counts["through"] += category == "flush" and links > 0
+    return {category: counts[category] / max(total, 1) for category in CATEGORIES}
+
+
+# PostgreSQL
+
+_ACTIVITY = """
+select extract(epoch from statement_timestamp()), pid, (backend_type = 'client backend')::int,
+    split_part(pg_read_file('/proc/' || pid || '/stat', 0, 200, true), ' ', 3),
+    coalesce(wait_event_type || '/' || wait_event, ''),
+    coalesce(array_to_string(case when wait_event_type = 'Lock' then pg_blocking_pids(pid) end, ' '), '')
+from pg_stat_activity where pid <> pg_backend_pid()
+"""
+_PROFILE = "select pid, event_type || '/' || event, sum(count) from pg_wait_sampling_profile group by 1, 2"
+_ALWAYS_WAITING = "Activity/LogicalLauncherMain"  # sampled every time: its count is the number of samples
+
+
+@contextmanager
+def open_postgresql(server: int, password: str) -> Iterator[dict[str, Opinion]]:
+    """Yield what will hold the opinions of pg_stat_activity and of pg_wait_sampling."""
+    arguments = Path(f"/proc/{server}/cmdline").read_text().split("\0")
+    host, port = (arguments[arguments.index(option) + 1] for option in ("-k", "-p"))
+    psql = ["psql", "-X", "-q", "-A", "-t", "-F", ",", "-h", f"/proc/{server}/root{host}", "-p", port, "-U", "postgres"]
+    environment = {"PGPASSWORD": password, "PATH": "/usr/bin:/bin"}
+    opinions: dict[str, Opinion] = {}
+
+    def ask(query: str) -> str:
+        command = [*psql, "-v", "ON_ERROR_STOP=1", "-c", query, _SAMPLER_DATABASE]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    ask("create extension if not exists pg_wait_sampling")
+    ask("select pg_wait_sampling_reset_profile()")
+    with tempfile.TemporaryFile("w+") as output:
+        sampler = subprocess.Popen(
+            [*psql, _SAMPLER_DATABASE], env=environment, stdin=subprocess.PIPE, stdout=output, text=True
+        )
+        assert sampler.stdin is not None  # noqa: S101
+        _hurry(sampler.pid, _find_own_session(server))
+        sampler.stdin.write(f"{_ACTIVITY.strip()} \\watch 0.01\n")
+        sampler.stdin.flush()
+        try:
+            yield opinions
+        finally:
+            sampler.terminate()
+            sampler.wait()
+        output.seek(0)
+        moments = _read_moments(output)
+    opinions["pg_stat_activity"] = summarise_moments(moments, _resolve_postgresql)
+    opinions["pg_wait_sampling"] = _read_profile([line.split(",") for line in ask(_PROFILE).splitlines()], moments)
+
+
+def _find_own_session(server: int) -> int:
+    """Return the process of the sampler's session; it is the only one with this database."""
+    for _ in range(100):
+        for process in _list_descendants(server):
+            if f" {_SAMPLER_DATABASE} " in Path(f"/proc/{process}/cmdline").read_text():
+                return process
+        time.sleep(0.05)
+    raise RuntimeError("the sampler has no session")
+
+
+def _list_descendants(process: int) -> Iterator[int]:
+    """Yield the processes below one; the server is below its keeper."""
+    for child in map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+        yield child
+        yield from _list_descendants(child)
+
+
+def _hurry(*processes: int) -> None:
+    """Let the sampler run when its time has come: where it queued, it would see only what those before it leave."""
+    for process in processes:
+        os.sched_setscheduler(process, os.SCHED_FIFO, os.sched_param(1))
+
+
+def _read_moments(lines: Any) -> list[Moment]:
+    moments: dict[str, dict[int, Sample]] = defaultdict(dict)
+    for line in lines:
+        fields = line.rstrip("\n").split(",")
+        if len(fields) == 6:
+            at, pid, is_session, state, event, blockers = fields
+            own = Sample(is_session == "1", state == "R", event, tuple(map(int, blockers.split())))
+            moments[at][int(pid)] = own
+    return list(moments.values())
+
+
+def _resolve_postgresql(moment: Moment, session: int, links: int = 0) -> tuple[str, int]:
+    sample = moment.get(session)
+    if sample is None or links > _MAX_LINKS:
+        return "lock", links
+    if sample.is_running or not sample.event:
+        return ("lock" if links else "cpu"), links
+    kind = sample.event.partition("/")[0]
+    if kind == "Lock" and sample.blockers:
+        return _resolve_postgresql(moment, sample.blockers[0], links + 1)
+    if sample.event == "LWLock/WALWrite":
+        leaders = [own for own in moment.values() if own.event in ("IO/WALSync", "IO/WALWrite")]
+        return ("flush" if any(not own.is_running for own in leaders) else "lock"), links + 1
+    category = _categorise_event(sample.event)
+    return ("lock" if links and category in ("client", "other") else category), links
+
+
+def _categorise_event(event: str) -> str:
+    kind, _, name = event.partition("/")
+    if event == "LWLock/WALWrite" or (kind == "IO" and not name.endswith("Read")):
+        return "flush"
+    if kind == "IO" or event == "IPC/BufferIO":
+        return "read"
+    if kind in ("Lock", "LWLock", "IPC", "BufferPin"):
+        return "lock"
+    return "client" if kind == "Client" else "other"
+
+
+def _read_profile(rows: Sequence[Sequence[str]], moments: Sequence[Moment]) -> Opinion:
+    """Return the shares of a profile, which holds no samples of sessions that do not wait."""
+    sessions = Counter(pid for moment in moments for pid, own in moment.items() if own.is_session)
+    times = sum(int(count) for _, event, count in rows if event == _ALWAYS_WAITING)
+    total = times * sessions.total() / len(moments)  # a session that ended early was sampled less often
+    sums: dict[str, float] = defaultdict(float)
+    for pid, event, count in rows:
+        if int(pid) in sessions:
+            sums[_categorise_event(event)] += int(count) / total
+            sums["through"] += int(count) / total if event == "LWLock/WALWrite" else 0
+    sums["cpu"] = 1 - sum(sums[category] for category in CATEGORIES if category != "through")
+    return {category: sums[category] for category in CATEGORIES}
+
+
+def is_postgresql_session(thread: Mapping[str, Any]) -> bool:
+    """Whether a thread of the profile is a session of the load, not that of the sampler."""
+    return bool(re.search(r"^postgres: .*\[local\]|\(\d+\)", thread["title"])) and _SAMPLER_DATABASE not in thread["title"]
