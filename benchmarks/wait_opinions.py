@@ -242,3 +242,103 @@ def _read_profile(rows: Sequence[Sequence[str]], moments: Sequence[Moment]) -> O
 def is_postgresql_session(thread: Mapping[str, Any]) -> bool:
     """Whether a thread of the profile is a session of the load, not that of the sampler."""
     return bool(re.search(r"^postgres: .*\[local\]|\(\d+\)", thread["title"])) and _SAMPLER_DATABASE not in thread["title"]
+
+
+# MariaDB
+
+_THREADS = """
+select t.THREAD_OS_ID, t.PROCESSLIST_ID = connection_id(), coalesce(t.PROCESSLIST_STATE, ''), coalesce(e.EVENT_NAME, ''),
+    coalesce(e.OPERATION, ''), coalesce(e.END_EVENT_ID is null, 0)
+from performance_schema.threads t left join performance_schema.events_waits_current e using (THREAD_ID)
+where t.PROCESSLIST_ID is not null and t.TYPE = 'FOREGROUND'; select 'end';
+"""
+MARIADB_OPTIONS = (
+    "--performance-schema=on",
+    "--performance-schema-instrument=wait/%=on",
+    "--performance-schema-consumer-events-waits-current=on",
+)
+
+
+@contextmanager
+def open_mariadb(server: int) -> Iterator[dict[str, Opinion]]:
+    """Yield what will hold the opinion of performance_schema, and `own`, the sampler's own thread."""
+    process = next(child for child in _list_descendants(server) if _read_comm(child) == "mariadbd")
+    arguments = Path(f"/proc/{process}/cmdline").read_text().split("\0")
+    socket = next(text.partition("=")[2] for text in arguments if text.startswith("--socket="))
+    command = ["mariadb", "--no-defaults", "-uroot", f"--socket=/proc/{process}/root{socket}", "-N", "-B", "-n"]
+    opinions: dict[str, Opinion] = {}
+    moments: list[Moment] = []
+    is_over = threading.Event()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+
+        def sample() -> None:
+            _hurry(threading.get_native_id(), client.pid)
+            threads: dict[int, int] = {}
+            while not is_over.wait(0.01):
+                own, moment = _ask_mariadb(client, process, threads)
+                if not moments:
+                    _hurry(own)
+                    opinions["own"] = {"tid": own}
+                moments.append(moment)
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            yield opinions
+        finally:
+            is_over.set()
+            sampler.join()
+            client.communicate()
+    opinions["performance_schema"] = summarise_moments(moments, _resolve_mariadb)
+
+
+def _ask_mariadb(client: subprocess.Popen[str], process: int, threads: dict[int, int]) -> tuple[int, Moment]:
+    """Return the sampler's own thread, and the others; `threads`: number in the server's namespace -> here."""
+    assert client.stdin is not None  # noqa: S101
+    assert client.stdout is not None  # noqa: S101
+    client.stdin.write(_THREADS)
+    client.stdin.flush()
+    rows = [line.rstrip("\n").split("\t") for line in iter(client.stdout.readline, "end\n")]
+    if any(int(row[0]) not in threads for row in rows):
+        threads |= _number_threads(process)
+    own, moment = 0, {}
+    for number, is_own, state, event, operation, is_ongoing in rows:
+        tid = threads[int(number)]
+        if is_own == "1":
+            own = tid
+            continue
+        letter = Path(f"/proc/{tid}/stat").read_text().rpartition(")")[2].split()[0]
+        current = f"{event}/{operation}" if is_ongoing == "1" or event == "idle" else ""
+        moment[tid] = Sample(True, letter == "R", f"{letter} {state} {current}")
+    return own, moment
+
+
+def _number_threads(process: int) -> dict[int, int]:
+    numbers = {}
+    for task in Path(f"/proc/{process}/task").iterdir():
+        own = re.search(r"^NSpid:.*\s(\d+)$", (task / "status").read_text(), re.MULTILINE)
+        assert own is not None  # noqa: S101
+        numbers[int(own[1])] = int(task.name)
+    return numbers
+
+
+def _resolve_mariadb(moment: Moment, session: int) -> tuple[str, int]:
+    """Return the category of a session: it wrote nothing down of waits for the leader of a group commit."""
+    sample = moment[session]
+    letter, _, event = sample.event.partition(" ")
+    if sample.is_running:
+        return "cpu", 0
+    if "innodb_data_file/read" in event:
+        return "read", 0
+    if "wait/io/file" in event or (letter == "D" and event.startswith("Commit")):
+        return "flush", 0
+    if event.startswith("Commit"):
+        leaders = [own for own in moment.values() if own.event.startswith("D Commit")]
+        return ("flush" if leaders else "lock"), 1
+    if "idle" in event or "client_connection" in event or event == " ":
+        return "client", 0
+    return "lock", 0
+
+
+def _read_comm(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text().strip()

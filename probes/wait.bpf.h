@@ -5,7 +5,7 @@
 #include "file_of.bpf.h"
 #include "followed.bpf.h"
 
-#define PIECES 64            // of a thread's past that are kept, a power of two
+#define PIECES 256           // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
 #define NO_CALL 0xffff
