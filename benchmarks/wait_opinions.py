@@ -13,14 +13,22 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from knobscope.watch import Watch
 
-__all__ = ["CATEGORIES", "Opinion", "Sampled", "open_mariadb", "open_postgresql", "summarise_probe"]
+__all__ = [
+    "CATEGORIES",
+    "MARIADB_OPTIONS",
+    "POSTGRESQL_OPTIONS",
+    "Opinion",
+    "Sampled",
+    "open_mariadb",
+    "open_postgresql",
+]
 
 #: `flush`: durability, own or through another session; `lock`: all other waits for another session.
 CATEGORIES = ("flush", "through", "read", "lock", "cpu", "client", "other")
@@ -46,14 +54,25 @@ class Sample:
 Moment = Mapping[int, Sample]
 
 
-class Sampled:
-    """A watch that lets a sampler run in each window, and keeps what both saw."""
+@dataclass
+class Opinions:
+    """Shares by who says so, and whether a thread of a profile is a session of the load, not the sampler's."""
 
-    def __init__(self, watch: Watch, open_sampler: Callable[[int], Any]) -> None:
+    is_session: Callable[[Mapping[str, Any]], bool]
+    shares: dict[str, Opinion] = field(default_factory=dict)
+
+
+class Sampled:
+    """A watch that lets a sampler run in each window, and keeps what both say.
+
+    `open_sampler` takes the process of the server; what it yields has, at its end, the opinions, and which threads of a
+    profile are sessions of the load.
+    """
+
+    def __init__(self, watch: Watch, open_sampler: Callable[[int], AbstractContextManager[Opinions]]) -> None:
         self._watch, self._open = watch, open_sampler
-        self._sampler: Any = None
+        self._window = ExitStack()
         self._server = 0
-        self.profile: Mapping[str, Any] = {}
         self.opinions: dict[str, Opinion] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -67,20 +86,22 @@ class Sampled:
 
     def begin(self) -> None:
         """Start the window and the sampler."""
-        self._sampler = self._open(self._server)
+        self._opinions = self._window.enter_context(self._open(self._server))
         self._watch.begin()
-        self._opinions = self._sampler.__enter__()
 
     def end(self) -> Mapping[str, Any]:
         """End both."""
-        self._sampler.__exit__(None, None, None)
-        self.profile, self.opinions = self._watch.end(), self._opinions
-        return self.profile
+        self._window.close()
+        profile = self._watch.end()
+        self.opinions = {"probe": summarise_probe(profile, self._opinions.is_session), **self._opinions.shares}
+        return profile
 
 
 def summarise_probe(profile: Mapping[str, Any], is_session: Callable[[Mapping[str, Any]], bool]) -> Opinion:
     """Return how the sessions' time is divided, as the probe says."""
     walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"] if is_session(row)}
+    if not walls:
+        raise RuntimeError(f"no sessions among {[(row['name'], row['title']) for row in profile['wait_threads']]}")
     sums: dict[str, float] = defaultdict(float)
     for row in profile["waits"]:
         if row["tid"] in walls:
@@ -127,17 +148,18 @@ select extract(epoch from statement_timestamp()), pid, (backend_type = 'client b
 from pg_stat_activity where pid <> pg_backend_pid()
 """
 _PROFILE = "select pid, event_type || '/' || event, sum(count) from pg_wait_sampling_profile group by 1, 2"
+POSTGRESQL_OPTIONS = ("-c", "shared_preload_libraries=pg_wait_sampling", "-c", "pg_wait_sampling.profile_queries=off")
 _ALWAYS_WAITING = "Activity/LogicalLauncherMain"  # sampled every time: its count is the number of samples
 
 
 @contextmanager
-def open_postgresql(server: int, password: str) -> Iterator[dict[str, Opinion]]:
-    """Yield what will hold the opinions of pg_stat_activity and of pg_wait_sampling."""
+def open_postgresql(server: int, password: str) -> Iterator[Opinions]:
+    """Yield what will hold the opinions of pg_stat_activity and, if the extension is installed, pg_wait_sampling."""
     arguments = Path(f"/proc/{server}/cmdline").read_text().split("\0")
     host, port = (arguments[arguments.index(option) + 1] for option in ("-k", "-p"))
     psql = ["psql", "-X", "-q", "-A", "-t", "-F", ",", "-h", f"/proc/{server}/root{host}", "-p", port, "-U", "postgres"]
     environment = {"PGPASSWORD": password, "PATH": "/usr/bin:/bin"}
-    opinions: dict[str, Opinion] = {}
+    opinions = Opinions(_is_postgresql_session)
 
     def ask(query: str) -> str:
         command = [*psql, "-v", "ON_ERROR_STOP=1", "-c", query, _SAMPLER_DATABASE]
@@ -149,7 +171,7 @@ def open_postgresql(server: int, password: str) -> Iterator[dict[str, Opinion]]:
         sampler = subprocess.Popen(
             [*psql, _SAMPLER_DATABASE], env=environment, stdin=subprocess.PIPE, stdout=output, text=True
         )
-        assert sampler.stdin is not None  # noqa: S101
+        assert sampler.stdin is not None
         _hurry(sampler.pid, _find_own_session(server))
         sampler.stdin.write(f"{_ACTIVITY.strip()} \\watch 0.01\n")
         sampler.stdin.flush()
@@ -160,15 +182,17 @@ def open_postgresql(server: int, password: str) -> Iterator[dict[str, Opinion]]:
             sampler.wait()
         output.seek(0)
         moments = _read_moments(output)
-    opinions["pg_stat_activity"] = summarise_moments(moments, _resolve_postgresql)
-    opinions["pg_wait_sampling"] = _read_profile([line.split(",") for line in ask(_PROFILE).splitlines()], moments)
+    opinions.shares["pg_stat_activity"] = summarise_moments(moments, _resolve_postgresql)
+    opinions.shares["pg_wait_sampling"] = _read_profile(
+        [line.split(",") for line in ask(_PROFILE).splitlines()], moments
+    )
 
 
 def _find_own_session(server: int) -> int:
     """Return the process of the sampler's session; it is the only one with this database."""
     for _ in range(100):
         for process in _list_descendants(server):
-            if f" {_SAMPLER_DATABASE} " in Path(f"/proc/{process}/cmdline").read_text():
+            if f" {_SAMPLER_DATABASE} " in _read(process, "cmdline"):
                 return process
         time.sleep(0.05)
     raise RuntimeError("the sampler has no session")
@@ -176,9 +200,17 @@ def _find_own_session(server: int) -> int:
 
 def _list_descendants(process: int) -> Iterator[int]:
     """Yield the processes below one; the server is below its keeper."""
-    for child in map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+    for child in map(int, _read(process, f"task/{process}/children").split()):
         yield child
         yield from _list_descendants(child)
+
+
+def _read(process: int, file: str) -> str:
+    """Return what the kernel says of a process; nothing when it has ended."""
+    try:
+        return Path("/proc", str(process), file).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _hurry(*processes: int) -> None:
@@ -239,19 +271,22 @@ def _read_profile(rows: Sequence[Sequence[str]], moments: Sequence[Moment]) -> O
     return {category: sums[category] for category in CATEGORIES}
 
 
-def is_postgresql_session(thread: Mapping[str, Any]) -> bool:
+def _is_postgresql_session(thread: Mapping[str, Any]) -> bool:
     """Whether a thread of the profile is a session of the load, not that of the sampler."""
-    return bool(re.search(r"^postgres: .*\[local\]|\(\d+\)", thread["title"])) and _SAMPLER_DATABASE not in thread["title"]
+    return (
+        bool(re.search(r"^postgres: .*\[local\]|\(\d+\)", thread["title"])) and _SAMPLER_DATABASE not in thread["title"]
+    )
 
 
 # MariaDB
 
 _THREADS = """
-select t.THREAD_OS_ID, t.PROCESSLIST_ID = connection_id(), coalesce(t.PROCESSLIST_STATE, ''), coalesce(e.EVENT_NAME, ''),
-    coalesce(e.OPERATION, ''), coalesce(e.END_EVENT_ID is null, 0)
+select t.THREAD_OS_ID, t.PROCESSLIST_ID = connection_id(), t.PROCESSLIST_COMMAND, coalesce(t.PROCESSLIST_STATE, ''),
+    case when e.END_EVENT_ID is null or e.EVENT_NAME = 'idle' then coalesce(e.EVENT_NAME, '') else '' end
 from performance_schema.threads t left join performance_schema.events_waits_current e using (THREAD_ID)
-where t.PROCESSLIST_ID is not null and t.TYPE = 'FOREGROUND'; select 'end';
+where t.PROCESSLIST_ID is not null and t.TYPE = 'FOREGROUND' and t.PROCESSLIST_COMMAND <> 'Daemon'; select 'end';
 """
+_COMMIT = "Commit"
 MARIADB_OPTIONS = (
     "--performance-schema=on",
     "--performance-schema-instrument=wait/%=on",
@@ -260,13 +295,13 @@ MARIADB_OPTIONS = (
 
 
 @contextmanager
-def open_mariadb(server: int) -> Iterator[dict[str, Opinion]]:
-    """Yield what will hold the opinion of performance_schema, and `own`, the sampler's own thread."""
-    process = next(child for child in _list_descendants(server) if _read_comm(child) == "mariadbd")
+def open_mariadb(server: int) -> Iterator[Opinions]:
+    """Yield what will hold the opinion of performance_schema."""
+    process = next(child for child in _list_descendants(server) if _read(child, "comm") == "mariadbd\n")
     arguments = Path(f"/proc/{process}/cmdline").read_text().split("\0")
     socket = next(text.partition("=")[2] for text in arguments if text.startswith("--socket="))
     command = ["mariadb", "--no-defaults", "-uroot", f"--socket=/proc/{process}/root{socket}", "-N", "-B", "-n"]
-    opinions: dict[str, Opinion] = {}
+    own_threads: set[int] = set()
     moments: list[Moment] = []
     is_over = threading.Event()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
@@ -276,11 +311,15 @@ def open_mariadb(server: int) -> Iterator[dict[str, Opinion]]:
             threads: dict[int, int] = {}
             while not is_over.wait(0.01):
                 own, moment = _ask_mariadb(client, process, threads)
-                if not moments:
+                if own not in own_threads:
                     _hurry(own)
-                    opinions["own"] = {"tid": own}
+                    own_threads.add(own)
                 moments.append(moment)
 
+        def is_session(thread: Mapping[str, Any]) -> bool:
+            return thread["name"] == "mariadbd" and thread["served"] > 0 and thread["tid"] not in own_threads
+
+        opinions = Opinions(is_session)
         sampler = threading.Thread(target=sample)
         sampler.start()
         try:
@@ -289,27 +328,28 @@ def open_mariadb(server: int) -> Iterator[dict[str, Opinion]]:
             is_over.set()
             sampler.join()
             client.communicate()
-    opinions["performance_schema"] = summarise_moments(moments, _resolve_mariadb)
+    opinions.shares["performance_schema"] = summarise_moments(moments, _resolve_mariadb)
 
 
 def _ask_mariadb(client: subprocess.Popen[str], process: int, threads: dict[int, int]) -> tuple[int, Moment]:
     """Return the sampler's own thread, and the others; `threads`: number in the server's namespace -> here."""
-    assert client.stdin is not None  # noqa: S101
-    assert client.stdout is not None  # noqa: S101
+    assert client.stdin is not None
+    assert client.stdout is not None
     client.stdin.write(_THREADS)
     client.stdin.flush()
     rows = [line.rstrip("\n").split("\t") for line in iter(client.stdout.readline, "end\n")]
     if any(int(row[0]) not in threads for row in rows):
         threads |= _number_threads(process)
     own, moment = 0, {}
-    for number, is_own, state, event, operation, is_ongoing in rows:
+    for number, is_own, command, state, event in rows:
         tid = threads[int(number)]
         if is_own == "1":
             own = tid
             continue
         letter = Path(f"/proc/{tid}/stat").read_text().rpartition(")")[2].split()[0]
-        current = f"{event}/{operation}" if is_ongoing == "1" or event == "idle" else ""
-        moment[tid] = Sample(True, letter == "R", f"{letter} {state} {current}")
+        # Without either it has let go of its transaction, and may not answer before that is durable.
+        is_silent = command == "Execute" and not state and not event
+        moment[tid] = Sample(True, letter == "R", f"{letter},{_COMMIT if is_silent else state},{event}")
     return own, moment
 
 
@@ -317,28 +357,22 @@ def _number_threads(process: int) -> dict[int, int]:
     numbers = {}
     for task in Path(f"/proc/{process}/task").iterdir():
         own = re.search(r"^NSpid:.*\s(\d+)$", (task / "status").read_text(), re.MULTILINE)
-        assert own is not None  # noqa: S101
+        assert own is not None
         numbers[int(own[1])] = int(task.name)
     return numbers
 
 
 def _resolve_mariadb(moment: Moment, session: int) -> tuple[str, int]:
-    """Return the category of a session: it wrote nothing down of waits for the leader of a group commit."""
+    """Return the category of a session. Only its state says that it waits for the leader of a group commit."""
     sample = moment[session]
-    letter, _, event = sample.event.partition(" ")
+    letter, state, event = sample.event.split(",")
     if sample.is_running:
         return "cpu", 0
-    if "innodb_data_file/read" in event:
+    if event.endswith("innodb_data_file"):
         return "read", 0
-    if "wait/io/file" in event or (letter == "D" and event.startswith("Commit")):
-        return "flush", 0
-    if event.startswith("Commit"):
-        leaders = [own for own in moment.values() if own.event.startswith("D Commit")]
+    if state == _COMMIT or event.startswith("wait/io/file"):
+        if letter == "D":
+            return "flush", 0
+        leaders = [own for own in moment.values() if own.event.startswith(f"D,{_COMMIT},")]
         return ("flush" if leaders else "lock"), 1
-    if "idle" in event or "client_connection" in event or event == " ":
-        return "client", 0
-    return "lock", 0
-
-
-def _read_comm(process: int) -> str:
-    return Path(f"/proc/{process}/comm").read_text().strip()
+    return ("client" if event in ("idle", "wait/io/socket/sql/client_connection") else "lock"), 0

@@ -30,11 +30,12 @@ enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
 // `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack.
 struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
-// `is_io`: the kernel says that it waits for I/O. `request`: operation + 1 of the request whose end woke it.
+// `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
+// `request`: operation + 1 of the request whose end woke it.
 struct what_t {
     s32 stack;
     u16 call;
-    u8 state, is_io : 1, request : 7;
+    u8 state, is_io : 1, is_for_thread : 1, request : 6;
 };
 // A part of a thread's past. `via`: the thread that it waited for, through so many `links`.
 struct piece_t {

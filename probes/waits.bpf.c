@@ -36,7 +36,7 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     t->state = t->what.state = BLOCKED;
     t->what.call = number < 0 || number >= 1024 ? NO_CALL : number;
     t->what.is_io = !!(FOLLOW(task, task_struct__in_iowait, u8) & task_struct__in_iowait__MASK);
-    t->what.request = t->has_file = 0;
+    t->what.request = t->what.is_for_thread = t->has_file = 0;
     t->what.stack = NO_STACK;
     struct call_t *call = get_kind(t->what.call);
     if (call && call->kind != IN_KERNEL)
@@ -212,9 +212,10 @@ static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t
     renew(t, c);
     if (!waker && (flags & PF_KERNEL_THREAD) && !t->what.is_io && (!call || call->kind == IN_KERNEL))
         waker = add_helper(c, via, now);
-    if (waker && has_waited_for(t, call, flags))
+    if (waker && has_waited_for(t, call, flags)) {
+        t->what.is_for_thread = 1;
         covered = divide(c, id, t, via, waker, now);
-    else if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
+    } else if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
         note_request(t, now);
     else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
         t->served += 1;

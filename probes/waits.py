@@ -244,6 +244,8 @@ class _Reasons:
         stack = self._get_stack(wait.stack)
         kind = self._kinds.get(wait.call, 0)
         reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
+        if reason == "network" and wait.is_for_thread:
+            reason = "lock"  # PostgreSQL's locks: its sessions sleep until they get a signal, in the call for clients
         if time_ns and stack:
             self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
