@@ -5,7 +5,7 @@
 #include "file_of.bpf.h"
 #include "followed.bpf.h"
 
-#define PIECES 256           // of a thread's past that are kept, a power of two
+#define PIECES 128           // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
 #define NO_CALL 0xffff
@@ -43,9 +43,17 @@ struct piece_t {
     struct what_t what;
     u32 via, links;
 };
+// The last part of a wait that has ended: it goes on until the kernel has put the thread into a queue.
+struct tail_t {
+    u64 start;   // 0: there is none
+    struct what_t what;
+    u32 via, links;
+};
 struct own_t { u64 waits, time, longest; };
 struct thread_t {
     u64 since, born, ended;   // since when it is in this state
+    u64 ahead;                // of the scheduler's clock is ours; 0: not known
+    struct tail_t tail;
     struct own_t own[OWN_STATES];
     struct what_t what;       // while it is blocked
     struct file_key_t file;   // that its system call is about
