@@ -53,6 +53,7 @@ struct own_t { u64 waits, time, longest; };
 struct thread_t {
     u64 since, born, ended;   // since when it is in this state
     u64 ahead;                // of the scheduler's clock is ours; 0: not known
+    u64 delayed;              // that it had spent in queues when it left its processor, by the scheduler
     struct tail_t tail;
     struct own_t own[OWN_STATES];
     struct what_t what;       // while it is blocked

@@ -52,11 +52,13 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
 }
 
 // Where the processor is idle in a virtual machine, the way into its queue takes many microseconds. The kernel's own
-// account of a thread, which is by the clock of the scheduler, has the time.
+// account of a thread has the time, by the clock of the scheduler: since when it is in this queue, and how long it was in
+// those from which it was moved.
 static __always_inline u64 find_queued(struct thread_t *t, u64 task, u64 now)
 {
-#ifdef task_struct__last_queued
+#ifdef task_struct__last_arrival
     u64 queued = LOAD(task, task_struct, last_queued, u64) + t->ahead;
+    queued -= LOAD(task, task_struct, run_delay, u64) - t->delayed;
     if (t->ahead && queued > t->since && queued < now)
         return queued;
 #endif
@@ -86,8 +88,10 @@ static __always_inline void leave(struct config_t *c, u32 id, struct thread_t *t
     if (start < now)
         add(&t->own[ON_CPU], now - start);
 #ifdef task_struct__last_arrival
+    u64 task = (u64)bpf_get_current_task_btf();
     if (t->state == ON_CPU)
-        t->ahead = t->since - FOLLOW((u64)bpf_get_current_task_btf(), task_struct__last_arrival, u64);
+        t->ahead = t->since - FOLLOW(task, task_struct__last_arrival, u64);
+    t->delayed = FOLLOW(task, task_struct__run_delay, u64);
 #endif
 #ifdef ARG_prev_state
     u32 state = ctx->args[ARG_prev_state];

@@ -309,6 +309,7 @@ def _state_needs(machine: str) -> Needs:
             Member("task_struct", "__state", 4),
             Member("task_struct", "sched_info.last_arrival", 8, in_headers=False),
             Member("task_struct", "sched_info.last_queued", 8, in_headers=False),
+            Member("task_struct", "sched_info.run_delay", 8, in_headers=False),
             Member("request", "cmd_flags", 4),
             *FILE_MEMBERS,
             *FOLLOWED_MEMBERS,
