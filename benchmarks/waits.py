@@ -337,7 +337,7 @@ def main() -> int:
     parser.add_argument(
         "--device", default="nvme-consumer", help="with servers: an emulated one (default: %(default)s)"
     )
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     args.dbms = args.dbms or {"cost": ["redis", "postgresql"], "servers": ["postgresql", "mariadb"]}.get(args.what, [])
     args.seconds = args.seconds or (10 if args.what == "servers" else 2)
     with tempfile.TemporaryDirectory(prefix="knobscope-waits-", dir=args.directory) as scratch:
