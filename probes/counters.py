@@ -123,7 +123,7 @@ class Counters:
         self._program.close()
 
     def __getitem__(self, table: str) -> Any:
-        """Return a map as bcc has it."""
+        """Return a map."""
         return self._program[table]
 
     def get(self, table: str, key: int) -> Any:
@@ -151,7 +151,7 @@ class Counters:
             self._program.put("details", which * len(OPERATIONS) + op, self["details"].Leaf())
         for queue in range(self._disk.queues + 1):
             self._program.put("depths", which * (self._disk.queues + 1) + queue, self["depths"].Leaf())
-        for key in [key for key in self["odd_sizes"] if key.set == which]:
+        for key in [key for key, _ in self["odd_sizes"].items() if key.set == which]:
             del self["odd_sizes"][key]
 
     def _forget_hidden(self) -> None:
@@ -160,19 +160,18 @@ class Counters:
         states = {queue: self.get("queues", queue) for queue in queues}
         if not any(state.depth for state in states.values()) or not self._disk.is_idle():
             return
-        for slot in range(self._disk.slots * self._disk.queues):
-            self._program.put("slots", slot, self["slots"].Leaf())
+        self._program.clear("slots")
         for queue, state in states.items():
             state.depth = 0
             self._program.put("queues", queue, state)
 
     def _list_unended(self, begin_ns: int, end_ns: int) -> list[int]:
-        slots = (leaf for _, leaf in self["slots"].items_lookup_batch())
+        slots = (leaf for _, leaf in self["slots"].items())
         ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
         return [age for age in ages if age > 0]  # the device may have been used since
 
     def _measure_unwritten(self) -> int:
-        dirtied = list(self["dirtied"].items_lookup_batch())  # inodes, and their numbers
+        dirtied = list(self["dirtied"].items())  # inodes, and their numbers
         return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
 
     def _sum(self, table: str, which: int, op: int) -> Totals:

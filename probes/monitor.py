@@ -44,6 +44,7 @@ from counters import Counters, Snapshot  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, read_traced_kernel  # noqa: E402
 from in_place import HeldCgroup, HeldProcesses  # noqa: E402
+from kept import list_refusals  # noqa: E402
 from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
@@ -96,6 +97,7 @@ class Monitor:
             missing_probes=self._missing,
             limits=[
                 *list_limits(self._kernel, self._counters.untyped),
+                *list_refusals(),
                 *(limit for probe in self._probes.values() for limit in probe.limits),
             ],
         )

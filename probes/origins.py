@@ -80,7 +80,7 @@ def _count_submitters(program: Program) -> int:
 
 
 def _take(table: Any) -> list[tuple[Any, Any]]:
-    return list(table.items_lookup_and_delete_batch())
+    return list(table.take())
 
 
 def _read_file(number: int, leaf: Any) -> FileCounts:

@@ -45,16 +45,17 @@ static __always_inline int is_ours(struct config_t *c, u64 *request)
     return is_followed(c, queue, disk);
 }
 
+// By a table of three bits each, so that the verifier follows one way instead of one per operation.
+#define ENTRY(kernels, ours) (((ours) ^ (u64)OPS) << (kernels) * 3)
+#define OPERATIONS \
+    (0444444444444444444444ULL ^ ENTRY(REQ_OP_READ, OP_READ) ^ ENTRY(REQ_OP_WRITE, OP_WRITE) \
+     ^ ENTRY(REQ_OP_WRITE_ZEROES, OP_WRITE) ^ ENTRY(REQ_OP_ZONE_APPEND, OP_WRITE) ^ ENTRY(REQ_OP_DISCARD, OP_DISCARD) \
+     ^ ENTRY(REQ_OP_SECURE_ERASE, OP_DISCARD) ^ ENTRY(REQ_OP_FLUSH, OP_FLUSH))
+
 static __always_inline u32 get_operation(u32 flags)
 {
-    u32 op = flags & 0xff;
-    if (op == REQ_OP_WRITE || op == REQ_OP_WRITE_ZEROES || op == REQ_OP_ZONE_APPEND)
-        return OP_WRITE;
-    if (op == REQ_OP_READ)
-        return OP_READ;
-    if (op == REQ_OP_DISCARD || op == REQ_OP_SECURE_ERASE)
-        return OP_DISCARD;
-    return op == REQ_OP_FLUSH ? OP_FLUSH : OPS;
+    u64 op = flags & 0xff;
+    return op < 21 ? OPERATIONS >> op * 3 & 7 : OPS;
 }
 
 static __always_inline int is_in_range(u64 sector, u32 op)

@@ -220,7 +220,7 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
         without |= {"mm_filemap_add_to_page_cache", "writeback_dirty_folio"}
     points = {name: index for name, index in kernel.tracepoints.items() if name not in without}
     more = f"#define HAVE_IO_URING 1\n#define ARG_io_uring_submit ARG_{min(submits)}\n" if has_ring else ""
-    return Kernel(kernel.prelude + more, points, kernel.has_btf)
+    return replace(kernel, prelude=kernel.prelude + more, tracepoints=points)
 
 
 def _summarise_call(name: str, row: Row) -> Row:

@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
+import compiling  # noqa: E402
 import counters  # noqa: E402
 import faults  # noqa: E402
 import program  # noqa: E402
@@ -24,7 +25,7 @@ import waits  # noqa: E402
 from bcc import BPF  # noqa: E402
 from disk import Disk  # noqa: E402
 from event_trace import read_traced_kernel  # noqa: E402
-from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, compile_environment, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from probe import Selection  # noqa: E402
 
@@ -82,11 +83,11 @@ def list_headers(source: Path, known: list[Path]) -> list[Path]:
 def compile_text(text: str, kernel: Kernel) -> list[str]:
     """Return the compiler's errors and warnings, and bcc's own complaint."""
     failed = []
-    with tempfile.TemporaryFile() as said, program.compile_environment(kernel):
+    with tempfile.TemporaryFile() as said, compile_environment(kernel):
         standard_error = os.dup(2)
         os.dup2(said.fileno(), 2)
         try:
-            BPF(text=text, cflags=program._FLAGS).cleanup()
+            BPF(text=text, cflags=compiling.FLAGS).cleanup()
         except Exception as failure:  # noqa: BLE001 - bcc raises nothing narrower
             failed = [str(failure)] if os.geteuid() == 0 else []
         finally:

@@ -23,10 +23,10 @@ LAYERS = (
     {"needs", "origins", "typed"},
     {"file_of"},
     {"program", "wait_calls"},
-    {"calls", "cgroup", "disk"},
+    {"calls", "cgroup", "compiling", "disk"},
     {"followed"},
     {"kernel"},
-    {"btf", "buckets", "patterns", "probe", "wait_reasons"},
+    {"bpf", "btf", "buckets", "kept", "patterns", "probe", "wait_reasons"},
 )
 MODULES = set().union(*LAYERS)
 
