@@ -7,8 +7,8 @@
 //
 // The monitor writes what comes before this text: members of kernel structs as offsets (request__q, ...; HAVE_... when
 // this kernel has an optional one), kernel enumerators, ARG_<tracepoint> = index of the interesting argument, AT_<name> =
-// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and DISK_NAME_0 to 3,
-// IS_HIDDEN, FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
+// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and IS_HIDDEN,
+// FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
 
 #include "depth.bpf.h"
 #include "event_trace.bpf.h"

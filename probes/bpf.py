@@ -62,7 +62,7 @@ class Map:
     """A map of the kernel. `Key` and `Leaf` are the types of its elements; a `Leaf` per CPU is an array of them.
 
     `shape`: its type, sizes of key and value, number of elements and flags, as in struct bpf_map_info; `key`, `leaf`:
-    bcc's descriptions of the types. Keys may be given as plain numbers where they are numbers.
+    bcc's descriptions of the types. Where they are numbers, elements are plain numbers.
     """
 
     def __init__(self, name: str, shape: list[int], key: str, leaf: str) -> None:
@@ -79,9 +79,9 @@ class Map:
         return self._length
 
     def __getitem__(self, key: Any) -> Any:
-        leaf = self.Leaf()
-        self._do(_LOOKUP, key, leaf)
-        return leaf
+        leaves = (self.Leaf * 1)()
+        self._do(_LOOKUP, key, leaves)
+        return leaves[0]
 
     def __setitem__(self, key: Any, leaf: Any) -> None:
         self._do(_UPDATE, key, leaf if isinstance(leaf, self.Leaf) else self.Leaf(leaf))
@@ -148,9 +148,7 @@ class Map:
         while True:
             key = self.Key()
             try:
-                call_bpf(
-                    _NEXT_KEY, bytearray(struct.pack("<IIQQ", self.map_fd, 0, before, ctypes.addressof(key)))
-                )
+                call_bpf(_NEXT_KEY, bytearray(struct.pack("<IIQQ", self.map_fd, 0, before, ctypes.addressof(key))))
             except OSError as end:
                 if end.errno != errno.ENOENT:
                     raise

@@ -11,10 +11,11 @@ enum { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH, OPS };
 enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
 enum { FREE, ISSUED, REQUEUED };
 
-// Odd epochs are measured; two sets of counters take turns.
+// Odd epochs are measured; two sets of counters take turns. `disk`: the name of the followed one.
 struct config_t {
     u64 queue, since;
     u32 epoch, is_following;
+    u64 disk[4];
 };
 // What is known of a request when it is submitted.
 struct asked_t {

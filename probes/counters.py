@@ -70,7 +70,8 @@ class Counters:
         self._disk = disk
         #: `untyped`: why the program had to be loaded without the kernel's types, which costs more; None: it was not.
         self._program, self.untyped = _load(kernel, disk, unit, scope)
-        self._config = self["config"].Leaf()
+        self._config = self["config"].Leaf(disk=_NAME.unpack(disk.requests.name.encode().ljust(_NAME.size, b"\0")))
+        self._program.put("config", 0, self._config)
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
@@ -100,7 +101,7 @@ class Counters:
             end_ns=end,
             totals=[self._sum("totals", used, op) for op in range(len(OPERATIONS))],
             details=[self._sum("details", used, op) for op in range(len(OPERATIONS))],
-            odd_sizes={(k.op, k.bytes): v.value for k, v in self["odd_sizes"].items() if k.set == used},
+            odd_sizes={(k.op, k.bytes): v for k, v in self["odd_sizes"].items() if k.set == used},
             depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
             programs=programs,
             unended_ns=unended,
@@ -141,7 +142,7 @@ class Counters:
     def _flip(self, *, is_following: bool) -> int:
         learnt = self.get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
         now = time.monotonic_ns()
-        self._config = self["config"].Leaf(learnt, now, int(self._config.epoch) + 1, is_following)
+        self._config = self["config"].Leaf(learnt, now, self._config.epoch + 1, is_following, self._config.disk)
         self._program.put("config", 0, self._config)
         return now
 
@@ -211,10 +212,6 @@ def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[s
     dirtying = "writeback_dirty_folio" if "writeback_dirty_folio" in kernel.tracepoints else "writeback_dirty_page"
     return {
         **FILE_CONSTANTS,
-        **{
-            f"DISK_NAME_{i}": f"{word}ULL"
-            for i, word in enumerate(_NAME.unpack(disk.requests.name.encode().ljust(32, b"\0")))
-        },
         "IS_HIDDEN": int(disk.is_hidden),
         "FIRST_SECTOR": f"{disk.first_sector}ULL",
         "END_SECTOR": f"{disk.end_sector}ULL",

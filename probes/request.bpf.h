@@ -16,18 +16,18 @@ static __always_inline int is_measured(struct config_t *c)
 }
 
 // By its name: what a multipath device hides below itself has no number.
-static __always_inline int is_our_disk(u64 disk)
+static __always_inline int is_our_disk(struct config_t *c, u64 disk)
 {
     u64 name[4] = {};
     bpf_probe_read_kernel_str(name, sizeof(name), (void *)(disk + gendisk__disk_name));  // more may follow its end
-    return name[0] == DISK_NAME_0 && name[1] == DISK_NAME_1 && name[2] == DISK_NAME_2 && name[3] == DISK_NAME_3;
+    return name[0] == c->disk[0] && name[1] == c->disk[1] && name[2] == c->disk[2] && name[3] == c->disk[3];
 }
 
 static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
 {
     if (c->queue)
         return c->queue == queue;
-    if (!disk || !is_our_disk(disk))
+    if (!disk || !is_our_disk(c, disk))
         return 0;
     c->queue = queue;
     return 1;

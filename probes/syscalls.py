@@ -141,7 +141,7 @@ class SyscallProbe:
         return {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
 
     def _list_sizes(self) -> list[Row]:
-        sizes = sorted((key.row, key.bytes, count.value) for key, count in self._program["sizes"].items())
+        sizes = sorted((key.row, key.bytes, count) for key, count in self._program["sizes"].items())
         return [{"syscall": self._names[row - 1], "bytes": size, "calls": calls} for row, size, calls in sizes]
 
     def _list_accesses(self) -> dict[str, list[Row]]:

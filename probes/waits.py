@@ -105,9 +105,7 @@ class WaitProbe:
         for key, own in self._program["times"].items():
             reason = reasons.find(key.what, own.waits, own.time)
             sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
-        threads = [
-            self._make_thread_row(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
-        ]
+        threads = [self._make_thread_row(tid, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()]
         return {
             "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
             "waits": [
