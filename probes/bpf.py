@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -76,17 +77,21 @@ class Map:
         self.map_fd = call_bpf(_CREATE, attributes)
 
     def __len__(self) -> int:
+        """Return how many elements there may be."""
         return self._length
 
     def __getitem__(self, key: Any) -> Any:
+        """Return an element; KeyError when there is none."""
         leaves = (self.Leaf * 1)()
         self._do(_LOOKUP, key, leaves)
         return leaves[0]
 
     def __setitem__(self, key: Any, leaf: Any) -> None:
+        """Write an element."""
         self._do(_UPDATE, key, leaf if isinstance(leaf, self.Leaf) else self.Leaf(leaf))
 
     def __delitem__(self, key: Any) -> None:
+        """Remove an element; KeyError when there is none."""
         self._do(_DELETE, key)
 
     def insert(self, key: Any, leaf: Any) -> None:
@@ -137,10 +142,8 @@ class Map:
         attributes = bytearray(56)
         places = *positions, ctypes.addressof(keys), ctypes.addressof(leaves)
         struct.pack_into("<4Q2I", attributes, 0, *places, self._length, self.map_fd)
-        try:
+        with contextlib.suppress(FileNotFoundError):  # there were fewer
             call_bpf(command, attributes)
-        except FileNotFoundError:  # there were fewer
-            pass
         return int(struct.unpack_from("<I", attributes, 32)[0])
 
     def _list_keys(self) -> Iterator[Any]:
@@ -163,11 +166,12 @@ def _count_processors() -> int:
 
 
 def _make_type(description: Any) -> Any:
-    """Return the type that bcc describes: a name, or [name, members, kind] with members [name, type, length or bits]."""
+    """Return the type that bcc describes: a name, or [name, members, kind] with members [name, type, length]."""
     if isinstance(description, str):
         return _SCALARS[description]
     name, members, *kind = description
-    fields, unnamed = [], []
+    fields: list[tuple[Any, ...]] = []
+    unnamed: list[str] = []
     for member, of, *more in members:
         if more and isinstance(more[0], str):  # a struct or union within
             unnamed += [] if member else [f"__unnamed{len(unnamed)}"]

@@ -23,8 +23,10 @@ _LOAD_MAP = (0x18, 1 << 4)  # opcode; source register that makes the number the 
 
 
 def compile_program(text: str, kernel: Kernel) -> Compiled:
-    """Return the compiled text, as it was kept for this build of the kernel or made now; UnavailableError without bcc."""
-    return keep("program", (kernel.build, text, *FLAGS), lambda: _compile(text, kernel), is_kept=bool(kernel.build))
+    """Return the compiled text, kept for this build of the kernel or made now; UnavailableError when bcc refuses."""
+    made_of = (kernel.build, text, *FLAGS)
+    compiled: Compiled = keep("program", made_of, lambda: _compile(text, kernel), is_kept=bool(kernel.build))
+    return compiled
 
 
 def place(code: bytes, numbers: Mapping[int, int]) -> bytes:

@@ -57,7 +57,7 @@ def _opened() -> Iterator[int]:
     """Yield a descriptor of the folder, which is made if there is none; RefusedError where it is not root's alone."""
     try:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(FOLDER, 0o700)
+            Path(FOLDER).mkdir(0o700)
         folder = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as problem:
         raise RefusedError(f"{FOLDER}: found {problem.strerror}; expected a directory of root's") from problem

@@ -181,3 +181,18 @@ def test_a_program_is_compiled_once_and_its_maps_are_found_again(system_python: 
     assert (first["compiled"], second["compiled"]) == (True, False)
     assert first["counts"] == second["counts"] == {"1": 2, "2": 1}
     assert set(first["descriptors"]).isdisjoint(second["descriptors"])
+
+
+@pytest.mark.real
+def test_the_monitor_says_that_it_keeps_nothing(system_python: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("BPF needs root")
+    (device,) = [path.parent for path in Path("/sys/block").glob("*/mq")][:1]
+    monitor = [system_python, "-I", str(Path(kept.__file__).with_name("monitor.py")), "--unit", "4096", "--device"]
+    plant = 'mount -t tmpfs none /var/cache && mkdir -m 777 /var/cache/knobscope && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", plant, "sh", *monitor, (device / "dev").read_text().strip()]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert (
+        "programs are compiled at every start: /var/cache/knobscope: found owner 0, mode 0777; expected owner 0, mode 0700"
+        in json.loads(done.stdout.splitlines()[0])["limits"]
+    )
