@@ -92,7 +92,8 @@ def _read(folder: int, key: str) -> Any:
         checksum, _, text = opened.read().partition(b"\n")
         if checksum.decode(errors="replace") != _digest(key, text.decode(errors="replace")):
             return None
-        os.utime(file)
+        with contextlib.suppress(OSError):  # a file system that is read-only keeps all it has
+            os.utime(file)
     return json.loads(text)
 
 

@@ -18,9 +18,10 @@ PROBES = Path(__file__).parents[2] / "probes"
 #: From what runs first down to what knows nothing of the others; modules of one layer do not import each other.
 LAYERS = (
     {"monitor"},
+    {"light"},
     {"block_profile", "event_trace", "faults", "in_place", "syscalls", "waits", "warden"},
     {"counters"},
-    {"needs", "origins", "typed"},
+    {"epochs", "needs", "origins", "typed"},
     {"file_of"},
     {"program", "wait_calls"},
     {"calls", "cgroup", "compiling", "disk"},
