@@ -47,7 +47,7 @@ from in_place import HeldCgroup, HeldProcesses  # noqa: E402
 from kept import list_refusals  # noqa: E402
 from kernel import UnavailableError, read_kernel  # noqa: E402
 from light import LIGHT_NEEDS, LIMIT, LightCounters, LightReading, summarise_light  # noqa: E402
-from needs import BLOCK_NEEDS, list_limits  # noqa: E402
+from needs import BLOCK_NEEDS, describe_cost, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
 
 _MAX_LINE = 65536
@@ -249,7 +249,7 @@ def _load_counters(options: argparse.Namespace, disk: Disk) -> tuple[list[str], 
     """Return the counters of requests, and sentences on what they do not show."""
     if options.light:
         light = LightCounters(read_kernel(LIGHT_NEEDS), disk, options.unit)
-        return [LIMIT], light
+        return [LIMIT, *describe_cost(light.untyped)], light
     kernel = read_traced_kernel(BLOCK_NEEDS) if options.trace else read_kernel(BLOCK_NEEDS)
     counters = Counters(kernel, disk, options.unit, options.scope)
     return list_limits(kernel, counters.untyped), counters
