@@ -36,9 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     scope: Scope = args.scope or ("device" if args.device else "process")
     if args.light and (args.trace or args.scope == "process"):
         other = "--trace" if args.trace else "--scope process"
-        raise UserError(
-            f"watch: --light counts completions of the whole device, found {other} with it; drop one of them"
-        )
+        raise UserError(f"watch: found {other} with --light, which has only sums of the whole device; drop one of them")
     spool = args.trace.parent if args.trace else None
     choice = {"probes": args.probes, "files": args.files, "calls": args.calls, "trace": spool, "light": args.light}
     with open_watch(block, args.unit, scope, **choice) as watch:

@@ -24,8 +24,8 @@ _WITHOUT_BPF = (
     "means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
 )
 _LIGHT = (
-    "Light mode: numbers, sizes and times of requests are those of the whole device, and so is the depth, over the whole "
-    "time. The device's busy time is from /proc/diskstats."
+    "Light mode: numbers, sizes and times of requests are those of the whole device, and so is the depth, over the "
+    "whole time. The device's busy time is from /proc/diskstats."
 )
 
 
