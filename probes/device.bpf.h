@@ -5,11 +5,12 @@
 
 enum { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH, OPS };
 
-// Odd epochs are measured; two sets of counters take turns. `disk`: the name of the followed one.
+// Odd epochs are measured; two sets of counters take turns. `disk`: the name of the followed one. `partial`: requests
+// of which a part has completed, in light mode.
 struct config_t {
     u64 queue, since;
     u32 epoch, is_following;
-    u64 disk[4];
+    u64 disk[4], partial;
 };
 BPF_ARRAY(config, struct config_t, 1);
 

@@ -15,28 +15,25 @@ struct details_t { u64 latency[BUCKETS], sizes[EXACT_SIZES]; };
 
 BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
 BPF_PERCPU_ARRAY(details, struct details_t, 2 * OPS);
-BPF_ARRAY(partial, u64, 1);  // requests of which a part has completed
-BPF_HASH(parts, u64, u64, 4096);  // such a request -> its bytes so far
+BPF_HASH(parts, u64, u64, 4096);  // a request of which a part has completed -> its bytes so far
 
-static __always_inline void add_part(u64 request, u32 bytes)
+static __always_inline void add_part(struct config_t *c, u64 request, u32 bytes)
 {
-    int zero = 0;
-    u64 *known = parts.lookup(&request), *number = partial.lookup(&zero), first = bytes;
+    u64 *known = parts.lookup(&request), first = bytes;
     if (known)
         *known += bytes;
-    else if (number && !parts.update(&request, &first))
-        __sync_fetch_and_add(number, 1);
+    else if (!parts.update(&request, &first))
+        __sync_fetch_and_add(&c->partial, 1);
 }
 
-static __always_inline u32 take_parts(u64 request)
+static __always_inline u32 take_parts(struct config_t *c, u64 request)
 {
-    int zero = 0;
-    u64 *number = partial.lookup(&zero), *known = number && *number ? parts.lookup(&request) : 0;
+    u64 *known = c->partial ? parts.lookup(&request) : 0;
     if (!known)
         return 0;
     u32 bytes = *known;
     parts.delete(&request);
-    __sync_fetch_and_add(number, -1);
+    __sync_fetch_and_add(&c->partial, -1);
     return bytes;
 }
 
@@ -62,10 +59,10 @@ int HANDLER(on_complete)
     if (op == OPS || (!finished && op != OP_FLUSH))  // a request with a flush in its wake ends twice, then with 0 bytes
         return 0;
     if (finished < GET(request, request__data_len, u32)) {
-        add_part(address, finished);
+        add_part(c, address, finished);
         return 0;
     }
-    u32 key = (c->epoch & 1) * OPS + op, bytes = finished + take_parts(address);
+    u32 key = (c->epoch & 1) * OPS + op, bytes = finished + take_parts(c, address);
     struct totals_t *t = totals.lookup(&key);
     struct details_t *d = details.lookup(&key);
     if (!t || !d)
