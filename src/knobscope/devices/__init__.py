@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from knobscope.devices.health import Health, read_health
     from knobscope.devices.lock import device_lock
     from knobscope.devices.mount_options import changed_mounts
+    from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
     from knobscope.devices.precondition import precondition
     from knobscope.devices.queue import SettingRefusedError, changed_queue
     from knobscope.devices.scattering import make_scattering_directory
@@ -20,6 +21,7 @@ __all__ = [
     "BlockDevice",
     "Health",
     "OpenDevice",
+    "PoweredDisk",
     "SettingRefusedError",
     "bring_up",
     "changed_mounts",
@@ -28,9 +30,11 @@ __all__ = [
     "count_scratch_bytes",
     "device_lock",
     "find_block_device",
+    "keep_mounts_private",
     "load_device",
     "make_scattering_directory",
     "open_device",
+    "open_powered_disk",
     "precondition",
     "read_health",
     "require_free",
@@ -44,6 +48,7 @@ _HOMES = {
     "health": ("Health", "read_health"),
     "lock": ("device_lock",),
     "mount_options": ("changed_mounts",),
+    "power": ("PoweredDisk", "keep_mounts_private", "open_powered_disk"),
     "precondition": ("precondition",),
     "queue": ("SettingRefusedError", "changed_queue"),
     "scattering": ("make_scattering_directory",),
