@@ -9,8 +9,9 @@
 #include "device.bpf.h"
 #include "sizes.bpf.h"
 
-// `timed`: requests with a latency; `made`: those of them that count from when they were made, as their issue has no time.
-struct totals_t { u64 requests, bytes, timed, made, latency_ns, errors, lost; };
+// `timed`: requests with a latency; `made`: those of them that count from when they were made, as their issue has no time;
+// `empty`: writes that only asked for a flush and were never issued, but are writes to /sys/block/*/stat.
+struct totals_t { u64 requests, bytes, timed, made, latency_ns, errors, lost, empty; };
 struct details_t { u64 latency[BUCKETS], sizes[EXACT_SIZES]; };
 
 BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
@@ -49,6 +50,14 @@ static __always_inline void count_latency(struct totals_t *t, struct details_t *
     d->latency[get_bucket(latency_ns)] += 1;
 }
 
+static __always_inline void count_empty(struct config_t *c, u32 op, u64 *request)
+{
+    u32 key = (c->epoch & 1) * OPS + op;
+    struct totals_t *t = GET(request, request__io_start_time_ns, u64) ? 0 : totals.lookup(&key);
+    if (t)
+        t->empty += 1;
+}
+
 int HANDLER(on_complete)
 {
     u64 address = ctx->args[ARG_block_rq_complete];
@@ -56,8 +65,12 @@ int HANDLER(on_complete)
     struct config_t *c = get_config();
     READ(request, request__END, address);
     u32 op = classify(c, request);
-    if (op == OPS || (!finished && op != OP_FLUSH))  // a request with a flush in its wake ends twice, then with 0 bytes
+    if (op == OPS)
         return 0;
+    if (!finished && op != OP_FLUSH) {  // a request with a flush in its wake ends twice, then with 0 bytes
+        count_empty(c, op, request);
+        return 0;
+    }
     if (finished < GET(request, request__data_len, u32)) {
         add_part(c, address, finished);
         return 0;

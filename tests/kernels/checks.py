@@ -109,6 +109,7 @@ def check_light(tracing: Path, disk: str) -> dict[str, Any]:
     counts = {row["op"]: row["requests"] for row in profile["io_profile"]}
     sizes = {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"]}
     return report | {
+        "hidden": profile["hidden_completions"],
         "requests": [counts["read"] + counts["write"], traced.count()],
         "bytes": [sum(row["bytes"] for row in profile["io_profile"]), traced.sum_bytes()],
         "flushes": [counts["flush"], traced.flushes],

@@ -55,11 +55,14 @@ def test_light_mode(tracing: Path, tmp_path: Path) -> None:
         report = check_light(tracing, loop.block.name)
     assert report["monitor"] == "light", report["reason"]
     assert report["lost_by_ftrace"] == 0
-    for name in ("requests", "bytes", "flushes"):
-        ours, theirs = report[name]
-        assert ours == theirs > 0, name
-    assert report["sizes_equal"]
-    assert report["timed"] == report["requests"][0] + report["flushes"][0]
+    requests, (flushes, their_flushes), hidden = report["requests"], report["flushes"], report["hidden"]
+    assert requests[0] + hidden == requests[1] > 0
+    assert 0 < flushes <= their_flushes <= flushes + 1  # the end of one may be hidden, too
+    assert hidden < 20
+    if not hidden:
+        assert report["bytes"][0] == report["bytes"][1]
+        assert report["sizes_equal"]
+    assert report["timed"] == requests[0] + flushes
     ours, theirs = report["depth"]
     assert ours == pytest.approx(theirs, rel=0.05)
 
