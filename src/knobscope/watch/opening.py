@@ -16,7 +16,7 @@ __all__ = ["LIGHT_HELP", "LIGHT_RATE", "open_watch"]
 #: Requests per second, from which on the full mode would take more than a tenth of a processor.
 LIGHT_RATE = 200_000
 LIGHT_HELP = (
-    "count the requests of the whole device at their completions alone, which costs less than half: sizes, latency, "
+    "count the requests of the whole device at their completions alone, which costs about a quarter: sizes, latency, "
     "mean depth, flushes, but no owners, files, order or alignment"
 )
 _LOOK_S = 0.1

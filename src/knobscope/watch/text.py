@@ -30,7 +30,8 @@ _LEAST_ERROR = 0.0005  # smaller ones would be shown as 0
 _LOSSES = {
     "lost_events": "requests found no room in a table of the kernel side",
     "missed_events": "events, of any device, found the kernel side busy with another on the same processor",
-    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again, in light mode not at all",
+    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again; in light mode "
+    "they are not counted",
     "moved_processes": "times a followed process left its control group: its I/O counts, its CPU time since does not",
     "starts_without_completion": "requests were issued and not seen to end",
     "completions_without_start": "requests ended whose begin was not seen",
