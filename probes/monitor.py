@@ -2,8 +2,8 @@
 
 Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root or through ``sudo -n``; needs the
 standard library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with
-its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names: what
-is compiled is kept in a folder of root's (kept.py).
+its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names:
+what is compiled is kept in a folder of root's (kept.py).
 
     follow PID [PID...]  a new run, of these processes with all their descendants, present and future, in a cgroup of
                          the monitor's own
