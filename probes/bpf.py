@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import json
 import os
 import platform
@@ -17,10 +16,10 @@ from typing import Any
 __all__ = ["Map", "call_bpf", "read_info"]
 
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
-_CREATE, _LOOKUP, _UPDATE, _DELETE, _NEXT_KEY, _GET_INFO = 0, 1, 2, 3, 4, 15
+_CREATE, _LOOKUP, _UPDATE, _DELETE, _GET_INFO = 0, 1, 2, 3, 15
 _LOOKUP_BATCH, _TAKE_BATCH, _UPDATE_BATCH = 24, 25, 26
 _ONLY_NEW = 1  # BPF_NOEXIST
-_ARRAY, _PER_CPU_ARRAY, _STACKS = 2, 6, 7
+_ARRAY, _PER_CPU_ARRAY = 2, 6
 _POSSIBLE = Path("/sys/devices/system/cpu/possible")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 #: What bcc calls a type of C -> ctypes.
@@ -110,13 +109,10 @@ class Map:
         return self._read(_TAKE_BATCH)
 
     def clear(self) -> None:
-        """Zero all elements of an array, remove those of others."""
+        """Zero all elements of an array, remove those of a hash."""
         if self.kind in (_ARRAY, _PER_CPU_ARRAY):
             keys, zeros = (self.Key * self._length)(*range(self._length)), (self.Leaf * self._length)()
             self._batch(_UPDATE_BATCH, (0, 0), keys, zeros)
-        elif self.kind == _STACKS:
-            for key in list(self._list_keys()):
-                del self[key]
         else:
             self.take()
 
@@ -145,19 +141,6 @@ class Map:
         with contextlib.suppress(FileNotFoundError):  # there were fewer
             call_bpf(command, attributes)
         return int(struct.unpack_from("<I", attributes, 32)[0])
-
-    def _list_keys(self) -> Iterator[Any]:
-        before = 0
-        while True:
-            key = self.Key()
-            try:
-                call_bpf(_NEXT_KEY, bytearray(struct.pack("<IIQQ", self.map_fd, 0, before, ctypes.addressof(key))))
-            except OSError as end:
-                if end.errno != errno.ENOENT:
-                    raise
-                return
-            yield key
-            before, held = ctypes.addressof(key), key  # noqa: F841 - its memory is read by the next call
 
 
 @lru_cache(maxsize=1)

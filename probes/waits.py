@@ -125,7 +125,7 @@ class WaitProbe:
         self._program.close()
 
     def _clear(self, *more: str) -> None:
-        self._program.clear("times", "file_times", "files", "losses", "stacks", *more)
+        self._program.clear("times", "file_times", "files", "losses", *more)  # threads that sleep know their stacks
 
     def _configure(self, *, is_following: bool, is_counting: bool = False) -> None:
         began = self._began_ns if is_counting else _NOT_COUNTING
