@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 import compiling  # noqa: E402
 import counters  # noqa: E402
 import faults  # noqa: E402
+import light  # noqa: E402
 import program  # noqa: E402
 import syscalls  # noqa: E402
 import waits  # noqa: E402
@@ -56,13 +57,17 @@ def refuse(*what: object, **_: object) -> None:
 def list_programs() -> Iterator[tuple[str, Program]]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
     counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
-    waits.TypedProgram = waits.Program = refuse
+    waits.TypedProgram = waits.Program = light.TypedProgram = light.Program = refuse
     disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
     for name, read in (("traced block", read_traced_kernel), ("block", read_kernel)):
         kernel = read(BLOCK_NEEDS)
         source, _, constants = ask(lambda kernel=kernel: counters.Counters(kernel, disk, 4096, "process"))
         yield name, (source, kernel, constants)
         yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    kernel = read_kernel(light.LIGHT_NEEDS)
+    source, _, constants = ask(lambda: light.LightCounters(kernel, disk, 4096))
+    yield "light", (source, kernel, constants)
+    yield "typed light", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
