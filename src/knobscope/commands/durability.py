@@ -39,7 +39,7 @@ class Tried:
 
     def describe(self, default: "Tried") -> str:
         """Return what happened, and what the spec says, in a line."""
-        name = "default configuration" if self.knob is None else f"{self.knob} = {value_text(self.value or False)}"
+        name = "default configuration" if self.value is None else f"{self.knob} = {value_text(self.value)}"
         if not self.cuts:
             return f"{name}: not tried: {self.failure}"
         return f"{name}: {self._describe_loss()}{self._describe_mark(default)}"
