@@ -1,6 +1,6 @@
 """Does the budget of an operation name the flush where a device's flush is the cause, and nowhere else?
 
-Run as root, on a quiet machine: `python benchmarks/budgets.py [--pairs 4] [--devices 2ms 0us] [KNOB...]`, 10 minutes
+Run as root, on a quiet machine: `python benchmarks/budgets.py [KNOB...] [--pairs 4] [--devices 2ms 0us]`, 10 minutes
 for all. Each knob is measured in interleaved pairs of runs of its two values, on a modelled SATA SSD whose flush takes
 2 ms, or no time; units of writes cost nothing on either. Of the change of the time of an operation in the server, each
 reason's share is printed, with a 95 % interval (jackknife over the pairs, Student's t).
@@ -103,7 +103,7 @@ def read_specs(knobs: Sequence[Knob], folder: Path) -> StudySpecs:
         "description": "Do budgets name the cause?",
         "dbms": list(settings),
         "devices": ["sata-ssd"],
-        "workloads": {"ycsb-a": {"records": 2000, "threads": 4, "warmup_s": 0.5, "measure_s": 1.5}},
+        "workloads": {"ycsb-a": {"records": 2000, "threads": 4, "warmup_s": 0.5, "measure_s": 2}},
         "knobs": settings,
         "watch": ["waits"],
     }
@@ -143,6 +143,8 @@ def measuring(specs: StudySpecs, knob: Knob, device: Device) -> Iterator[Any]:
                 raise RuntimeError(f"{knob} = {value}: {run['reason']}")
             operations = run["throughput_ops"] * run["waits_s"]
             parts = in_server(sum_parts(record["waits"], record["wait_chains"], operations=operations))
+            if not parts:
+                raise RuntimeError(f"{knob} = {value}: no waits of threads that serve clients were counted")
             return {part.reason: part.micros for part in parts}, run["throughput_ops"]
 
         yield measure

@@ -146,8 +146,8 @@ TABLE_MACROS: dict[str, str] = {
         FROM effects_on('throughput_ops') t
         JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
     """,
-    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval, and
-    # the time per operation with each setting; no row where nobody watched waits.
+    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
+    # and the time per operation with each setting; no row where nobody watched waits.
     "waited_for(reason)": """
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
             least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high,

@@ -1,9 +1,10 @@
 """Golden cases: tables of a few rows with the verdict that a rule must give, and a copy in which one value differs.
 
 `golden/RULE.yaml` holds the rows that all cases of a rule start from (table -> name of the row -> columns), and cases:
-what they `set`, their `verdict`, what the sentence `says` then, and the one value (`but`) with which the verdict is another one (`then`). Rows whose
-columns hold `margin` have an interval of that half-width around their estimate. Dbms, device, workload and the columns
-under `common` are those of all rows. The rules' own queries judge, with their default thresholds.
+what they `set`, their `verdict`, what the sentence `says` then, and the one value (`but`) with which the verdict is
+another one (`then`). Rows whose columns hold `margin` have an interval of that half-width around their estimate. Dbms,
+device, workload and the columns under `common` are those of all rows. The rules' own queries judge, with their default
+thresholds.
 """
 
 import json
