@@ -25,6 +25,7 @@ class Fastest:
     gain: str
     is_certain: bool  # whether it was measured again, and was faster
     risk: str
+    cuts: str  # what power cuts said of one that is called safe
     lines: list[str]
 
 
@@ -45,14 +46,37 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     measured = " measured" if row["pairs"] else ""
     settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
     return Fastest(
-        title=f"{_TITLES[row['risk']]}{measured}",
+        title=f"{_title_of(row)}{measured}",
         case=name_case(case) if len(data.measured_cases) > 1 else "",
         settings=", ".join(settings),
         gain=_tell_gain(row),
         is_certain=bool(row["pairs"]) and (row["again_low"] or 0.0) > 0,
         risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
+        cuts=_tell_cuts(row) if row["risk"] == "none" else "",
         lines=describe_settings(dbms, changes),
     )
+
+
+def _title_of(row: FastestRow) -> str:
+    is_disproved = row.get("cuts_lost") and not row.get("default_cuts_lost")
+    return "Fastest configuration that is called safe and is not" if is_disproved else _TITLES[row["risk"]]
+
+
+def _tell_cuts(row: FastestRow) -> str:
+    """Return what power cuts showed; old studies have none."""
+    cuts, lost = row.get("cuts"), row.get("cuts_lost") or 0
+    if not cuts:
+        reason = row.get("uncut")
+        return (
+            f"Safe by its spec; no power was cut to see: {reason}" if reason else "Safe by its spec; no power was cut"
+        )
+    number = plural(cuts, "power cut")
+    if not lost:
+        return f"Kept all acknowledged rows in {number}"
+    text = f"Lost acknowledged rows in {lost} of {number}"
+    if of_default := row.get("default_cuts_lost"):
+        return f"{text}; so does the default configuration, in {of_default} of {number}"
+    return f"⚠ {text}, and the default configuration in none: its spec is wrong to call it safe"
 
 
 def _tell_gain(row: FastestRow) -> str:
