@@ -183,6 +183,10 @@ def _try_reads(setting: Setting, _: int) -> Trial:
         raise ValueError("a faster setting without I/O has no reads to be taken over")
     exchanged = take_reads(setting.pattern, setting.other_pattern)
 
+    # Nothing here corresponds to `may_share`: a client waits for its own reads, while commits share flushes. Reads of
+    # the background, whose number per operation rises with any slowdown, are excluded by the rule: clients were seen
+    # waiting for reads, or there are more per second, or the device gives all that it can. In that last case reads per
+    # second stay the same although they are the cause, so a test of their rate would discard what is true.
     def judge(figures: Figures) -> Outcome:
         comparison, text = _compare(setting, figures, f"the reads of {setting.other_name}")
         return _within_busy_time(setting, [comparison.is_reproduced, comparison.is_due_to_exchanged], text)
