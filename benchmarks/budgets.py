@@ -218,7 +218,11 @@ def main() -> int:
         device = make_device(flush)
         try:
             for knob in knobs:
-                missed += show(knob, flush, *measure_knob(specs, knob, device, args.pairs))
+                try:
+                    missed += show(knob, flush, *measure_knob(specs, knob, device, args.pairs))
+                except RuntimeError as error:  # the other knobs can still be measured
+                    missed += 1
+                    print(f"{knob} on {flush}: {error}", file=sys.stderr)
         finally:
             close_device(device, ROOT)
     return int(missed > 0)
