@@ -11,7 +11,7 @@ from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
 from knobscope.specs.reading.arguments import find_spec
 from knobscope.stages.measure import PowerCut
-from knobscope.stages.remeasure.cuts import open_cutter
+from knobscope.stages.remeasure.cuts import count_losses, loses_more, open_cutter
 from knobscope.storage import write_json
 from knobscope.text.formats import format_count, plural
 
@@ -31,15 +31,15 @@ class Tried:
     @property
     def loses(self) -> bool:
         """Whether a cut lost a row, or the DBMS."""
-        return any(cut.lost != 0 for cut in self.cuts)
+        return count_losses(self.cuts) > 0
 
     def is_wrong(self, default: "Tried") -> bool:
-        """Whether the spec does not call the setting a risk, and it loses what the default keeps."""
-        return self.loses and not self.is_risky and not default.loses
+        """Whether the spec does not call the setting a risk, and it loses more than the default."""
+        return not self.is_risky and loses_more(self.cuts, default.cuts)
 
     def describe(self, default: "Tried") -> str:
         """Return what happened, and what the spec says, in a line."""
-        name = "default configuration" if self.knob is None else f"{self.knob} = {value_text(self.value or False)}"
+        name = "default configuration" if self.value is None else f"{self.knob} = {value_text(self.value)}"
         if not self.cuts:
             return f"{name}: not tried: {self.failure}"
         return f"{name}: {self._describe_loss()}{self._describe_mark(default)}"
@@ -51,7 +51,7 @@ class Tried:
             return "; marked as a risk" + ("" if self.loses else ", which these cuts do not show")
         if self.is_wrong(default):
             return "; WRONG: the spec does not mark it as a risk"
-        return "; so does the default" if self.loses else ""
+        return "; not clearly more than the default" if self.loses else ""
 
     def _describe_loss(self) -> str:
         cuts = plural(len(self.cuts), "power cut")
@@ -107,7 +107,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Cut the power of a DBMS while rows are written, and count the acknowledged rows that are gone "
         "afterwards: for the default configuration, and for the values of knobs that decide about flushes. The data "
         "lies on a file system of its own, which is shut down at a random moment, so that only what was made durable "
-        "is left. Exit code 1: a value that the spec does not mark as a risk has lost something. Needs root.",
+        "is left. Exit code 1: a value that the spec does not mark as a risk loses more than the default, beyond "
+        "chance. Needs root.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name of the DBMS, or its spec")
     parser.add_argument("--knob", action="append", metavar="KNOB", help="try the values of this knob (repeatable)")

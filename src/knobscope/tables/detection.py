@@ -316,6 +316,10 @@ class FastestRow(CaseColumns, total=False):
     default_cuts_lost: Annotated[
         Integer | None, "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing."
     ]
+    loses_more: Annotated[
+        Truth | None,
+        "Whether it loses more rows than the default configuration, beyond chance (one-sided Mann-Whitney test, 5 %).",
+    ]
     uncut: Annotated[Text | None, "Why no power was cut."]
 
 

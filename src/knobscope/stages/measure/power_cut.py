@@ -1,4 +1,4 @@
-"""What a configuration loses in a power cut: rows that it had acknowledged, on a file system that is cut off."""
+"""What a configuration loses in a power cut: rows that it had acknowledged, on a drive with a volatile cache."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -42,11 +42,10 @@ def cut_power(
     parent: Path,
     writing_s: float,
 ) -> PowerCut:
-    """Write rows for some seconds, cut the file system off, start the DBMS on what is left, and count lost rows.
+    """Write rows for some seconds, cut the power of their drive, start the DBMS on what is left, and count lost rows.
 
-    The rows are written one after the other over one connection. What has reached the drive counts as stored, also
-    without a flush. `parent`: a directory of the caller's alone, whose mounts are private. Raises RunFailedError when
-    the DBMS does not run before the cut.
+    The rows are written one after the other over one connection. `parent`: a directory of the caller's alone, in a
+    process whose mounts are private. Raises RunFailedError when the DBMS does not run before the cut.
     """
     with open_powered_disk(parent, _IMAGE_BYTES) as disk:
         home = disk.directory / "run"

@@ -58,25 +58,21 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
 
 
 def _title_of(row: FastestRow) -> str:
-    is_disproved = row.get("cuts_lost") and not row.get("default_cuts_lost")
-    return "Fastest configuration that is called safe and is not" if is_disproved else _TITLES[row["risk"]]
+    return "Fastest configuration that is called safe and is not" if row.get("loses_more") else _TITLES[row["risk"]]
 
 
 def _tell_cuts(row: FastestRow) -> str:
     """Return what power cuts showed; old studies have none."""
-    cuts, lost = row.get("cuts"), row.get("cuts_lost") or 0
+    cuts, lost = row.get("cuts"), row.get("cuts_lost")
     if not cuts:
-        reason = row.get("uncut")
-        return (
-            f"Safe by its spec; no power was cut to see: {reason}" if reason else "Safe by its spec; no power was cut"
-        )
+        reason = f": {row.get('uncut')}" if row.get("uncut") else ""
+        return f"Safe by its spec; no power was cut to see{reason}"
     number = plural(cuts, "power cut")
     if not lost:
         return f"Kept all acknowledged rows in {number}"
-    text = f"Lost acknowledged rows in {lost} of {number}"
-    if of_default := row.get("default_cuts_lost"):
-        return f"{text}; so does the default configuration, in {of_default} of {number}"
-    return f"⚠ {text}, and the default configuration in none: its spec is wrong to call it safe"
+    text = f"Lost acknowledged rows in {lost} of {number}, {row['rows_lost']} at most; the default configuration in "
+    text += f"{row['default_cuts_lost']} of {cuts}"
+    return f"⚠ {text}: its spec is wrong to call it safe" if row["loses_more"] else text
 
 
 def _tell_gain(row: FastestRow) -> str:
