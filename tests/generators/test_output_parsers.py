@@ -66,6 +66,13 @@ def test_fio_lists_an_option_as_often_as_it_was_given(tmp_path: Path) -> None:
         OUTPUT_READERS["fio"](output(tmp_path, report.replace('"iops" :', '"iops" : 1, "iops" :')), 1.0)
 
 
+def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Path) -> None:
+    files = read_whole("sysbench")
+    files["stdout"] = files["stdout"].replace(b" 1001.78\n", b" 990.00\n")
+    totals = read("sysbench", files, tmp_path / "out").operations["ALL"]
+    assert totals["p999_us"] == totals["max_us"] == 990_000
+
+
 def test_intervals_are_even_and_a_short_rest_joins_the_last_one() -> None:
     rows = even_intervals([(0.5, 50), (1.5, 150), (2.3, 230)], 1.0, 2.3)
     assert [row["t_s"] for row in rows] == [1.0, 2.3]
