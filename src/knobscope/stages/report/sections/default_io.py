@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from knobscope.figures import Curve, Figure, draw_latencies, draw_series, slug
+from knobscope.figures import OP_LOOKS, Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_rate, format_share, format_size, share_of
 
 __all__ = ["DefaultIo", "IoLine", "build_default_io"]
-
-_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
         by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
-        return [Curve(op, _LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
+        return [Curve(op, OP_LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
 
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     panels = [
@@ -151,7 +149,7 @@ def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
         compared.settings[0].watched,
     )
     curves = []
-    for op, look in _LOOKS.items():
+    for op, look in OP_LOOKS.items():
         op_rows = [row for row in rows if row["op"] == op]
         total = sum(row["requests"] for row in op_rows)
         if total:
