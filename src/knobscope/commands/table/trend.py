@@ -169,7 +169,8 @@ def _describe(result: dict[str, Any], response: str) -> str:
 def _conclude(result: dict[str, Any], response: str) -> str:
     """Say in a sentence where the curve bends; of one that does not, from where to where it goes."""
     factor, (first, *_, last) = result["factor"], result["coefficients"]
-    points = [f"{point['type'].replace('_', ' ')} at {point['value']:g}" for point in result["points"]]
+    kinds = {"turning": "turning point"}
+    points = [f"{kinds.get(point['type'], point['type'])} at {point['value']:g}" for point in result["points"]]
     if points:
         return f"{response} over {factor} has a {join_words(points)}."
     return (
