@@ -127,7 +127,7 @@ def _recognise(path: Path) -> Format:
         if file.read(4) == b"PAR1":
             return "parquet"
     lines = read_first_lines(path, _FIRST_LINES)
-    refuse_unreadable(path, lines[:4])
+    refuse_unreadable(path, lines[:1])
     if is_events(lines):
         return "ftrace"
     if find_biosnoop(lines) is not None:

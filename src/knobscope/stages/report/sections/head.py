@@ -51,7 +51,13 @@ class Head:
 def build_head(data: StudyData, findings: FindingsSection) -> Head:
     """Return the top of the page."""
     study, controls = data.specs.study, find_controls(data)
-    sentences = [*_strongest_knobs(data), *_verdicts(data, findings), *_false_alarms(controls), *_losses(data)]
+    sentences = [
+        *_strongest_knobs(data),
+        *_verdicts(data, findings),
+        *_visible(data, findings),
+        *_false_alarms(controls),
+        *_losses(data),
+    ]
     return Head(
         title=study.name,
         description=study.description,
@@ -154,6 +160,16 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     if findings.unjudged.count:
         summary += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
     yield f"{summary}."
+
+
+def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
+    """Say how large an effect has to be to be seen, where nothing was: noise hides mismatches, too."""
+    width = data.value("SELECT median(high - low) / 2 FROM effects WHERE metric = 'throughput_ops' AND low IS NOT NULL")
+    if width is not None and not findings.mismatches:
+        yield (
+            f"Effects on throughput of less than {describe_change(width, '', '').strip()} could not be seen (half of "
+            "a typical 95 % interval)."
+        )
 
 
 def _example(findings: FindingsSection) -> str:
