@@ -48,11 +48,11 @@ def choose_study(args: argparse.Namespace) -> Path:
     return Path(args.study) if args.name is None else find_study(args.name)
 
 
-def list_results(study: str, *patterns: str) -> list[Path]:
-    """Return the files in a study's results that match one of the patterns. UserError: there are none."""
+def list_results(study: str, *patterns: str, may_be_none: bool = False) -> list[Path]:
+    """Return the files in a study's results that match one of the patterns. UserError: there are none, and must be."""
     folder = Path("results") / study
     files = sorted(path for pattern in patterns for path in folder.glob(pattern) if not path.name.startswith("."))
-    if not files:
+    if not files and not may_be_none:
         raise UserError(f"{folder}: found no {' or '.join(patterns)} in it; expected the results of study {study}")
     return files
 

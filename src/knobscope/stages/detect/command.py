@@ -36,7 +36,7 @@ def _list_files(args: argparse.Namespace, study: str) -> StudyFiles:
     return StudyFiles(
         list_results(study, "*/*/*/runs/*"),
         list_results(study, "*/*/*/plan/*.parquet"),
-        list_results(study, "*/*/*/fit/*.json"),
+        list_results(study, "*/*/*/fit/*.json", may_be_none=True),
         list_results(study, "devices/*.json"),
     )
 
