@@ -85,11 +85,11 @@ def _run(args: argparse.Namespace) -> int:
 
 def _complete(args: argparse.Namespace, study: str) -> None:
     """Take what is not given from the results of the study."""
-    (args.database,) = [args.database] if args.database else list_results(study, "study.duckdb")
+    if args.database is None:
+        (args.database,), (store,) = list_results(study, "study.duckdb"), list_results(study, "store")
+        args.store, args.devices = args.store or store, args.devices or list_results(study, "devices/*.json")
     ending = "remeasured.duckdb" if args.device is None else f"remeasured-{args.device}.json"
     args.out = args.out or Path(f"{study}-{ending}")
-    if args.device is not None and args.store is None and not args.devices:
-        args.devices, (args.store,) = list_results(study, "devices/*.json"), list_results(study, "store")
 
 
 def _row_of_fastest(answer: Answer) -> FastestRow:
