@@ -30,7 +30,7 @@ def draw_file_sizes(width: float, files: Sequence[FileSizes]) -> Canvas:
     """Draw a bar for the reads and one for the writes of each file, on one axis; what did not occur has no bar."""
     shown = [(file, [op for op in _DIRECTIONS if file.sizes.get(op)]) for file in files]
     row_heights = [_BAR * max(len(ops), 1) + 14 for _, ops in shown]
-    labels = min(0.36 * width, max(text_width(file.name) for file in files) + 16)
+    labels = min(0.36 * width, max(text_width(text) for file in files for text in (file.name, file.note)) + 16)
     canvas = Canvas(width, 26 + sum(row_heights) + 22)
     frame = Frame(labels, 26, width - 74, 26 + sum(row_heights))
     draw_legend(canvas, 0, 12, [(f"bar {OP_LOOKS[op]}", f"{op}s") for op in _DIRECTIONS])
