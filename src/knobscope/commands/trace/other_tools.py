@@ -49,7 +49,7 @@ _UNREADABLE = {
 
 
 def refuse_unreadable(path: Path, lines: Sequence[str]) -> None:
-    """UserError with what to do, for a file that is known to be something else than a trace of requests."""
+    """UserError with what to do, for a file that is known to be something other than a trace of requests."""
     with open_packed(path) as file:
         head = file.read(4)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
