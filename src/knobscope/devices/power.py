@@ -28,6 +28,7 @@ class _Layer:
     def make(self, size: int) -> None:
         """Make the file system, and mount it."""
         with self.image.open("xb") as image:
+            os.fchmod(image.fileno(), 0o600)
             image.truncate(size)
         make_filesystem("ext4", ["-q", "-F", "-m", "0", "-b", "4096", str(self.image)])
         self.directory.mkdir()
