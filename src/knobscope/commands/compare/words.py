@@ -98,11 +98,12 @@ def side_sentence(side: Side) -> str:
 
 
 def summarise(comparison: Comparison) -> list[str]:
-    """Return the answer in a few sentences."""
-    sentences = [_setup_sentence(comparison)]
+    """Return the answer in a few sentences, the conclusion first."""
+    sentences: list[str] = []
     for case in comparison.cases[:3]:
         sentences += _level_summary(case, alone=len(comparison.cases) == 1)
-    return [*sentences, *effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+    sentences += [*effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+    return [*sentences, _setup_sentence(comparison)]
 
 
 def _setup_sentence(comparison: Comparison) -> str:
