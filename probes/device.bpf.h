@@ -59,8 +59,8 @@ static __always_inline int is_ours(struct config_t *c, u64 *request)
 #define ENTRY(kernels, ours) (((ours) ^ (u64)OPS) << (kernels) * 3)
 #define OPERATIONS \
     (0444444444444444444444ULL ^ ENTRY(REQ_OP_READ, OP_READ) ^ ENTRY(REQ_OP_WRITE, OP_WRITE) \
-     ^ ENTRY(REQ_OP_WRITE_ZEROES, OP_WRITE) ^ ENTRY(REQ_OP_ZONE_APPEND, OP_WRITE) ^ ENTRY(REQ_OP_DISCARD, OP_DISCARD) \
-     ^ ENTRY(REQ_OP_SECURE_ERASE, OP_DISCARD) ^ ENTRY(REQ_OP_FLUSH, OP_FLUSH))
+        ^ ENTRY(REQ_OP_WRITE_ZEROES, OP_WRITE) ^ ENTRY(REQ_OP_ZONE_APPEND, OP_WRITE) ^ ENTRY(REQ_OP_DISCARD, OP_DISCARD) \
+        ^ ENTRY(REQ_OP_SECURE_ERASE, OP_DISCARD) ^ ENTRY(REQ_OP_FLUSH, OP_FLUSH))
 
 static __always_inline u32 get_operation(u32 flags)
 {

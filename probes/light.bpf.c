@@ -40,7 +40,8 @@ static __always_inline u32 take_parts(struct config_t *c, u64 request)
 
 static __always_inline void count_latency(struct totals_t *t, struct details_t *d, u64 *request)
 {
-    u64 issued = GET(request, request__io_start_time_ns, u64), began = issued ? issued : GET(request, request__start_time_ns, u64);
+    u64 issued = GET(request, request__io_start_time_ns, u64),
+        began = issued ? issued : GET(request, request__start_time_ns, u64);
     if (!began)
         return;
     u64 now = bpf_ktime_get_ns(), latency_ns = now > began ? now - began : 0;
