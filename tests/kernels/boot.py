@@ -120,16 +120,30 @@ def describe_machine(kernel: Path, work: Path, disks: list[Path], results: Path,
 
 
 def tabulate(reports: list[dict[str, Any]]) -> str:
-    """Return a table in Markdown: a row per kernel and device."""
+    """Return two tables in Markdown: a row per kernel and device, and one per kernel about waits."""
     lines = ["| kernel | device | requests | bytes | sizes | depth, device | depth, per queue | own + inode | said |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
+    waits = ["| kernel | threads | named, of wall time | busy, s | blocked, s | said |", "|---|---|---|---|---|---|"]
     for report in reports:
         for device, found in report.items():
             if isinstance(found, dict):
-                lines.append(f"| {report['kernel']} | {device} | {' | '.join(describe(found))} |")
+                rows, cells = (
+                    (waits, describe_waits(found)) if device == "waits" else (lines, [device, *describe(found)])
+                )
+                rows.append(f"| {report['kernel']} | {' | '.join(cells)} |")
         if "failed" in report:
             lines.append(f"| {report['kernel']} | - | {report['failed']} | | | | | | |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *waits])
+
+
+def describe_waits(found: dict[str, Any]) -> list[str]:
+    """Return the cells about waits: ours / the kernel's account."""
+    if "threads" not in found:
+        return [str(found["failed"]), *[""] * 4]
+    lowest, highest = (f"{100 * share:.1f}" for share in found["named_shares"])
+    pairs = (" / ".join(f"{us / 1e6:.2f}" for us in found[name]) for name in ("busy_us", "blocked_us"))
+    told = [f"{count} {name}" for name, count in found["told"].items() if count]
+    return [str(found["threads"]), f"{lowest} to {highest} %", *pairs, "; ".join([*told, *found["limits"]])]
 
 
 def describe(found: dict[str, Any]) -> list[str]:
