@@ -34,7 +34,8 @@ def damage_something(project: Path, results: Path, chance: random.Random) -> str
     if not files:
         return "nothing to damage yet"
     path = chance.choice(files)
-    ways = [_empty, _cut, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _make_pipe, _forbid]
+    ways = [_empty, _cut, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _forbid]
+    ways += [] if results in path.parents else [_make_pipe]  # a study whose results have one is refused
     ways += [_swap] if len(files) > 1 else []
     ways += [_lose_key, _change_value] if path.suffix == ".json" else []
     ways += [_lose_folder] if path.suffix == ".parquet" else []
