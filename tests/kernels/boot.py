@@ -26,7 +26,7 @@ _MODULES = (
 )
 #: Module -> parameters: queues for writes apart from those for reads make two per processor.
 _PARAMETERS = {"nvme.ko": "write_queues=2"}
-_TIMEOUT_S = 1500
+_TIMEOUT_S = 3600
 _MEMORY_MIB = 3072
 
 
