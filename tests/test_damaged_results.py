@@ -93,9 +93,10 @@ def damage_and_mend(finished: Path, folder: Path, seed: int) -> str:
     if (results / "report.html").read_bytes() != page:
         assert "rule report:" in said, what
     assert read_runs(folder) == before or "measured again" in said, what
-    sound = call(folder, "small", "-n")
-    assert "damaged" not in sound, (what, sound)
-    assert "Nothing to be done" in sound, (what, sound)
+    if "Nothing to be done" not in said:
+        sound = call(folder, "small", "-n")
+        assert "damaged" not in sound, (what, sound)
+        assert "Nothing to be done" in sound, (what, sound)
     return what
 
 
