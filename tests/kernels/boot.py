@@ -1,6 +1,6 @@
 """Boots kernels under QEMU, runs the checks in each, and prints what came out as a table.
 
-boot.py KERNELS RESULTS [--short] [RELEASE...]: directories of kernels (as setup/kernels.sh leaves them), of results.
+boot.py KERNELS RESULTS [--only CHECK]... [RELEASE...]: directories of kernels (from setup/kernels.sh) and of results.
 QEMU emulates the processor, so times in a guest mean nothing. The guest sees the whole file system of this machine
 read-only, with a layer in memory above it.
 """
@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from checks import CHECKS
 
 HERE = Path(__file__).resolve().parent
 _ROOT = HERE.parents[1]
@@ -71,7 +73,7 @@ def make_initramfs(kernel: Path, archive: Path) -> None:
     archive.write_bytes(gzip.compress(packed.stdout, 1))
 
 
-def boot(kernel: Path, results: Path, *, is_short: bool) -> dict[str, Any]:
+def boot(kernel: Path, results: Path, only: list[str]) -> dict[str, Any]:
     """Boot a kernel and return what the checks in it reported; what it printed lies beside the results."""
     log = results / f"{kernel.name}.log"
     with tempfile.TemporaryDirectory() as directory:
@@ -81,7 +83,7 @@ def boot(kernel: Path, results: Path, *, is_short: bool) -> dict[str, Any]:
         for disk in disks:
             disk.touch()
             os.truncate(disk, 512 << 20)
-        checks = shlex.join([sys.executable, str(HERE / "checks.py"), "/tmp/results", *["--short"][:is_short]])
+        checks = shlex.join([sys.executable, str(HERE / "checks.py"), "/tmp/results", *only])
         with log.open("wb") as output:
             command = ["timeout", str(_TIMEOUT_S), *describe_machine(kernel, work, disks, results, checks)]
             subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
@@ -170,7 +172,7 @@ def main() -> None:
     parser.add_argument("kernels", type=Path, help="what setup/kernels.sh left")
     parser.add_argument("results", type=Path, help="where reports and the guests' output go")
     parser.add_argument("releases", nargs="*", help="default: all")
-    parser.add_argument("--short", action="store_true", help="check one NVMe device only")
+    parser.add_argument("--only", action="append", default=[], choices=CHECKS, help="may be repeated; default: all")
     options = parser.parse_intermixed_args()
     options.results.mkdir(parents=True, exist_ok=True)
     found = sorted(path for path in options.kernels.iterdir() if (path / "vmlinuz").exists())
@@ -179,7 +181,7 @@ def main() -> None:
         parser.error(
             f"no such kernel below {options.kernels}; there are: {', '.join(path.name for path in found) or 'none'}"
         )
-    reports = [boot(path.resolve(), options.results.resolve(), is_short=options.short) for path in chosen]
+    reports = [boot(path.resolve(), options.results.resolve(), options.only) for path in chosen]
     print(tabulate(reports))
     if any(
         "failed" in report or "failed" in part

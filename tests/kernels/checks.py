@@ -1,6 +1,6 @@
 """Runs inside a guest: what the probes say of real devices there, against what ftrace says. Writes one JSON file.
 
-checks.py RESULTS [--short]: a directory for the result, and whether the NVMe device alone is to be checked.
+checks.py RESULTS [CHECK...]: a directory for the result, and which checks (default: all).
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -199,25 +199,25 @@ def check_waits(disk: str) -> dict[str, Any]:
     return report if 0.99 <= shares[0] <= shares[-1] <= 1.01 else report | {"failed": "the waits do not add up"}
 
 
+#: Name -> check of a guest's device.
+CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
+    "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
+    "waits": lambda: check_waits(_find_nvme("n0")),
+    "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
+    "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
+    "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
+}
+
+
 def main() -> None:
     """Check one device after another; what fails is told, the rest goes on."""
-    results, is_short = Path(sys.argv[1]), "--short" in sys.argv
-    checks = {
-        "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
-        "waits": lambda: check_waits(_find_nvme("n0")),
-    }
-    if not is_short:
-        checks |= {
-            "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
-            "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
-            "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
-        }
+    results, checks = Path(sys.argv[1]), sys.argv[2:] or list(CHECKS)
     report: dict[str, Any] = {"kernel": os.uname().release, "failed": "the checks did not end"}
     file = results / f"{os.uname().release}.json"
-    for name, check in checks.items():
+    for name in checks:
         print(f"guest: {name}", flush=True)
         try:
-            report[name] = check()
+            report[name] = CHECKS[name]()
         except (OSError, subprocess.CalledProcessError, RuntimeError, LookupError) as failure:
             report[name] = {"failed": f"{type(failure).__name__}: {failure}"}
         print(f"guest: {json.dumps(report[name])}", flush=True)
