@@ -94,6 +94,33 @@ def check_direct(tracing: Path, disk: str) -> dict[str, Any]:
         return report | {"limits": list(watch.limits)} | compare(profile, traced) | {"own": _share_of_own(profile)}
 
 
+def check_light(tracing: Path, disk: str) -> dict[str, Any]:
+    """The same in light mode, with flushes: counted at completions."""
+    block = find_block_device(Path("/dev", disk))
+    with open_watch(block, 4096, "device", light=True) as watch:
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
+        if watch.monitor != "light":
+            return report
+        options = ["--name=j", f"--filename=/dev/{disk}", "--direct=1", "--ioengine=libaio", "--iodepth=4"]
+        options += ["--rw=randrw", "--bsrange=4k-64k", "--number_ios=400", "--numjobs=4", "--fsync=16", "--size=256m"]
+        requests = _find_requests(disk)
+        with trace_requests(tracing, requests, _find_number(requests, block)) as traced:
+            profile = follow(watch, traced, ["fio", *options, "--output=/dev/null"])
+    counts = {row["op"]: row["requests"] for row in profile["io_profile"]}
+    sizes = {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"]}
+    return report | {
+        "hidden": profile["hidden_completions"],
+        "requests": [counts["read"] + counts["write"], traced.count()],
+        "bytes": [sum(row["bytes"] for row in profile["io_profile"]), traced.sum_bytes()],
+        "flushes": [counts["flush"], traced.flushes],
+        "sizes_equal": sizes == dict(traced.sizes),
+        "depth": [profile["mean_depth"], traced.find_little_depth()],
+        "timed": sum(row["requests"] for row in profile["io_latency"]),
+        "lost_by_ftrace": traced.lost,
+        "limits": profile["limits"],
+    }
+
+
 def _find_nvme(serial: str) -> str:
     """Return the first disk of a controller: which one is nvme0 differs."""
     controllers = Path("/sys/class/nvme").iterdir()
@@ -160,6 +187,7 @@ def main() -> None:
     """Check one device after another; what fails is told, the rest goes on."""
     results, is_short = Path(sys.argv[1]), "--short" in sys.argv
     checks = {"nvme": lambda: check_direct(_TRACING, _find_nvme("n0"))}
+    checks["light"] = lambda: check_light(_TRACING, _find_nvme("n0"))
     if not is_short:
         checks |= {
             "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),

@@ -15,8 +15,12 @@ from typing import Any, TypedDict
 
 from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
+<<<<<<< HEAD
 from knobscope.shipped import SHIPPED
 from knobscope.tables import check_document
+=======
+from knobscope.tables import IoProfileRow, check_document, empty_row
+>>>>>>> light
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
@@ -48,9 +52,10 @@ class MonitorUnavailableError(Exception):
 
 
 class MonitorWatch(Watch):
-    """Counts block requests in the kernel; one privileged process serves all runs and ends with this one."""
+    """Counts block requests in the kernel; one privileged process serves all runs and ends with this one.
 
-    monitor = "bpf"
+    With `is_light` it counts completions of the whole device alone.
+    """
 
     def __init__(
         self,
@@ -61,7 +66,10 @@ class MonitorWatch(Watch):
         files: FileScope = "all",
         calls: Sequence[str] = (),
         trace: Path | None = None,
+        *,
+        is_light: bool = False,
     ) -> None:
+        self.monitor = "light" if is_light else "bpf"
         self._recording = Recording(trace) if trace else None
         self._files: list[CountedFile] = []
         self._processors = ProcessorMeter()
@@ -69,7 +77,7 @@ class MonitorWatch(Watch):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
         options += [*(f"--with={probe}" for probe in probes), f"--files={files}", *(f"--call={call}" for call in calls)]
-        options += ["--trace"] if trace else []
+        options += ["--trace"] if trace else ["--light"] if is_light else []
         self._process = _start([_PYTHON, "-I", str(_find_program()), *options], self._errors)
         self._reader = threading.Thread(target=self._read, name="monitor", daemon=True)
         self._reader.start()
@@ -113,7 +121,10 @@ class MonitorWatch(Watch):
         del answer["event"]
         profile = check_document(Profile, answer, _EXPECTED)
         self._files = profile["files"]
-        profile |= {"machine_cpu_share": machine_cpu_share, "limits": self.limits}
+        if profile["monitor"] == "light":
+            profile["io_profile"] = [{**empty_row(IoProfileRow), **row} for row in profile["io_profile"]]
+        limits = [*self.limits, *profile.get("limits", ())]
+        profile |= {"machine_cpu_share": machine_cpu_share, "limits": limits}
         return profile
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
