@@ -21,7 +21,7 @@ from knobscope.watch import Profile, Watch, gate, open_watch
 
 _MIB = 1 << 20
 _TRACING = Path("/sys/kernel/tracing")
-_BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+_BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 #: Steps of benchmarks/waits.c, all at once: threads.
 _STEPS = "cpu:1 sleep:1 read:1 write:1 fsync:2 fault:1 pipe:1 lock:2 aio:1 uring:1"
 _STEPS_S = 3
@@ -100,6 +100,33 @@ def check_direct(tracing: Path, disk: str) -> dict[str, Any]:
         return report | {"limits": list(watch.limits)} | compare(profile, traced) | {"own": _share_of_own(profile)}
 
 
+def check_light(tracing: Path, disk: str) -> dict[str, Any]:
+    """The same in light mode, with flushes: counted at completions."""
+    block = find_block_device(Path("/dev", disk))
+    with open_watch(block, 4096, "device", light=True) as watch:
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
+        if watch.monitor != "light":
+            return report
+        options = ["--name=j", f"--filename=/dev/{disk}", "--direct=1", "--ioengine=libaio", "--iodepth=4"]
+        options += ["--rw=randrw", "--bsrange=4k-64k", "--number_ios=400", "--numjobs=4", "--fsync=16", "--size=256m"]
+        requests = _find_requests(disk)
+        with trace_requests(tracing, requests, _find_number(requests, block)) as traced:
+            profile = follow(watch, traced, ["fio", *options, "--output=/dev/null"])
+    counts = {row["op"]: row["requests"] for row in profile["io_profile"]}
+    sizes = {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"]}
+    return report | {
+        "hidden": profile["hidden_completions"],
+        "requests": [counts["read"] + counts["write"], traced.count()],
+        "bytes": [sum(row["bytes"] for row in profile["io_profile"]), traced.sum_bytes()],
+        "flushes": [counts["flush"], traced.flushes],
+        "sizes_equal": sizes == dict(traced.sizes),
+        "depth": [profile["mean_depth"], traced.find_little_depth()],
+        "timed": sum(row["requests"] for row in profile["io_latency"]),
+        "lost_by_ftrace": traced.lost,
+        "limits": profile["limits"],
+    }
+
+
 def _find_nvme(serial: str) -> str:
     """Return the first disk of a controller: which one is nvme0 differs."""
     controllers = Path("/sys/class/nvme").iterdir()
@@ -170,8 +197,8 @@ def check_buffered(tracing: Path, disk: str, filesystem: str) -> dict[str, Any]:
 
 def check_waits(disk: str) -> dict[str, Any]:
     """Threads whose waits are known: the named reasons of each add up to its life, within 1 %."""
-    sys.path.append(str(_BENCHMARKS))
-    from waits import EXPECTED, read_case, run_case  # where the tests import this file it is another module
+    sys.path += [str(_BENCHMARKS), str(_BENCHMARKS.parent)]
+    from benchmarks.waits import EXPECTED, read_case, run_case  # `waits` alone may be the probe's module
 
     block = find_block_device(Path("/dev", disk))
     with _mounted(disk, "ext4") as mount, open_watch(block, 4096, "device", probes=("waits",)) as watch:
@@ -202,6 +229,7 @@ def check_waits(disk: str) -> dict[str, Any]:
 #: Name -> check of a guest's device.
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
+    "light": lambda: check_light(_TRACING, _find_nvme("n0")),
     "waits": lambda: check_waits(_find_nvme("n0")),
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),

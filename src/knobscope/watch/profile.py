@@ -109,11 +109,11 @@ class LatencyRow(TypedDict, total=False):
 class Profile(MonitorFacts):
     """What `Watch.end` returns, and `knobscope trace` for a trace; numbers that this monitor cannot know are None.
 
-    With procfs all tables but `io_profile` are empty.
+    With procfs all tables but `io_profile` are empty, in light mode those that need more than completions.
     """
 
     duration_s: float
-    monitor: Literal["bpf", "procfs", "trace"]
+    monitor: Literal["bpf", "light", "procfs", "trace"]
     scope: Literal["device", "process"]
     cpu_s: float | None
     requeues: int | None

@@ -13,7 +13,7 @@ from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
-from knobscope.commands.attach.sums import Sums, complete_facts, describe_sums
+from knobscope.commands.attach.sums import Sums, add_shares, complete_facts, describe_sums
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
@@ -113,18 +113,19 @@ def diagnose(
 ) -> Diagnosis:
     """Return what a window of a server says.
 
-    `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF.
+    `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF or in light
+    mode.
     """
     facts = read_facts(profile)
     if sums is not None:
-        facts = complete_facts(facts, *sums)
+        facts = (add_shares if profile["monitor"] == "light" else complete_facts)(facts, *sums)
     dbms = subject.running.dbms
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
     conclusion = conclude(facts, budget)
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
-    sentences = [*conclusion.sentences, *(describe_sums(*sums) if sums is not None else [])]
+    sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
     if device is not None:
         sentences += [describe_finding(finding, device) for finding in findings]
     elif profile["monitor"] == "bpf":
