@@ -1,6 +1,7 @@
 """What generators print and write, as they printed it, becomes totals, latencies and intervals."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ STATED = {
 def test_figures_are_those_that_the_generator_states(name: str, tmp_path: Path) -> None:
     totals = read(name, read_whole(name), tmp_path / "out").operations["ALL"]
     assert {figure: totals[figure] for figure in STATED[name]} == pytest.approx(STATED[name])
+
+
+@pytest.mark.real
+def test_fio_lists_an_option_as_often_as_it_was_given(tmp_path: Path) -> None:
+    """Knobs come after the options of the load, and replace some of them."""
+    job = ["--name=program", f"--filename={tmp_path}/data", "--filesize=256k", "--rw=write", "--rate=1m"]
+    command = ["fio", *job, "--bs=4k", "--bs=16k", "--output-format=json"]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert report.count('"bs" : ') == 2
+    assert OUTPUT_READERS["fio"](output(tmp_path, report), 1.0).operations["WRITE"]["ok"] == 256
+    with pytest.raises(ValueError, match="a key twice"):
+        OUTPUT_READERS["fio"](output(tmp_path, report.replace('"iops" :', '"iops" : 1, "iops" :')), 1.0)
 
 
 def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Path) -> None:

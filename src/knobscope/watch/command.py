@@ -16,6 +16,7 @@ from typing import get_args
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.errors import UserError
 from knobscope.storage import write_json
+from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import LIGHT_HELP, open_watch
@@ -51,7 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     profile["files"] = name_files(profile, trees)
     profile.pop("addresses", None)  # they are in `files` now
     where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
-    print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
+    head = f"\n{conclude(profile)}\n\n{' '.join(command)}\non {block.name}"
+    print(f"{head}, {format_profile(profile)}", end="", file=sys.stderr)
     if args.json:
         write_json(args.json, {"command": command, **where, **profile})
     return code

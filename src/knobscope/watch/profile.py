@@ -154,6 +154,7 @@ class Profile(MonitorFacts):
     trace: NotRequired[str]
     format: NotRequired[str]
     unit: NotRequired[int]
+    life: NotRequired[str]  # what latency and depth are of
     interval_s: NotRequired[float]
     truncated_lines: NotRequired[int]
     out_of_order: NotRequired[int]
