@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check_buffered, check_direct, check_light
+from checks import check_buffered, check_direct, check_light, check_waits
 from loop_devices import open_loop
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -74,3 +74,11 @@ def test_buffered(tracing: Path, tmp_path: Path) -> None:
     assert report["missing"] == {}
     assert report["own_and_inode_share"] >= 0.99
     assert report["file_bytes"] == report["call_bytes"] == 24 << 20
+
+
+def test_waits(tmp_path: Path) -> None:
+    """All time of each thread has a name; what the kernel says of the same threads is in `make test-kernels`."""
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_waits(loop.block.name)
+    assert "failed" not in report, report
+    assert report["threads"] == 12
