@@ -7,8 +7,9 @@ observation is one measurement (`units`), and configurations may differ in noise
 alone is a random term (`block_variation`): several measurements in one block are no several blocks. An effect that was
 measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
 one block cannot tell an effect from the luck of a position in the order. Where others measured and their table tells of
-no blocks, two measurements have to do, apart from each other in the order, which is taken for random. An effect larger than the whole
-range that the comparable runs of its case measured has no estimate either: the fit has too few runs for its terms.
+no blocks, two measurements have to do, apart from each other in the order, which is taken for random. An effect larger
+than the whole range that the comparable runs of its case measured has no estimate either: the fit has too few runs for
+its terms.
 """
 
 import json
@@ -75,7 +76,7 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
     add_frame(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
     set_aside_blocks(connection)
     lost = connection.execute(_LOST_RUNS).df()
-    effects = effects.merge(lost, how="left", on=[*_CASE, *_CHANGE])
+    effects = effects.merge(lost, how="left", on=[*_CASE, *_CHANGE]).assign(swept=None)
     add_frame(connection, "effects", effects)
     add_frame(connection, "tier_contrasts", contrast_tiers(effects))
 
