@@ -192,7 +192,7 @@ def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]
 
 
 def replace_effects(database: Path, effects: Iterable[Mapping[str, Any]]) -> None:
-    """Put newly measured effects on throughput in the place of the sweep's, whose estimates stay in column `swept`."""
+    """Replace effects on throughput by newly measured ones; the sweep's estimates stay in column `swept`."""
     import duckdb
 
     figures = ("estimate", "low", "high", "standard_error", "degrees")
