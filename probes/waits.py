@@ -181,6 +181,10 @@ class WaitProbe:
             if is_current and thread.own[i].waits:
                 sums[tid][0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
         if thread.state != _ENDED:
+            tail = thread.tail
+            if tail.start and thread.since > max(tail.start, self._began_ns):
+                ended_ns = thread.since - max(tail.start, self._began_ns)
+                sums[tid][tail.via, tail.links, reasons.find(tail.what, 1, ended_ns)].add(1, ended_ns, ended_ns)
             ongoing_ns = max(end_ns - max(thread.since, self._began_ns), 0)
             reason = reasons.find(thread.what, 1, ongoing_ns) if thread.state == _BLOCKED else _OWN[thread.state]
             sums[tid][0, 0, reason].add(1, ongoing_ns, ongoing_ns)
@@ -244,6 +248,8 @@ class _Reasons:
         stack = self._get_stack(wait.stack)
         kind = self._kinds.get(wait.call, 0)
         reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
+        if reason == "network" and wait.is_for_thread:
+            reason = "lock"  # PostgreSQL's locks: its sessions sleep until they get a signal, in the call for clients
         if time_ns and stack:
             self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
@@ -301,6 +307,9 @@ def _state_needs(machine: str) -> Needs:
             Member("task_struct", "flags", 4),
             Member("task_struct", "pid", 4),
             Member("task_struct", "__state", 4),
+            Member("task_struct", "sched_info.last_arrival", 8, in_headers=False),
+            Member("task_struct", "sched_info.last_queued", 8, in_headers=False),
+            Member("task_struct", "sched_info.run_delay", 8, in_headers=False),
             Member("request", "cmd_flags", 4),
             *FILE_MEMBERS,
             *FOLLOWED_MEMBERS,

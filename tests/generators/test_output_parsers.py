@@ -53,6 +53,13 @@ def test_figures_are_those_that_the_generator_states(name: str, tmp_path: Path) 
     assert {figure: totals[figure] for figure in STATED[name]} == pytest.approx(STATED[name])
 
 
+def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Path) -> None:
+    files = read_whole("sysbench")
+    files["stdout"] = files["stdout"].replace(b" 1001.78\n", b" 990.00\n")
+    totals = read("sysbench", files, tmp_path / "out").operations["ALL"]
+    assert totals["p999_us"] == totals["max_us"] == 990_000
+
+
 def test_intervals_are_even_and_a_short_rest_joins_the_last_one() -> None:
     rows = even_intervals([(0.5, 50), (1.5, 150), (2.3, 230)], 1.0, 2.3)
     assert [row["t_s"] for row in rows] == [1.0, 2.3]
