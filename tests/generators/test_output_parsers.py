@@ -85,6 +85,7 @@ total,1700,2,1223.2,1185.0,1466.0,2210.0,9300.5
 def test_the_form_for_programs_of_ones_own_is_csv(tmp_path: Path) -> None:
     result = OUTPUT_READERS["generic"](output(tmp_path, CSV), 1.0)
     assert result.window_s == 2.5
+    assert result.interval_s == 1.25  # two intervals are expected in such a window, not two and a half
     assert {name: result.operations["ALL"][name] for name in ("ok", "failed", "p95_us")} == {
         "ok": 1700, "failed": 2, "p95_us": 1466.0,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
+from knobscope.shipped import SHIPPED
 from knobscope.tables import check_document
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
@@ -24,7 +25,7 @@ from knobscope.watch.recording import Announced, Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
-_PROBES = Path(__file__).parents[3] / "probes"
+_PROBES = SHIPPED / "probes"
 _INSTALLED = Path("/usr/local/lib/knobscope/probes")  # root's alone: what sudo may run for others
 _PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, not from a package index
 _READY_TIMEOUT_S = 300.0  # compiling takes a second here, a minute and more on an emulated processor

@@ -62,7 +62,12 @@ def read_sysbench(output: Output, interval_s: float) -> LoadResult:
         raise ValueError(f"{len(progress)} lines of progress in a window of {window_s:.3g} s")
     totals = operation(ok, failed, latencies)
     return LoadResult(
-        window_s, {"ALL": totals}, _intervals(progress, ok, window_s), checks_of_output=checks, in_flight=threads
+        window_s,
+        {"ALL": totals},
+        _intervals(progress, ok, window_s),
+        checks_of_output=checks,
+        in_flight=threads,
+        interval_s=1,
     )
 
 
