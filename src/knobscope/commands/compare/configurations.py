@@ -55,7 +55,7 @@ class _Side:
 
 def compare_configurations(a: StudyTables, b: StudyTables, pair: CasePair, default: Measured) -> OtherConfigurations:
     """Count how the other configurations compare; `default` is the comparison of throughput of the default one."""
-    if default.estimate is None or default.a.error is None or default.b.error is None:
+    if default.estimate is None or default.low is None or default.a.error is None or default.b.error is None:
         return OtherConfigurations(reason=default.reason)
     sides = [_relate(usable_runs(study, case)) for study, case in ((a, pair.a), (b, pair.b))]
     left, right = sides

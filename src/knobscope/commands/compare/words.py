@@ -197,9 +197,10 @@ def times_sentence(case: CaseComparison) -> str:
     if interleaved:
         return f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time."
     first, second = ("A", "B") if a[1] < b[0] else ("B", "A")
+    limit = "" if case.times.are_apart else " The interval knows only how blocks of one study differ."
     return (
         f"A ran from {spans[0]}, B from {spans[1]}: all runs of {first} were over before those of {second} began, so a "
-        "difference may be the machine's and not the set-up's. The interval knows only how blocks of one study differ."
+        f"difference may be the machine's and not the set-up's.{limit}"
     )
 
 

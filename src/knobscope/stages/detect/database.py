@@ -54,6 +54,7 @@ __all__ = [
     "create_schema",
     "read_findings",
     "read_rows",
+    "replace_effects",
     "withdraw",
     "write_findings",
     "write_rows",
@@ -188,6 +189,21 @@ def write_rows(database: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]
         for table, rows in tables.items():
             insert_rows(connection, table, rows)
         connection.commit()
+
+
+def replace_effects(database: Path, effects: Iterable[Mapping[str, Any]]) -> None:
+    """Replace effects on throughput by newly measured ones; the sweep's estimates stay in column `swept`."""
+    import duckdb
+
+    figures = ("estimate", "low", "high", "standard_error", "degrees")
+    names = ("dbms", "device", "workload", "knob", "value")
+    update = (
+        f"UPDATE effects SET swept = estimate, {', '.join(f'{name} = ?' for name in figures)} "  # noqa: S608 - our names
+        f"WHERE metric = 'throughput_ops' AND {' AND '.join(f'{name} = ?' for name in names)}"
+    )
+    with duckdb.connect(str(database), config=dict(LOCKED)) as connection:
+        for row in effects:
+            connection.execute(update, [row[name] for name in (*figures, *names)])
 
 
 def _find_tables(blocks: Sequence[Path]) -> dict[str, list[Path]]:

@@ -3,11 +3,13 @@
 A value is compared with the sentinel or, where the sweep measured it together with a change of other knobs, with the
 runs that have that change alone. Each metric of each case (DBMS, device, workload) has its own fit of the sweep:
 response = group + configuration. A group is one session of one block (`blocks` tells of drift and resumed blocks), an
-observation is one measurement (`units`), and configurations may differ in noise. An effect that was measured in fewer
-than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval: one block cannot
-tell an effect from the luck of a position in the order. Where others measured and their table tells of no blocks, two
-measurements have to do, apart from each other in the order, which is taken for random. An effect larger than the whole
-range that the comparable runs of its case measured has no estimate either: the fit has too few runs for its terms.
+observation is one measurement (`units`), and configurations may differ in noise. What a block does to a configuration
+alone is a random term (`block_variation`): several measurements in one block are no several blocks. An effect that was
+measured in fewer than two blocks, or with fewer than two residual degrees of freedom, has an estimate but no interval:
+one block cannot tell an effect from the luck of a position in the order. Where others measured and their table tells of
+no blocks, two measurements have to do, apart from each other in the order, which is taken for random. An effect larger
+than the whole range that the comparable runs of its case measured has no estimate either: the fit has too few runs for
+its terms.
 """
 
 import json
@@ -24,21 +26,15 @@ from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.units import Units, list_blocks, make_units
 from knobscope.stages.detect.value_order import steps_from
 from knobscope.statistics.arrays import Bools, Floats, Ints
-from knobscope.statistics.regression import (
-    adjust_for_fdr,
-    exchange_codes,
-    fit_blocks,
-    t_interval,
-    t_probability,
-    unequal_errors,
-)
+from knobscope.statistics.block_variation import MixedFit, fit_mixed
+from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 from knobscope.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "effects_of_case"]
+__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "effects_of_case", "fit_units"]
 
 LEAST_DEGREES = 2
 LEAST_REPLICATES = 2
@@ -80,7 +76,7 @@ def add_effects(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> N
     add_frame(connection, "blocks", pd.concat([blocks for _, blocks in results], ignore_index=True))
     set_aside_blocks(connection)
     lost = connection.execute(_LOST_RUNS).df()
-    effects = effects.merge(lost, how="left", on=[*_CASE, *_CHANGE])
+    effects = effects.merge(lost, how="left", on=[*_CASE, *_CHANGE]).assign(swept=None)
     add_frame(connection, "effects", effects)
     add_frame(connection, "tier_contrasts", contrast_tiers(effects))
 
@@ -128,44 +124,38 @@ class Contrasts:
 def _fit_metric(response: Floats, units: Units, groups: Groups, contrasts: Contrasts) -> dict[str, Any]:
     """Return the statistical columns of `effects`, shape (contrasts,)."""
     rows = groups.comparable(np.isfinite(response))
-    columns: dict[str, Any] = {}
-    for reference in np.unique(contrasts.reference):
-        own = contrasts.reference == reference
-        fitted = _fit_against(int(reference), response, rows, units, groups, contrasts.settings)
-        for name, figures in fitted.items():
-            column = columns.setdefault(name, np.zeros(len(own), figures.dtype))
-            column[own] = figures[contrasts.value[own] - 1]
-    return columns
-
-
-def _fit_against(
-    reference: int, response: Floats, rows: Bools, units: Units, groups: Groups, settings: int
-) -> dict[str, Any]:
-    """Return the effects of configurations 1, 2, ... against one of them, shape (settings - 1,)."""
-    setting = exchange_codes(units.setting, reference)
-    compared = response[rows & (setting == 0)]
-    incidence = list_blocks(setting[rows], units.block[rows], settings)
-    blocks = (incidence[1:] & incidence[0]).sum(axis=1)
-    replicates = blocks if units.has_blocks else np.bincount(setting[rows], minlength=settings)[1:]
-    fit = fit_blocks(response[rows], setting[rows], groups.nuisance(rows), settings)
-    measured = np.abs(fit.estimates) <= _RANGE_SLACK * np.ptp(response[rows]) if rows.any() else np.False_
-    judged = measured & (replicates >= LEAST_REPLICATES) & (fit.degrees >= LEAST_DEGREES)
-    errors, degrees = unequal_errors(fit)
-    errors = np.where(judged, errors, np.nan)
-    low, high = t_interval(fit.estimates, errors, np.maximum(degrees, 1))
-    every = np.ones(settings - 1)
+    setting, compared = units.setting[rows], response[rows]
+    fit = fit_units(response, rows, units, groups, contrasts.settings)
+    incidence = list_blocks(setting, units.block[rows], contrasts.settings)
+    blocks = (incidence[contrasts.value] & incidence[contrasts.reference]).sum(axis=1)
+    measurements = np.bincount(setting, minlength=contrasts.settings)
+    replicates = blocks if units.has_blocks else measurements[contrasts.value]
+    parts = np.column_stack([contrasts.value, contrasts.reference])
+    estimates, errors, degrees = fit.contrast(parts, np.array([1.0, -1.0]))
+    measured = np.abs(estimates) <= _RANGE_SLACK * np.ptp(compared) if rows.any() else np.zeros(len(parts), bool)
+    judged = measured & (replicates >= LEAST_REPLICATES) & (fit.likeliest.degrees >= LEAST_DEGREES)
+    errors, degrees = np.where(judged, errors, np.nan), np.maximum(degrees, 1)
+    low, high = t_interval(estimates, errors, degrees)
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(setting, compared, minlength=contrasts.settings) / measurements
     return {
-        "estimate": np.where(measured, fit.estimates, np.nan),
+        "estimate": np.where(measured, estimates, np.nan),
         "low": low,
         "high": high,
-        "p_value": t_probability(fit.estimates, errors, np.maximum(degrees, 1)),
+        "p_value": t_probability(estimates, errors, degrees),
         "standard_error": errors,
         "degrees": degrees,
-        "noise": fit.noise * every,
-        "reference": (compared.mean() if len(compared) else np.nan) * every,
-        "runs": np.bincount(setting[rows], units.runs[rows], minlength=settings)[1:].astype(np.int64),
+        "noise": np.full(len(parts), fit.likeliest.noise),
+        "reference": means[contrasts.reference],
+        "runs": np.bincount(setting, units.runs[rows], minlength=contrasts.settings)[contrasts.value].astype(np.int64),
         "blocks": blocks,
     }
+
+
+def fit_units(response: Floats, rows: Bools, units: Units, groups: Groups, settings: int) -> MixedFit:
+    """Fit the measurements of a case that can be compared (`rows`); without blocks each of them stands for itself."""
+    group = groups.code[rows] if units.has_blocks else None
+    return fit_mixed(response[rows], units.setting[rows], groups.nuisance(rows), settings, group)
 
 
 def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":

@@ -11,10 +11,11 @@ import numpy as np
 
 from knobscope.specs import StudySpecs
 from knobscope.stages.detect.blocks import judge_blocks
-from knobscope.stages.detect.effects import LEAST_DEGREES, LEAST_REPLICATES, add_frame
+from knobscope.stages.detect.effects import LEAST_DEGREES, LEAST_REPLICATES, add_frame, fit_units
 from knobscope.stages.detect.units import list_blocks, make_units
-from knobscope.statistics.arrays import Floats
-from knobscope.statistics.regression import adjust_for_fdr, contrast_errors, fit_blocks, t_interval, t_probability
+from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.block_variation import MixedFit
+from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,24 +61,20 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
     pairs, parts, blocks = pairs[whole], parts[whole], blocks[whole]
     if pairs.empty:
         return pairs
-    fit = fit_blocks(response[rows], setting, groups.nuisance(rows), settings)
-    together, alone, other_alone = fit.estimates[parts - 1].T
-    errors, degrees = contrast_errors(fit, _weights(parts, settings))
-    errors = np.where((blocks >= LEAST_REPLICATES) & (fit.degrees >= LEAST_DEGREES), errors, np.nan)
-    estimates = together - alone - other_alone
-    low, high = t_interval(estimates, errors, np.maximum(degrees, 1))
-    p_values = t_probability(estimates, errors, np.maximum(degrees, 1))
+    fit = fit_units(response, rows, units, groups, settings)
+    alone, other_alone, together = (_against_default(fit, column) for column in (parts[:, 1], parts[:, 2], parts[:, 0]))
+    whole_contrasts = np.column_stack([parts, np.zeros(len(parts), np.int64)])
+    estimates, errors, degrees = fit.contrast(whole_contrasts, np.array([1.0, -1.0, -1.0, 1.0]))
+    is_judged = (blocks >= LEAST_REPLICATES) & (fit.likeliest.degrees >= LEAST_DEGREES)
+    errors, degrees = np.where(is_judged, errors, np.nan), np.maximum(degrees, 1)
+    low, high = t_interval(estimates, errors, degrees)
+    p_values = t_probability(estimates, errors, degrees)
     measured = {"alone": alone, "other_alone": other_alone, "together": together, "estimate": estimates}
     return pairs.assign(
         **measured, low=low, high=high, p_value=p_values, q_value=adjust_for_fdr(p_values), blocks=blocks
     )
 
 
-def _weights(parts: np.ndarray, settings: int) -> Floats:
-    """Return the contrasts (pairs, settings): both - one - other + default."""
-    weights = np.zeros((len(parts), settings))
-    each = np.arange(len(parts))
-    for column, weight in enumerate((1.0, -1.0, -1.0)):
-        weights[each, parts[:, column]] = weight
-    weights[:, 0] = 1.0
-    return weights
+def _against_default(fit: MixedFit, configuration: Ints) -> Floats:
+    """Return the effects of configurations."""
+    return fit.contrast(np.column_stack([configuration, np.zeros_like(configuration)]), np.array([1.0, -1.0]))[0]

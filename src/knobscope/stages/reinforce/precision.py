@@ -1,7 +1,8 @@
 """How precisely a sweep has measured each value's effect on throughput, and how many blocks more it takes.
 
 The fit is that of `detect`: natural-log throughput on a level per session of a block and a level per configuration,
-stalled runs set aside, each configuration with a variance of its own that is moderated by the others'. What `detect`
+stalled runs set aside, each configuration with a variance of its own that is moderated by the others', and a deviation
+of each configuration in each session. What `detect`
 does in addition, about drift within a block, is left to it: a block that it drops is missing there.
 
 Only standard errors come out of here, and no estimate. That is what makes it safe to look again and again: in a linear
@@ -14,15 +15,15 @@ too narrow: coverage falls by less than 1 % where it matters most (docs/evidence
 `benchmarks/effects.py`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from knobscope.stages.plan import sentinel_positions
 from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.block_variation import MixedFit, fit_mixed, name_cells
 from knobscope.statistics.power import Aim
-from knobscope.statistics.regression import BlockFit, exchange_codes, fit_blocks, unequal_errors
+from knobscope.statistics.regression import BlockFit, Cells, fit_blocks
 from knobscope.statistics.stalls import find_stalls
 from knobscope.statistics.variances import moderate_variances
 
@@ -68,14 +69,14 @@ class Precision:
 
     errors: Floats  # standard errors of the natural-log ratios; NaN where there is no interval
     degrees: Floats
-    fit: BlockFit
+    fit: MixedFit
     design: tuple[Ints, Ints]  # configuration and session of the runs that count
     reference: Ints
 
     @property
     def noise(self) -> float:
         """Standard deviation of one run."""
-        return self.fit.noise
+        return self.fit.likeliest.noise
 
 
 def measure_precision(runs: SweepRuns) -> Precision:
@@ -83,25 +84,16 @@ def measure_precision(runs: SweepRuns) -> Precision:
     rows = runs.comparable()
     setting, session = runs.setting[rows], runs.session[rows]
     reference = np.zeros(runs.settings - 1, np.int64) if runs.reference is None else runs.reference
-    levels = _levels(session)
-
-    def fit_against(code: int) -> BlockFit:
-        return fit_blocks(runs.response[rows], exchange_codes(setting, code), levels, runs.settings)
-
-    fit = fit_against(0)
-    errors, degrees = _collect_errors(reference, fit_against)
-    judged = (runs.count_blocks(rows) >= _LEAST_BLOCKS) & (fit.degrees >= _LEAST_DEGREES)
+    fit = fit_mixed(runs.response[rows], setting, _levels(session), runs.settings, session)
+    errors, degrees = _find_errors(fit, reference)
+    judged = (runs.count_blocks(rows) >= _LEAST_BLOCKS) & (fit.likeliest.degrees >= _LEAST_DEGREES)
     return Precision(np.where(judged, errors, np.nan), degrees, fit, (setting, session), reference)
 
 
-def _collect_errors(reference: Ints, fit_against: Callable[[int], BlockFit]) -> tuple[Floats, Floats]:
+def _find_errors(fit: MixedFit, reference: Ints) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of each value against its reference, shape (settings - 1,)."""
-    errors, degrees = np.full(len(reference), np.nan), np.full(len(reference), np.nan)
-    for code in np.unique(reference):
-        own = reference == code
-        all_errors = unequal_errors(fit_against(int(code)))
-        errors[own], degrees[own] = all_errors[0][own], all_errors[1][own]
-    return errors, degrees
+    parts = np.column_stack([np.arange(1, len(reference) + 1), reference])
+    return fit.contrast(parts, np.array([1.0, -1.0]))[1:]
 
 
 def count_more(precision: Precision, aim: Aim, lacking: Bools, room: Ints) -> Ints:
@@ -140,15 +132,15 @@ def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
     ]
     sessions = [session, *(np.full(len(part), first + index) for index, part in enumerate(settings[1:]))]
     design, of_session = np.concatenate(settings).astype(np.int64), np.concatenate(sessions).astype(np.int64)
-    variances, _ = moderate_variances(now.own_squares, now.own_degrees)
-    levels, codes = _levels(of_session), np.arange(len(now.own_degrees))
+    levels, code = _levels(of_session), name_cells(design, of_session)
 
-    def fit_against(code: int) -> BlockFit:
-        fit = fit_blocks(np.zeros(len(design)), exchange_codes(design, code), levels, len(codes))
-        own_squares = variances[exchange_codes(codes, code)] * fit.own_degrees
-        return replace(fit, noise=now.noise, own_squares=own_squares)
+    def project(fit: BlockFit, share: float) -> BlockFit:
+        variances, _ = moderate_variances(fit.own_squares, fit.own_degrees)
+        planned = fit_blocks(np.zeros(len(design)), design, levels, len(variances), Cells(code, share))
+        return replace(planned, noise=fit.noise, own_squares=variances * planned.own_degrees)
 
-    return _collect_errors(reference, fit_against)
+    fits = tuple(project(fit, share) for fit, share in zip(now.fits, now.shares.tolist(), strict=True))
+    return _find_errors(replace(now, fits=fits), reference)
 
 
 def _levels(session: Ints) -> Floats:

@@ -7,32 +7,43 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
-from knobscope.stages.detect import read_findings, read_rows, write_findings, write_rows
+from knobscope.stages.detect import read_findings, read_rows, replace_effects, write_findings, write_rows
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.cuts import cut_fastest, open_cutter
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import what_if_devices
-from knobscope.stages.remeasure.questions import Question, ask_fastest, ask_questions, is_modelled, what_if_number
+from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
+from knobscope.stages.remeasure.questions import (
+    Question,
+    ask_fastest,
+    ask_headline,
+    ask_questions,
+    is_modelled,
+    what_if_number,
+)
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
-from knobscope.tables.detection import FindingRow
+from knobscope.tables.detection import EffectRow, FindingRow
 from knobscope.text.formats import plural
+from knobscope.text.sentences import Sentences
 
 __all__ = ["add_parser"]
 
 
 #: What the stage changes of a finding.
-_JUDGED = {"confirmed", "confirmation", "sentence", "cause"}
+_JUDGED = {
+    "confirmed", "confirmation", "sentence", "cause", "effect", "effect_low", "effect_high", "penalty", "evidence",
+}  # fmt: skip
 
 
 class _Remeasured(TypedDict):
@@ -43,6 +54,7 @@ class _Remeasured(TypedDict):
     what_ifs: list[WhatIfRow]
     sensitivities: list[SensitivityRow]
     fastest: list[FastestRow]
+    effects: NotRequired[list[EffectRow]]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -57,6 +69,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
         questions = ask_questions(findings, specs, connection, remeasure.findings, what_if_number(specs))
+        questions += ask_headline(specs, connection, questions)
         questions += ask_fastest(specs, connection)
     of_device = [question for question in questions if question.case.device == args.device]
     profiles = {path.stem: path for path in args.devices}
@@ -69,16 +82,20 @@ def _run(args: argparse.Namespace) -> int:
     everything, runs = _answer(bench, specs.devices[args.device], of_device)
     answers = [answer for answer in everything if answer.question.risk is None]
     judged: dict[int, FindingRow] = {}
+    sentences = Sentences(specs.dbms)
     for answer in answers:
         for index in answer.question.findings:
             finding = findings[index]
             rule = specs.rules.get(finding["rule"])
-            judged[index] = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+            finding = {**finding, **restate_finding(answer, rule, finding, sentences)}
+            outcome = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+            judged[index] = select_columns(FindingRow, _JUDGED, {**finding, **outcome})
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
     fastest = _list_fastest(args, specs, everything)
     tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities, "fastest": fastest}
+    tables["effects"] = list_new_effects(answers)
     write_sealed(args.out, {"findings": judged, **tables})
     _tell(answers)
     return 0
@@ -150,6 +167,7 @@ def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[Fa
     shutil.copyfile(args.database, part)
     write_findings(part, findings)
     write_rows(part, tables, replaced=["fastest"])
+    replace_effects(part, [row for of_device in remeasured for row in of_device.get("effects", [])])
     part.replace(args.out)
     return 0
 

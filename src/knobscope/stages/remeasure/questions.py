@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.stages.plan import case_space, list_dependents
@@ -23,6 +23,7 @@ __all__ = [
     "TOGETHER",
     "Question",
     "ask_fastest",
+    "ask_headline",
     "ask_questions",
     "count_remeasuring_runs",
     "is_modelled",
@@ -34,6 +35,9 @@ TOGETHER = 4
 
 #: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
 _SLOWER = 5
+
+#: The largest clear effect of a study, and that without a risk to committed data, are the head of its report.
+_HEADLINES = 2
 
 #: Configurations of a case in table `fastest` at most.
 _FASTEST = 2
@@ -49,6 +53,12 @@ _EFFECT = """
     SELECT estimate, standard_error, degrees FROM effects
     WHERE metric = 'throughput_ops' AND standard_error IS NOT NULL
         AND (dbms, device, workload, knob, value) = ($dbms, $device, $workload, $knob, $value)
+"""
+_CLEAR = """
+    SELECT dbms, device, workload, knob, value, '{}' AS evidence FROM effects
+    WHERE metric = 'throughput_ops' AND q_value <= $fdr AND abs(exp(estimate) - 1) >= $min_effect
+        AND (durability IS DISTINCT FROM true OR $any_risk)
+    ORDER BY abs(estimate) DESC
 """
 # The default configuration is its own reference.
 _DEFAULT = """
@@ -151,10 +161,36 @@ def ask_questions(
                 blamed=earlier.blamed | blamed,
             )
         elif device in specs.devices and (followed or not is_level) and len(questions) < most:
-            question = _pose(row, index, device, other_device, connection, is_level=is_level)
+            question = _pose(row, (index,), device, other_device, connection, is_level=is_level)
             if question is not None:
                 questions[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(questions.values())
+
+
+def ask_headline(
+    specs: StudySpecs, connection: "duckdb.DuckDBPyConnection", asked: Sequence[Question]
+) -> list[Question]:
+    """Return the largest clear effect, and that without a risk to committed data, as far as nobody asks about them yet.
+
+    The head of the report is about them. They were picked for being large, so new pairs of runs say how large they are.
+    """
+    if not specs.study.remeasure.findings:
+        return []
+    thresholds = specs.study.thresholds
+    known = {(q.case, q.knob, q.value) for q in asked if q.other_device is None and not q.is_level}
+    questions: list[Question] = []
+    for any_risk in (True, False):
+        parameters = {"fdr": thresholds.fdr, "min_effect": thresholds.min_effect, "any_risk": any_risk}
+        cursor = connection.execute(_CLEAR, parameters)
+        names = [column[0] for column in cursor.description or []]
+        rows = [cast("FindingRow", dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        for row in [row for row in rows if row["device"] in specs.devices][:1]:
+            question = _pose(row, (), str(row["device"]), None, connection, is_level=False)
+            if question is None or (question.case, question.knob, question.value) in known:
+                continue
+            known.add((question.case, question.knob, question.value))
+            questions.append(replace(question, followed=False, least=math.log1p(thresholds.min_effect)))
+    return questions
 
 
 def ask_fastest(specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[Question]:
@@ -212,7 +248,7 @@ def _asked(row: FindingRow, device: str) -> dict[str, str | None]:
 
 def _pose(
     row: FindingRow,
-    index: int,
+    findings: tuple[int, ...],
     device: str,
     other_device: str | None,
     connection: "duckdb.DuckDBPyConnection",
@@ -232,7 +268,7 @@ def _pose(
         value=row["value"],
         configuration=json.loads(changed),
         reference=json.loads(reference),
-        findings=(index,),
+        findings=findings,
         other_device=other_device,
         remainder=remainder,
         is_level=is_level,
@@ -254,7 +290,8 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
     remeasure, what_if = specs.study.remeasure, what_if_number(specs)
     references = sum(_count_references(specs, case) for case in specs.cases)
     fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
-    own_runs = (_count_round(remeasure.findings, references) + _count_round(fastest, references)) * LOOKS
+    headlines = _HEADLINES if remeasure.findings else 0
+    own_runs = sum(_count_round(effects, references) for effects in (remeasure.findings, headlines, fastest)) * LOOKS
     most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
     devices = [_count_devices(specs, device, what_if) for device in specs.devices.values()]
     return remeasure.repeats * (own_runs + _count_round(most, references) * max(devices, default=0))

@@ -137,7 +137,9 @@ def _effect_words(data: StudyData, row: Row) -> str:
     reference = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
     reference += describe_beside(dbms, None if row["beside"] is None else json.loads(row["beside"]))
     where = f"{row['dbms']} on {row['device']}, {row['workload']}"
-    return f"{value} is {describe_change(row['estimate'])} than {reference} ({where})"
+    is_unsure = row.get("swept", 0.0) is None and data.value("SELECT count(swept) > 0 FROM effects")
+    source = "; not measured again, so it may be smaller" if is_unsure else ""
+    return f"{value} is {describe_change(row['estimate'])} than {reference} ({where}{source})"
 
 
 def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:

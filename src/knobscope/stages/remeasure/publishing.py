@@ -1,0 +1,91 @@
+"""What is published of an effect that was measured again: the figures of the new pairs of runs, not the sweep's.
+
+The sweep found the effect because it was large, among many: of those, its own estimate is too large on average (the
+winner's curse). New pairs of runs owe nothing to that choice. The sweep's figures stay in the evidence (`sweep`) and in
+column `swept` of table `effects`.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+
+from knobscope.specs import Rule
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.shares import Amount
+from knobscope.statistics.looks import SIGNIFICANCE
+from knobscope.tables.detection import EffectRow, FindingRow
+from knobscope.text.sentences import Sentences
+
+__all__ = ["list_new_effects", "restate_finding"]
+
+
+def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
+    """Return the effects on throughput of new pairs of runs, with the columns that these tell."""
+    rows: list[EffectRow] = []
+    for answer in answers:
+        question, effect = answer.question, answer.repeated_effect
+        if effect is None or answer.is_gone or question.knob is None or question.other_device is not None:
+            continue
+        case = question.case
+        low, high = effect.interval(SIGNIFICANCE)
+        rows.append(
+            {
+                "dbms": case.dbms,
+                "device": case.device,
+                "workload": case.workload,
+                "knob": question.knob,
+                "value": str(question.value),
+                "estimate": effect.mean,
+                "low": low,
+                "high": high,
+                "standard_error": effect.error,
+                "degrees": effect.degrees,
+            }
+        )
+    return rows
+
+
+def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sentences: Sentences) -> FindingRow:
+    """Return figures and sentence of a finding by the new pairs of runs; nothing where these do not tell its effect."""
+    effect = answer.repeated_effect
+    if rule is None or effect is None or answer.is_gone or finding.get("effect") is None:
+        return {}
+    evidence = json.loads(finding["evidence"] or "{}")
+    original = sentences.say(rule, {**finding, "evidence": evidence})
+    if original not in finding["sentence"]:  # the rule has other words by now
+        return {}
+    old = math.log1p(finding["effect"] or 0.0)
+    restated: FindingRow = {**finding}
+    if answer.question.other_device is not None:
+        effect = _restate_sides(answer, effect, evidence)
+    low, high = effect.interval(SIGNIFICANCE)
+    restated |= {"effect": math.expm1(effect.mean), "effect_low": math.expm1(low), "effect_high": math.expm1(high)}
+    swept = {name: finding.get(name) for name in ("effect", "effect_low", "effect_high", "penalty")}
+    evidence = {**evidence, "sweep": swept, "pairs": answer.pairs[ITSELF]}
+    if "throughput_ratio" in evidence:
+        evidence["throughput_ratio"] = math.exp(effect.mean)
+    restated["penalty"] = _restate_penalty(finding["penalty"], old, effect.mean)
+    sentence = sentences.say(rule, {**restated, "evidence": evidence})
+    restated |= {"evidence": json.dumps(evidence), "sentence": finding["sentence"].replace(original, sentence, 1)}
+    return restated
+
+
+def _restate_sides(answer: Answer, gap: Amount, evidence: dict[str, object]) -> Amount:
+    """Put the new effect on its device into the evidence of a gap between tiers; return the gap, higher minus lower."""
+    question = answer.question
+    remainder, is_higher = question.remainder, question.case.device == evidence.get("higher_device")
+    own = Amount(gap.mean + remainder.mean, answer.amounts[ITSELF].error, answer.amounts[ITSELF].degrees)
+    low, high = own.interval(SIGNIFICANCE)
+    side = {"effect": math.expm1(own.mean), "low": math.expm1(low), "high": math.expm1(high)}
+    gap = gap if is_higher else Amount(-gap.mean, gap.error, gap.degrees)
+    evidence |= {"higher" if is_higher else "lower": side, "ratio_of_ratios": math.exp(gap.mean)}
+    return gap
+
+
+def _restate_penalty(penalty: float | None, old: float, new: float) -> float | None:
+    """Return the penalty: that of the whole effect follows it, that of a part of it is no larger than the whole."""
+    if penalty is None:
+        return None
+    whole = math.exp(abs(new))
+    return whole if math.isclose(penalty, math.exp(abs(old)), rel_tol=1e-6) else min(penalty, whole)

@@ -1,0 +1,90 @@
+"""How much of a run's variance all runs of its configuration in one block share: the interaction of the two.
+
+A block may do something to one configuration alone. Runs of a configuration in one block then say little of another
+block, and its mean is no more precise for having more of them there. The share is that of a mixed model (restricted
+likelihood; H. D. Patterson and R. Thompson, Biometrika 58, 1971), with a variance of its own for each configuration as
+in `variances`, so that a few noisy configurations do not count as interaction. The few repeats of a block tell little
+of the share, so that it is averaged out: what it leaves uncertain takes degrees of freedom from the errors.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from knobscope.statistics.regression import BlockFit, Cells, contrast_errors, fit_blocks
+from knobscope.statistics.variances import average_variances, log_evidence
+
+if TYPE_CHECKING:
+    from knobscope.statistics.arrays import Floats, Ints
+
+__all__ = ["MixedFit", "fit_mixed", "name_cells"]
+
+#: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
+#: share at all is as likely as all others together.
+_RATIOS = np.append(0.0, 0.15 * 1.75 ** np.arange(10))
+_SHARES = _RATIOS / (1 + _RATIOS)
+_PRIOR = np.append(1.0, np.full(10, 0.1))
+_LEAST_WEIGHT = 5e-3
+#: Eigenvalues of nuisance columns that are smaller than this, relative to the largest, are none.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class MixedFit:
+    """Fits with several shares, and how likely each is, shape (fits,)."""
+
+    fits: tuple[BlockFit, ...]
+    shares: "Floats"
+    weights: "Floats"
+
+    @property
+    def likeliest(self) -> BlockFit:
+        """The fit with the likeliest share."""
+        return self.fits[int(np.argmax(self.weights))]
+
+    def contrast(self, parts: "Ints", signs: "Floats") -> tuple["Floats", "Floats", "Floats"]:
+        """Return estimates, standard errors and degrees of freedom of contrasts, as `contrast_errors` takes them."""
+        estimates = np.array([np.append(0.0, fit.estimates)[parts] @ signs for fit in self.fits])
+        errors, degrees = map(np.array, zip(*(contrast_errors(fit, parts, signs) for fit in self.fits), strict=True))
+        if len(self.fits) == 1:
+            return estimates[0], errors[0], degrees[0]
+        estimate = self.weights @ estimates
+        variance, joint = average_variances(self.weights, errors**2, degrees)
+        return estimate, np.sqrt(variance + self.weights @ (estimates - estimate) ** 2), joint
+
+
+def name_cells(configuration: "Ints", group: "Ints") -> "Ints":
+    """Return a code per combination of configuration and group, for each run."""
+    combined = group * (int(configuration.max(initial=0)) + 1) + configuration
+    codes: Ints = np.unique(combined, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def fit_mixed(
+    response: "Floats", configuration: "Ints", nuisance: "Floats", configurations: int, group: "Ints | None"
+) -> MixedFit:
+    """Fit runs (n,) as `fit_blocks` does, those of a configuration in one group being alike; None: all independent.
+
+    Where no configuration has two runs in a group, or none has two groups, nothing can tell the share, and it is 0.
+    """
+    code = np.arange(len(response)) if group is None else name_cells(configuration, group)
+    cells, configured = int(code.max(initial=-1)) + 1, len(np.unique(configuration))
+    groups = 0 if group is None else len(np.unique(group))
+    plain = fit_blocks(response, configuration, nuisance, configurations)
+    if cells == len(code) or cells - configured - groups + 1 <= 0 or not plain.noise > 0:
+        return MixedFit((plain,), np.zeros(1), np.ones(1))
+    cells_by_share = [Cells(code, share) for share in _SHARES]
+    fits = [fit_blocks(response, configuration, nuisance, configurations, cells) for cells in cells_by_share]
+    evidence = np.array([_log_likelihood(fit, cells) for fit, cells in zip(fits, cells_by_share, strict=True)])
+    weights = _PRIOR * np.exp(evidence - evidence.max())
+    likely = np.flatnonzero(weights >= _LEAST_WEIGHT * weights.sum())
+    return MixedFit(tuple(fits[index] for index in likely), _SHARES[likely], weights[likely] / weights[likely].sum())
+
+
+def _log_likelihood(fit: BlockFit, cells: Cells) -> float:
+    """Return the restricted log likelihood of a share, but for a constant."""
+    scales = np.linalg.eigvalsh(fit.inverse) if fit.inverse.size else np.ones(0)
+    determined = scales[scales > _ROUNDING * scales.max(initial=0)]
+    information = -np.log(fit.levels[np.isfinite(fit.levels)]).sum() - np.log(determined).sum()
+    return log_evidence(fit.own_squares, fit.own_degrees) - (cells.log_determinant + float(information)) / 2

@@ -1,0 +1,99 @@
+"""What new pairs of runs measured is published; the sweep's figures stay as evidence."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from knobscope.specs import Case, load_study
+from knobscope.stages.detect import create_schema, replace_effects
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
+from knobscope.stages.remeasure.questions import Question
+from knobscope.stages.remeasure.shares import NOTHING, Amount
+from knobscope.text.sentences import Sentences
+
+ROOT = Path(__file__).parents[3]
+SPECS = load_study(ROOT / "specs/studies/paper-sqlite.yaml", ROOT)
+CASE = Case("sqlite", "nvme-consumer", "ycsb-a")
+QUESTION = Question(CASE, "synchronous", "off", {"a": 1}, {}, (0,), swept_effect=Amount(0.7, 0.1, 8), least=0.05)
+
+
+def answer_with(ratio: float, question: Question = QUESTION) -> Answer:
+    """An answer of eight pairs of runs that differ by a few per cent."""
+    runs = [
+        {"pair": pair, "is_reference": is_reference, "status": "ok",
+         "throughput_ops": 100.0 * (1 if is_reference else ratio) * (1 + 0.01 * (pair % 3))}
+        for pair in range(8) for is_reference in (True, False)
+    ]  # fmt: skip
+    answer = Answer(question)
+    answer.add(ITSELF, runs)  # type: ignore[arg-type]
+    return answer
+
+
+def finding(rule: str, effect: float, **evidence: Any) -> dict[str, Any]:
+    row = {
+        "rule": rule, "dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a", "knob": "synchronous",
+        "value": "off", "verdict": "mismatch", "effect": effect,
+        "effect_low": effect - 0.1, "effect_high": effect + 0.1,
+        "penalty": 1 + effect, "evidence": {"baseline": "full", "step": -1, **evidence},
+    }  # fmt: skip
+    sentence = Sentences(SPECS.dbms).say(SPECS.rules[rule], row)
+    return {**row, "evidence": json.dumps(row["evidence"]), "sentence": f"{sentence} It paused once."}
+
+
+def test_a_finding_says_what_new_pairs_measured() -> None:
+    swept = finding("intuition", 1.0, expect="faster", throughput_ratio=2.0)
+    assert "2x faster" in swept["sentence"]
+    row = restate_finding(answer_with(1.5), SPECS.rules["intuition"], swept, Sentences(SPECS.dbms))  # type: ignore[arg-type]
+    assert (row["effect"], row["penalty"]) == (pytest.approx(0.5), pytest.approx(1.5))
+    assert row["effect_low"] <= 0.5 <= row["effect_high"]
+    assert "50 % faster" in row["sentence"]
+    assert "2x faster" not in row["sentence"]
+    assert row["sentence"].endswith("It paused once.")
+    evidence = json.loads(row["evidence"])
+    assert evidence["throughput_ratio"] == pytest.approx(1.5)
+    assert (evidence["sweep"]["effect"], evidence["pairs"]) == (1.0, 8)
+
+
+def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:
+    sides = {"lower": {"effect": 0.1, "low": 0.05, "high": 0.15}, "higher": {"effect": 1.2, "low": 1.1, "high": 1.3}}
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer", "opposite": False, "ratio_of_ratios": 2.0}
+    swept = finding("tier", 1.0, **sides, **tiers)
+    remainder = Amount(math.log(1.1), 0.01, 8)
+    answer = answer_with(1.65, replace(QUESTION, other_device="hdd-7200", remainder=remainder))
+    row = restate_finding(answer, SPECS.rules["tier"], swept, Sentences(SPECS.dbms))  # type: ignore[arg-type]
+    evidence = json.loads(row["evidence"])
+    assert row["effect"] == pytest.approx(0.5)
+    assert evidence["higher"]["effect"] == pytest.approx(0.65)
+    assert evidence["lower"] == sides["lower"]
+    assert "65 % faster" in row["sentence"]
+    assert list_new_effects([answer]) == []
+
+
+def test_an_effect_that_did_not_reproduce_keeps_its_figures() -> None:
+    swept = finding("intuition", 1.0, expect="faster", throughput_ratio=2.0)
+    answer = answer_with(1.0)
+    assert answer.is_gone
+    assert restate_finding(answer, SPECS.rules["intuition"], swept, Sentences(SPECS.dbms)) == {}  # type: ignore[arg-type]
+    assert list_new_effects([answer]) == []
+
+
+def test_the_effect_of_new_pairs_replaces_that_of_the_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "study.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        create_schema(connection)
+        connection.execute(
+            "INSERT INTO effects BY NAME SELECT 'sqlite' AS dbms, 'nvme-consumer' AS device, 'ycsb-a' AS workload, "
+            "'synchronous' AS knob, unnest(['off', 'normal']) AS value, 'throughput_ops' AS metric, 0.7 AS estimate"
+        )
+    question = replace(QUESTION, remainder=NOTHING)
+    replace_effects(path, list_new_effects([answer_with(1.5, question)]))
+    with duckdb.connect(str(path), read_only=True) as connection:
+        rows = connection.execute("SELECT value, estimate, swept, low < estimate FROM effects ORDER BY 1").fetchall()
+    assert rows == [("normal", 0.7, None, None), ("off", pytest.approx(math.log(1.5)), 0.7, True)]
