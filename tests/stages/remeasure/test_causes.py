@@ -262,7 +262,7 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
         withdrawn = "Refuted: its effect did not reproduce in new runs. Original finding: It flushes."
         assert (judged["confirmed"], judged["sentence"]) == ("no", withdrawn)
         told = (
-            "together with the runs of the sweep it is no clear effect" if seen == -0.01 else "certainly less than half"
+            "with the runs of the sweep it is no clear effect" if seen == -0.01 else "certainly less than half"
         )
         assert told in judged["confirmation"]
         assert judge_finding(found, None, "It flushes.")["confirmed"] == "no"
@@ -288,7 +288,7 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     assert "what-if" not in said
     less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
     assert "sync=full is 2x slower" in less
-    assert less.endswith("The effect reproduced, but is certainly less than half of that in the sweep, 11x slower.")
+    assert less.endswith("The effect reproduced, but certainly less than half of that in the sweep, 11x slower.")
     gap = replace(
         ask("disk", Amount(-math.log(2), 0.02, 6)), swept_effect=Amount(-math.log(5.5), 0.02, 6), followed=False
     )

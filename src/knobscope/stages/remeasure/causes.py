@@ -252,8 +252,7 @@ class Answer:
             )
         text = f"{shown}. The {noun} did not reproduce beyond noise"
         if self.is_gone and swept_effect is not None:
-            together = repeated_effect.together_with(swept_effect)
-            return f"{text}; together with the runs of the sweep it is {_words_of(together)}."
+            return f"{text}; with the runs of the sweep it is {_words_of(repeated_effect.together_with(swept_effect))}."
         return f"{text}, and its cause cannot be tested."
 
     def _describe_shown(self) -> str:
@@ -267,7 +266,7 @@ class Answer:
         if not self.is_smaller or self.repeated_effect is None or self.question.swept_effect is None:
             return ""
         ratio = _words_of_ratio(self.question.swept_effect.mean)
-        return f", but is certainly less than half of that in the sweep, {ratio}"
+        return f", but certainly less than half of that in the sweep, {ratio}"
 
     @property
     def _setting(self) -> str:
@@ -292,8 +291,8 @@ class Answer:
             name, _ = self.causes[0]
             return f"Most of it disappears with {PROPERTY_WORDS[name]}, so this property is the cause."
         if self.conclusion == "not_the_device":
-            share_text = share_words(everything) if everything else ""
-            return f"None of the device's properties is the cause: without all of them, {share_text} of it is gone."
+            gone = share_words(everything) if everything else ""
+            return f"None of the device's properties is the cause: without all of them, {gone} of it is gone."
         if self.conclusion == "not_as_blamed":
             return "Most of it remains, so something else is the cause."
         if self.conclusion == "several":
