@@ -19,7 +19,14 @@ def facts(
     times = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
     rates = {"read": reads, "write": writes, "flush": flushes}
     operations = {op: Operation(rate, rate, 4096, times[op], None) for op, rate in rates.items()}
-    usual = {"busy_share": 0.0, "depth": 1.0, "one_share": 1.0, "cores": 0.5, "machine_share": 0.3, "own_share": 1.0}
+    usual = {
+        "busy_share": 0.0,
+        "depth": 1.0,
+        "one_share": 1.0,
+        "cores": 0.5,
+        "machine_share": 0.3,
+        "foreign_share": 0.0,
+    }
     return Facts(10.0, operations, **{**usual, **more})
 
 
@@ -34,7 +41,7 @@ def facts(
         (facts(writes=10, busy_share=0.1, cores=0.9), "cpu", "Not the device"),
         (facts(writes=10, busy_share=0.1, cores=0.1), "other", "Not the device"),
         (facts(cores=0.01), "idle", "The server is idle"),
-        (facts(reads=900, busy_share=0.9, own_share=0.1), "neighbour", "Others use the device"),
+        (facts(cores=0.01, busy_share=0.9, foreign_share=0.9), "neighbour", "Others use the device"),
     ],
 )
 def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, words: str) -> None:
@@ -45,7 +52,7 @@ def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, wo
 
 
 def test_neighbours_are_named_where_the_device_holds_a_server_back() -> None:
-    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, own_share=0.2), None)
+    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, foreign_share=0.8), None)
     assert found.at_fault == "flush"
     assert "others cause 80" in found.headline
 
