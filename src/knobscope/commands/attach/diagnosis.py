@@ -119,7 +119,7 @@ def diagnose(
     `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF;
     `surroundings`: at its start and end.
     """
-    facts = read_facts(profile)
+    facts = read_facts(profile, is_limited=surroundings is not None and bool(surroundings[1].limits))
     if sums is not None:
         facts = complete_facts(facts, *sums)
     dbms = subject.running.dbms

@@ -64,12 +64,20 @@ class Facts:
 
 
 _LEAST_REQUESTS = 30
+_THROTTLED = "kworker/kthrotld"
 _IDLE = 0.05  # of the time of a processor, or with a request in flight
 
 
-def read_facts(profile: Profile) -> Facts:
-    """Return the numbers of a window."""
-    rows = {row["op"]: row for row in profile["io_profile"]}
+def read_facts(profile: Profile, *, is_limited: bool = False) -> Facts:
+    """Return the numbers of a window.
+
+    `is_limited`: requests that a thread of the kernel issued because a cgroup's limit had held them back are the
+    server's.
+    """
+    rows: dict[str, Mapping[str, Any]] = {row["op"]: row for row in profile["io_profile"]}
+    for held in profile["submitters"] if is_limited else ():
+        if held["submitter"] == _THROTTLED:
+            rows[held["op"]] = _claim(rows[held["op"]], held)
     seconds = profile["duration_s"]
     latencies: Sequence[Mapping[str, Any]] = profile["io_latency"]
     operations = {
@@ -97,6 +105,13 @@ def read_facts(profile: Profile) -> Facts:
         profile.get("machine_cpu_share"),
         max(_share_foreign(data, "requests"), _share_foreign(data, "bytes")) if is_split else None,
     )
+
+
+def _claim(row: Mapping[str, Any], held: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row in which requests that were held back are no longer foreign, but the server's."""
+    gained = {what: (row[what] or 0) + held[what] for what in ("requests", "bytes")}
+    lost = {f"foreign_{what}": max((row[f"foreign_{what}"] or 0) - held[what], 0) for what in ("requests", "bytes")}
+    return {**row, **gained, **lost}
 
 
 def _share_foreign(rows: Sequence[Mapping[str, Any]], what: str) -> float:
