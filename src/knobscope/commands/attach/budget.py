@@ -24,6 +24,7 @@ _FAULTS = {
     "preempted": "cpu",
     "lock": "lock",
 }
+_DEVICE = ("flush", "journal", "write", "read")
 _WORDS = {
     "flush": "waits for flushes",
     "journal": "waits for the journal of the file system",
@@ -82,9 +83,16 @@ class Budget:
         return self.active_us < (_IDLE_TIMER if facts.is_idle else _IDLE) * self.wall_us
 
     @property
+    def device_share(self) -> float:
+        """Share of the active time in which clients waited for the device, whatever for."""
+        return sum(share for fault, share in self.by_fault.items() if fault in _DEVICE)
+
+    @property
     def at_fault(self) -> str:
-        """What takes most of the active time."""
-        fault = next(iter(self.by_fault))
+        """What takes most of the active time: first whether the device does, in one way or another, then in which."""
+        others = {fault: share for fault, share in self.by_fault.items() if fault not in _DEVICE}
+        is_device = self.device_share >= max(others.values(), default=0)
+        fault = next(fault for fault in self.by_fault if (fault in _DEVICE) == is_device)
         return "one_read" if fault == "read" and (self.one_share or 0) >= _ONE_SHARE else fault
 
     @property
@@ -101,6 +109,8 @@ class Budget:
         name = "read" if at_fault == "one_read" else at_fault
         each = f" of {format_micros(self.each_us[name])} each" if name in self.each_us else ""
         share = f"{format_share(self.by_fault[name])} of a session's time {_WORDS[name]}{each}"
+        if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
+            share += f", {format_share(self.device_share)} for the device in all"
         if name in ("cpu", "lock", "other") or facts.depth is None:
             return share
         is_single = (facts.one_share or 0) >= _ONE_SHARE

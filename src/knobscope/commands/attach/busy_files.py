@@ -20,11 +20,6 @@ class BusyFile:
     requests: int
     bytes: int
 
-    @property
-    def is_data(self) -> bool:
-        """Whether it holds tables, as far as the spec says."""
-        return self.purpose == "data" or self.purpose.startswith("table ")
-
 
 def list_busy(
     profile: Profile, trees: Sequence[FileTree], dbms: Dbms | None, tables: Mapping[str, str]
