@@ -265,13 +265,12 @@ def _swap(world: World) -> Case:
     subprocess.run(["swapon", str(area)], check=True)
     world.stack.callback(subprocess.run, ["swapoff", str(area)], check=True)
     pid, benchmark = start_redis(world, mount)
-    keys = ["-r", "200000", "-d", "1500"]
-    fill = [*benchmark[:4], "-n", "500000", "-t", "set", "-P", "16", *keys]
-    world.run(*fill)
     group = world.stack.enter_context(open_group("memory"))
-    (group / "cgroup.procs").write_text(str(pid))
-    (group / "memory.move_charge_at_immigrate").write_text("0")
     (group / "memory.limit_in_bytes").write_text(f"{_LIMITED_MIB}M")
+    (group / "cgroup.procs").write_text(str(pid))
+    keys = ["-r", "150000", "-d", "1500"]
+    fill = [*benchmark[:4], "-n", "300000", "-t", "set", "-P", "16", *keys]
+    world.run(*fill)
     world.start(*benchmark, "-t", "get", "-c", "8", *keys)
     return Case(pid)
 

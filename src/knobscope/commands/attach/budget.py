@@ -40,6 +40,7 @@ _IDLE_REASONS = ("network", "timer")
 _POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
 _IDLE, _IDLE_TIMER = 0.02, 0.25
 _ONE_SHARE = 0.9
+_WAITING = 0.5  # of the time for the processors, below which computing is not what takes it
 _SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
 _LEAST = 0.01  # of the time, below which a reason has no line
 
@@ -109,6 +110,13 @@ class Budget:
         name = "read" if at_fault == "one_read" else at_fault
         each = f" of {format_micros(self.each_us[name])} each" if name in self.each_us else ""
         share = f"{format_share(self.by_fault[name])} of a session's time {_WORDS[name]}{each}"
+        if name == "cpu" and self.by_reason.get("cpu", 0) < _WAITING * self.active_us * self.by_fault[name]:
+            computing = format_share(self.by_reason.get("cpu", 0) / self.active_us)
+            return (
+                f"{format_share(self.by_fault[name])} of a session's time is spent waiting for a processor or computing "
+                f"({computing}); the server keeps {format_decimals(facts.cores, 1)} processors busy, the machine's are "
+                f"busy for {format_share(facts.machine_share)} of the time"
+            )
         if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
             share += f", {format_share(self.device_share)} for the device in all"
         if name in ("cpu", "lock", "other") or facts.depth is None:

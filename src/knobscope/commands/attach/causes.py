@@ -107,8 +107,8 @@ def _find_neighbour(_: str, evidence: Evidence) -> Cause | None:
     names = list_names(_list_neighbours(evidence.profile)[:3]) or "other programs"
     return Cause(
         "neighbour",
-        f"others use the device: {names} cause {format_share(facts.foreign_share)} of what it reads and writes, and "
-        f"keep {format_decimals(facts.foreign_in_flight, 1)} requests in flight",
+        f"others use the device: {format_share(facts.foreign_share)} of what it reads and writes is for {names}, with "
+        f"{format_decimals(facts.foreign_in_flight, 1)} requests in flight on average",
         ("another device for one of them", "a limit for the others, such as io.max of their cgroup"),
     )
 
@@ -124,10 +124,13 @@ def _list_neighbours(profile: Profile) -> list[str]:
 
 
 def _find_unit(fault: str, evidence: Evidence) -> Cause | None:
-    """Name the device's unit where the rule that knows the device's profile blames it."""
-    for finding in evidence.findings if fault in _WRITING else ():
+    """Name the device's unit where most of a flush is spent on filling it, by the device's profile.
+
+    The rule that knows the profile says so only where no other program uses the device; here waits are known.
+    """
+    for finding in evidence.findings if fault in ("flush", "journal", "write") else ():
         facts = json.loads(finding["evidence"] or "{}")
-        if finding["verdict"] == "mismatch" and facts["held_by"] == "units":
+        if (facts.get("fill_us") or 0) > _LARGE * (facts.get("flush_us") or 0):
             return Cause(
                 "unit",
                 f"small writes hold the server back: of the {format_micros(facts['flush_us'])} of a flush the device "

@@ -68,8 +68,8 @@ def conclude(
     `find_cause` says what makes clients wait for the device.
     """
     at_fault = _judge(facts) if budget is None else "idle" if budget.is_idle(facts) else budget.at_fault
-    may_be_caused = at_fault in _WAITS or (budget is None and at_fault in ("neighbour", "other"))
-    cause = find_cause(at_fault) if may_be_caused else None
+    is_computing = budget is None and (facts.cores or 0) >= _LARGE
+    cause = find_cause(at_fault) if at_fault in _WAITS or (budget is None and not is_computing) else None
     evidence = [_describe_device(facts)]
     if budget is not None:
         headline = budget.describe(facts, at_fault)
@@ -104,8 +104,7 @@ def _judge(facts: Facts) -> str:
     answers = (  # the first that is true
         (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
         (facts.flushing_share >= _LARGE, "flush"),
-        ((facts.machine_share or 0) >= _FULL_MACHINE, "cpu"),
-        (busy < _LARGE, "cpu" if cores >= _LARGE else "other"),
+        (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
         (reads.in_flight < writes.in_flight, "write"),
         ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
     )
