@@ -338,8 +338,16 @@ def attach(world: World, case: Case, seconds: float, monitor: str) -> tuple[dict
     return json.loads(out.read_text()), text
 
 
-def ask(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Cause a complaint and return what attach says: monitor -> what is at fault."""
+@dataclass(frozen=True)
+class Answer:
+    """What attach says."""
+
+    at_fault: str
+    is_device: bool
+
+
+def ask(name: str, args: argparse.Namespace) -> dict[str, Answer]:
+    """Cause a complaint and return what attach says, by monitor."""
     cause, _ = COMPLAINTS[name]
     with ExitStack() as stack:
         home = Path(tempfile.mkdtemp(prefix="complaint-", dir="/tmp"))
@@ -353,7 +361,7 @@ def ask(name: str, args: argparse.Namespace) -> dict[str, Any]:
         answers = {}
         for monitor in ("bpf", "procfs") if args.without_bpf else ("bpf",):
             document, text = attach(world, case, args.seconds, monitor)
-            answers[monitor] = document["at_fault"]
+            answers[monitor] = Answer(document["at_fault"], document["is_device"])
             if args.out:
                 (args.out / f"{name}-{monitor}.json").write_text(json.dumps(document))
             said = text if args.text else text.split("\n\n")[0]
@@ -378,20 +386,23 @@ def main() -> None:
         print_scores(answers)
 
 
-def print_scores(answers: Mapping[str, Mapping[str, str]]) -> None:
+def print_scores(answers: Mapping[str, Mapping[str, Answer]]) -> None:
     """Print a row per complaint, and how many are right."""
     print("| complaint | what is wrong | with BPF | without |\n|---|---|---|---|")
-    for name, said in answers.items():
-        cause, truth = COMPLAINTS[name]
-        cells = [f"{said[way]}{'' if said[way] == truth else f' (wrong: {truth})'}" for way in said]
-        print(f"| {name}{' *' if name in HELD_OUT else ''} | {cause.__doc__} | {' | '.join(cells)} |")
+    for complaint, said in answers.items():
+        cause, truth = COMPLAINTS[complaint]
+        names = [answer.at_fault for answer in said.values()]
+        cells = [name if name == truth else f"{name} (wrong: {truth})" for name in names]
+        print(f"| {complaint}{' *' if complaint in HELD_OUT else ''} | {cause.__doc__} | {' | '.join(cells)} |")
     for title, names in (("all", tuple(answers)), ("held out (*)", HELD_OUT)):
         asked = [name for name in answers if name in names]
-        right = sum(answers[name]["bpf"] == COMPLAINTS[name][1] for name in asked)
+        right = sum(answers[name]["bpf"].at_fault == COMPLAINTS[name][1] for name in asked)
         print(f"{title}: {right} of {len(asked)} right", end="")
         compared = [name for name in asked if "procfs" in answers[name]]
-        same = sum(len(set(answers[name].values())) == 1 for name in compared)
-        print(f"; without BPF the same for {same} of {len(compared)}" if compared else "")
+        same = sum(len({answer.at_fault for answer in answers[name].values()}) == 1 for name in compared)
+        alike = sum(len({answer.is_device for answer in answers[name].values()}) == 1 for name in compared)
+        more = f"; without BPF the same for {same} of {len(compared)}, device or not for {alike}"
+        print(more if compared else "")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 from knobscope.commands.attach.facts import Facts
 from knobscope.specs.models.thread_classes import SESSION, class_of_thread
-from knobscope.text.formats import format_decimals, format_micros, format_share, join_words, plural
+from knobscope.text.formats import format_decimals, format_micros, format_number, format_share, join_words, plural
 
 __all__ = ["Budget", "BudgetLine", "read_budget"]
 
@@ -113,9 +113,9 @@ class Budget:
         if name == "cpu" and self.by_reason.get("cpu", 0) < _WAITING * self.active_us * self.by_fault[name]:
             computing = format_share(self.by_reason.get("cpu", 0) / self.active_us)
             return (
-                f"{format_share(self.by_fault[name])} of a session's time is spent waiting for a processor or computing "
-                f"({computing}); the server keeps {format_decimals(facts.cores, 1)} processors busy, the machine's are "
-                f"busy for {format_share(facts.machine_share)} of the time"
+                f"{format_share(self.by_fault[name])} of a session's time is spent waiting for a processor or "
+                f"computing ({computing}); the server keeps {format_number(facts.cores)} processors busy, the machine's "
+                f"are busy for {format_share(facts.machine_share)} of the time"
             )
         if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
             share += f", {format_share(self.device_share)} for the device in all"
