@@ -13,12 +13,22 @@ from knobscope.specs import Dbms
 
 
 def facts(
-    *, reads: float = 0, writes: float = 0, flushes: float = 0, us: Mapping[str, float] | None = None, **more: Any
+    *,
+    reads: float = 0,
+    writes: float = 0,
+    flushes: float = 0,
+    us: Mapping[str, float] | None = None,
+    foreign: float = 0,
+    **more: Any,
 ) -> Facts:
-    """A window: requests per second of the server and of the device, mean microseconds by operation."""
+    """A window: requests per second, mean microseconds by operation; `foreign`: reads per second of others."""
     times = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
     rates = {"read": reads, "write": writes, "flush": flushes}
-    operations = {op: Operation(rate, rate, 4096, times[op], None) for op, rate in rates.items()}
+    others = {"read": foreign}
+    operations = {
+        op: Operation(rate, rate + others.get(op, 0), 4096, times[op], None, others.get(op, 0))
+        for op, rate in rates.items()
+    }
     usual = {
         "busy_share": 0.0,
         "depth": 1.0,

@@ -114,8 +114,8 @@ class Budget:
             computing = format_share(self.by_reason.get("cpu", 0) / self.active_us)
             return (
                 f"{format_share(self.by_fault[name])} of a session's time is spent waiting for a processor or "
-                f"computing ({computing}); the server keeps {format_number(facts.cores)} processors busy, the machine's "
-                f"are busy for {format_share(facts.machine_share)} of the time"
+                f"computing ({computing}); the server keeps {format_number(facts.cores)} processors busy, "
+                f"and the machine's are busy for {format_share(facts.machine_share)} of the time"
             )
         if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
             share += f", {format_share(self.device_share)} for the device in all"
