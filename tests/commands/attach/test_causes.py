@@ -27,6 +27,7 @@ def judge(window: Facts, reason: str, profile: dict[str, Any] | None = None, **m
         "wait_threads": [thread(1, 1000, 5)],
         "waits": [wait(1, reason, 900)],
         "submitters": [],
+        "io_profile": [],
         **(profile or {}),
     }
     evidence = Evidence(window, cast(Profile, watched), **more)
@@ -91,9 +92,9 @@ def test_the_unit_is_blamed_where_filling_it_takes_most_of_a_flush() -> None:
 
 
 def test_write_back_is_full_where_the_kernel_stops_writes() -> None:
-    for stack, at_fault in (("x;balance_dirty_pages;y", "writeback"), ("folio_wait_writeback", "write")):
-        row = {"reason": "write", "stack": stack, "time_us": 900.0, "waits": 1, "syscall": "write"}
-        assert judge(facts(writes=500), "write", {"wait_stacks": [row]}).at_fault == at_fault
+    for own, written_back, at_fault in ((0, 9000, "writeback"), (9000, 10, "write")):
+        row = {"op": "write", "own_bytes": own, "inode_bytes": written_back}
+        assert judge(facts(writes=500), "write", {"io_profile": [row]}).at_fault == at_fault
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,14 @@ def _find_unit(fault: str, evidence: Evidence) -> Cause | None:
 
 
 def _find_writeback(fault: str, evidence: Evidence) -> Cause | None:
-    """Name the limit on unwritten pages where the kernel stopped writes because of it."""
-    stacks = [row for row in evidence.profile.get("wait_stacks", []) if row["reason"] == "write"]
-    total = sum(row["time_us"] for row in stacks)
-    throttled = sum(row["time_us"] for row in stacks if "balance_dirty_pages" in row["stack"])
-    if fault != "write" or not total or throttled < _LARGE * total:
+    """Name write-back where clients wait for writes that the kernel does on its own, from the page cache.
+
+    Who flushes a file submits its pages itself; who only writes waits when the kernel permits no more unwritten pages.
+    """
+    rows = [row for row in evidence.profile["io_profile"] if row["op"] == "write"]
+    own = sum(row["own_bytes"] or 0 for row in rows)
+    written_back = sum(row["inode_bytes"] or 0 for row in rows)
+    if fault != "write" or written_back <= own:
         return None
     write = evidence.facts.operations["write"]
     return Cause(

@@ -100,10 +100,10 @@ def suggest(conclusion: Conclusion, advice: Sequence[Advice]) -> str | None:
 def _judge(facts: Facts) -> str:
     """Return what is at fault as far as counts and times at the device tell; waits are not known."""
     busy, cores = facts.busy_share or 0, facts.cores or 0
-    reads, writes = facts.operations["read"], facts.operations["write"]
+    reads, writes, flush = (facts.operations[op] for op in ("read", "write", "flush"))
     answers = (  # the first that is true
         (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
-        (facts.flushing_share >= _LARGE, "flush"),
+        (facts.flushing_share >= _LARGE, "flush" if writes.in_flight <= flush.in_flight else "write"),
         (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
         (reads.in_flight < writes.in_flight, "write"),
         ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
