@@ -42,6 +42,7 @@ sampling: {runs_per_round: 4, max_rounds: 1}
 screening: {top: 1}
 sweep: {repeats: 2, always: [synchronous, journal_mode, wal_autocheckpoint]}
 rules: [intuition]
+remeasure: {findings: 0}
 """
 
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "drivers": "knobscope.generators.drivers",
     "introspect": "knobscope.commands.introspect.command",
     "startable": "knobscope.commands.startable.command",
+    "durability": "knobscope.commands.durability",
     "plan": "knobscope.stages.plan.command",
     "characterise": "knobscope.stages.characterise.command",
     "devices": "knobscope.devices.command",
@@ -140,9 +141,9 @@ def _rename(arguments: Sequence[str]) -> list[str]:
     new = [
         names.get(word, word) if not place or word.startswith("--") else word for place, word in enumerate(arguments)
     ]
-    for old, word in zip(arguments, new, strict=True):
-        if old != word:
-            _say(f"{old} is now called {word}: write {word}")
+    if changed := [(old, word) for old, word in zip(arguments, new, strict=True) if old != word]:
+        former, current = (" ".join(part) for part in zip(*changed, strict=True))
+        _say(f"{former} is now called {current}: write {current}")
     return new
 
 

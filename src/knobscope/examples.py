@@ -21,6 +21,7 @@ EXAMPLES: dict[str, list[str]] = {
         "knobscope startable mariadb --knob innodb_buffer_pool_size",
         "knobscope startable mariadb --study specs/studies/mariadb-all.yaml --trials 400",
     ],
+    "durability": ["knobscope durability sqlite", "knobscope durability postgresql --knob fsync --cuts 10"],
     "plan": [f"knobscope plan {_STUDY} {_CASE} --phase screen --round 0 --out plan.parquet"],
     "characterise": ["knobscope characterise --quick /var/tmp --out device.json"],
     "devices": ["knobscope devices up loop"],

@@ -65,7 +65,7 @@ def test_what_knobscope_did_not_write_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    "few", [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.long)]
+    "few", [pytest.param(True, marks=pytest.mark.long), pytest.param(False, marks=pytest.mark.long)]
 )
 def test_more_than_any_study_holds_is_refused(
     few: bool, forge: Forge, open_watched: Open, run_folder: Path, honest: Path

@@ -68,6 +68,13 @@ def start_sleeper(sandbox: Sandbox) -> tuple["subprocess.Popen[bytes]", int]:
     return keeper, int(keeper.stdout.readline())
 
 
+def test_numbers_of_processes_do_not_begin_with_one(runs: tuple[Sandbox, Sandbox]) -> None:
+    """PostgreSQL does not start where the number that a killed server left in a file is that of another process."""
+    numbers = [int(say(run, "echo $$")) for run in runs]
+    assert min(numbers) > 300
+    assert numbers[0] != numbers[1]
+
+
 def test_a_process_is_seen_and_signalled_in_its_own_run_only(runs: tuple[Sandbox, Sandbox]) -> None:
     keeper, inside = start_sleeper(runs[0])
     outside = next(pid for pid, command in descendants(keeper.pid).items() if command.startswith("sleep"))

@@ -5,6 +5,7 @@ from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.health import Health, read_health
 from knobscope.devices.lock import device_lock
 from knobscope.devices.mount_options import changed_mounts
+from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
 from knobscope.devices.precondition import precondition
 from knobscope.devices.queue import SettingRefusedError, changed_queue
 from knobscope.devices.scattering import make_scattering_directory
@@ -15,6 +16,7 @@ __all__ = [
     "BlockDevice",
     "Health",
     "OpenDevice",
+    "PoweredDisk",
     "SettingRefusedError",
     "bring_up",
     "changed_mounts",
@@ -23,9 +25,11 @@ __all__ = [
     "count_scratch_bytes",
     "device_lock",
     "find_block_device",
+    "keep_mounts_private",
     "load_device",
     "make_scattering_directory",
     "open_device",
+    "open_powered_disk",
     "precondition",
     "read_health",
     "require_free",

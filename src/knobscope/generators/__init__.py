@@ -10,7 +10,7 @@ from knobscope.generators.suites import client_properties, finish_statements, ha
 from knobscope.generators.tpcc import TPCC_TABLES, tpcc_properties
 from knobscope.generators.tpcds import DSDGEN, TPCDS_TABLES, make_tpcds_data, tpcds_properties
 from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
-from knobscope.generators.ycsb import Connected, Witness, YcsbRun, load_records, read_back
+from knobscope.generators.ycsb import Connected, RowWriter, Witness, YcsbRun, count_lost, load_records, read_back
 
 __all__ = [
     "DSDGEN",
@@ -23,11 +23,13 @@ __all__ = [
     "GeneratorError",
     "LoadResult",
     "RemoteYcsbRun",
+    "RowWriter",
     "Session",
     "Witness",
     "YcsbRun",
     "client_libraries",
     "client_properties",
+    "count_lost",
     "find_clients",
     "finish_statements",
     "has_own_tables",

@@ -83,6 +83,10 @@ class Client:
             self._seen[event["event"]] = event
         return self._seen[name]
 
+    def take_rest(self) -> list[dict[str, Any]]:
+        """Return the events of a client that was stopped, in order, that nobody has waited for."""
+        return list(iter(self._events.get, None))
+
     def _death(self, name: str) -> GeneratorError:
         if "failed" in self._seen:
             failure = self._seen["failed"]

@@ -59,7 +59,7 @@ class Witness:
     """A client that writes rows until the server is killed, waits for it, and counts what it lost. For `with`."""
 
     def __init__(self, session: Session, supervise: Supervise = subprocess.Popen) -> None:
-        self._client = _start(session, "-t", {"knobscope.witness": "true"}, (), supervise)
+        self._client = _start(session, "-t", {"knobscope.witness": "testify"}, (), supervise)
 
     def wait_writing(self, timeout: float) -> None:
         """Wait until the first row was acknowledged."""
@@ -85,6 +85,42 @@ class Witness:
     ) -> None:
         """End the client, whatever happened."""
         self._client.stop()
+
+
+class RowWriter:
+    """A client that writes rows, one after the other, until it is stopped, and says when each was acknowledged."""
+
+    def __init__(self, session: Session, supervise: Supervise = subprocess.Popen) -> None:
+        self._client = _start(session, "-t", {"knobscope.witness": "write"}, (), supervise)
+        self._first_ns = 0
+
+    def wait_writing(self, timeout: float) -> None:
+        """Wait until the first row was acknowledged."""
+        self._first_ns = int(self._client.wait_for("acknowledged", timeout)["at_ns"])
+
+    def stop(self, before_ns: int) -> int:
+        """End the client; returns how many rows were acknowledged before a time (nanoseconds since 1970)."""
+        self._client.stop()
+        times = [int(event["at_ns"]) for event in self._client.take_rest() if event["event"] == "acknowledged"]
+        return sum(at_ns < before_ns for at_ns in (self._first_ns, *times))
+
+    def __enter__(self) -> Self:
+        """Return this client, which has started already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the client, whatever happened."""
+        self._client.stop()
+
+
+def count_lost(session: Session, rows: int, supervise: Supervise = subprocess.Popen, *, timeout: float = 300) -> int:
+    """Return how many of the rows that a RowWriter had acknowledged are gone; GeneratorError: it cannot ask."""
+    own = {"knobscope.witness": "look", "knobscope.witness.rows": str(rows)}
+    client = _start(session, "-t", own, (), supervise)
+    try:
+        return int(client.wait_for("witnessed", timeout)["lost"])
+    finally:
+        client.stop()
 
 
 class YcsbRun:

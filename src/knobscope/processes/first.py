@@ -10,6 +10,7 @@ Started by root, all users keep their numbers in the user namespace; started by 
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -64,6 +65,7 @@ def _make_namespaces(reach: list[Path], status_pipe: int, mapped: int, *, is_roo
     if is_root:  # nobody else may take a mount out of a namespace
         leave_devices([path.resolve() for path in reach])
     mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    _begin_anywhere()
     cover(_SHARED, None, (path for path in reach if _SHARED in path.parents), "mode=1777")
     is_open = may_make_user_namespaces()
     if is_root:
@@ -75,6 +77,17 @@ def _make_namespaces(reach: list[Path], status_pipe: int, mapped: int, *, is_roo
         Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     os.chdir("/")
     os.write(status_pipe, b"d")
+
+
+def _begin_anywhere() -> None:
+    """Let process numbers begin at random, as on a machine that has run for long.
+
+    A server that was killed leaves a file with its number. In another namespace, where numbers begin with 1 again, a
+    process of the next server would have it, and PostgreSQL would refuse to start.
+    """
+    with contextlib.suppress(OSError):  # a kernel without CONFIG_CHECKPOINT_RESTORE
+        number = 300 + int.from_bytes(os.urandom(2)) % 30000
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(number), encoding="ascii")
 
 
 def _make_maps() -> tuple[str, str]:

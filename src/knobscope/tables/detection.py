@@ -305,6 +305,22 @@ class FastestRow(CaseColumns, total=False):
         Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
     ]
     again_high: Annotated[Real | None, "Upper end."]
+    cuts: Annotated[
+        Integer | None,
+        "Power cuts of a configuration of risk `none` while it wrote rows. NULL: none.",
+    ]
+    cuts_lost: Annotated[
+        Integer | None, "After how many of them acknowledged rows were gone, or the DBMS did not come back."
+    ]
+    rows_lost: Annotated[Integer | None, "Acknowledged rows that were gone after one of them, at most."]
+    default_cuts_lost: Annotated[
+        Integer | None, "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing."
+    ]
+    loses_more: Annotated[
+        Truth | None,
+        "Whether it loses more rows than the default configuration, beyond chance (one-sided Mann-Whitney test, 5 %).",
+    ]
+    uncut: Annotated[Text | None, "Why no power was cut."]
 
 
 class ReturnedRow(CaseColumns, total=False):

@@ -18,6 +18,7 @@ from knobscope.identity import data_identity, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.specs.models.study import Remeasure
 from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, sampling_method, screening_blocks
 from knobscope.workflow import recovery
 from knobscope.workflow.checkpoints import find_output, read_output
@@ -164,9 +165,12 @@ class Pipeline:
     def remeasure_spec(self) -> Dump:
         """What the causes depend on, in addition to the findings and the devices, as finished studies recorded it.
 
-        A study without a number of effects to follow recorded 0, and stays finished.
+        A study without a number of effects to follow recorded 0, one with the usual number of power cuts none: they
+        stay finished.
         """
-        recorded = select_fields(self.specs.study, "remeasure")["remeasure"]
+        recorded = dict(select_fields(self.specs.study, "remeasure")["remeasure"])
+        if recorded["cuts"] == Remeasure.model_fields["cuts"].default:
+            del recorded["cuts"]
         return {"explain": {**recorded, "what_if": recorded["what_if"] or 0}}
 
     @property

@@ -76,22 +76,12 @@ def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: 
     assert "/proc/diskstats" in text
 
 
-@pytest.mark.parametrize("trial", range(2))
+@pytest.mark.parametrize("trial", [0, *(pytest.param(trial, marks=pytest.mark.long) for trial in range(1, 20))])
 def test_nothing_is_left_after_kill(postgresql: Started, trial: int) -> None:
     """Killed with -9 at a random moment: alone, with its monitor, or with the warden, too."""
-    kill_attach(postgresql, trial)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("trial", range(2, 20))
-def test_nothing_is_left_after_more_kills(postgresql: Started, trial: int) -> None:
-    kill_attach(postgresql, trial)
-
-
-def kill_attach(server: Started, trial: int) -> None:
-    before = server.list_cgroups()
+    before = postgresql.list_cgroups()
     moment = random.Random(trial).uniform(0, 1)
-    with start_attach("--pid", str(server.pid), "--move", "--for", "60s") as attached:
+    with start_attach("--pid", str(postgresql.pid), "--move", "--for", "60s") as attached:
         started = time.monotonic()
         if trial % 2:
             attached.wait_watching()
@@ -105,10 +95,10 @@ def kill_attach(server: Started, trial: int) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     if trial % 3 and trial % 2:  # the warden was killed, too: the next call gives the server back
-        with start_attach("--pid", str(server.pid), "--for", "1s") as again:
+        with start_attach("--pid", str(postgresql.pid), "--for", "1s") as again:
             again.process.communicate(timeout=120)
     assert wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in descendants))
-    assert wait_until(lambda: server.list_cgroups() == before), server.list_cgroups()
-    assert server.process.poll() is None
+    assert wait_until(lambda: postgresql.list_cgroups() == before), postgresql.list_cgroups()
+    assert postgresql.process.poll() is None
     groups = [group for group in find_hierarchy().glob("knobscope-*") if (group / "cgroup.procs").exists()]
-    assert not [group for group in groups if str(server.pid) in (group / "cgroup.procs").read_text().split()]
+    assert not [group for group in groups if str(postgresql.pid) in (group / "cgroup.procs").read_text().split()]

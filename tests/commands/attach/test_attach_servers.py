@@ -15,7 +15,7 @@ _UNSEEN = 60  # requests that a server that does nothing may add before and afte
 
 
 _PLACES = [(kind, place) for place in ("own cgroup", "shared cgroup") for kind in ("postgresql", "mariadb", "redis")]
-_QUICK = {("postgresql", "own cgroup"), ("mariadb", "shared cgroup"), ("redis", "shared cgroup")}
+_QUICK = {("postgresql", "own cgroup"), ("redis", "shared cgroup")}
 
 
 @pytest.fixture(

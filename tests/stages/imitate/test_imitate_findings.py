@@ -277,6 +277,7 @@ def test_no_findings_are_no_error(database: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_command_does_not_confirm_a_cause_that_is_not_there(
     tmp_path: Path, database: duckdb.DuckDBPyConnection, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

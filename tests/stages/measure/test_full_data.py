@@ -33,7 +33,7 @@ def small_data(open_directory: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.parametrize("name", ["postgresql", pytest.param("redis", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", [pytest.param("postgresql", marks=pytest.mark.long), "redis"])
 def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     postgresql: Dbms, small_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -53,7 +53,7 @@ def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     assert "no space left" in run["disturbance"] or "the file system of the data has" in run["disturbance"], run
 
 
-@pytest.mark.parametrize("name", ["postgresql", "redis"])
+@pytest.mark.parametrize("name", ["postgresql", pytest.param("redis", marks=pytest.mark.long)])
 def test_data_that_found_no_space_while_it_was_loaded_is_no_refusal(
     postgresql: Dbms, small_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

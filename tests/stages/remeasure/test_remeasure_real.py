@@ -106,6 +106,7 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     assert len(list((project / "store").glob("*.json"))) >= len({row["run_id"] for row in runs})
 
 
+@pytest.mark.long
 def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     project: Path, open_directory: Path
 ) -> None:

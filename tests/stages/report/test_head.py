@@ -222,3 +222,31 @@ def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page:
         said = "".join(block.itertext())
         assert "not measured again, so its gain is not known" in said
         assert "faster than the default" not in said
+
+
+@pytest.mark.parametrize(
+    ("columns", "title", "sentence"),
+    [
+        ("cuts = 5, cuts_lost = 0, rows_lost = 0", "Fastest safe", "Kept all acknowledged rows in 5 power cuts."),
+        (
+            "cuts = 5, cuts_lost = 1, rows_lost = 1, default_cuts_lost = 2, loses_more = false",
+            "Fastest safe",
+            "Lost acknowledged rows in 1 of 5 power cuts, 1 at most; the default configuration in 2 of 5.",
+        ),
+        (
+            "cuts = 5, cuts_lost = 4, rows_lost = 30, default_cuts_lost = 0, loses_more = true",
+            "Fastest configuration that is called safe and is not",
+            "30 at most; the default configuration in 0 of 5: its spec is wrong to call it safe.",
+        ),
+        ("uncut = 'that needs root'", "Fastest safe", "Safe by its spec; no power was cut to see: that needs root."),
+    ],
+)
+def test_power_cuts_decide_what_is_called_safe(
+    columns: str, title: str, sentence: str, changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    page = render(changed_study(f"UPDATE fastest SET {columns} WHERE risk = 'none'"), specs, tmp_path)  # noqa: S608
+    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
+    texts = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
+    assert texts[0].startswith(title)
+    assert sentence in texts[0]
+    assert "power" not in texts[1]

@@ -49,6 +49,7 @@ def tune(folder: Path, trials: int) -> None:
     assert main(["tune", *arguments, "--plan-out", str(folder / "plan.parquet"), "--out", str(out)]) == 0
 
 
+@pytest.mark.long
 def test_a_session_goes_on_where_it_stopped(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tune(project, trials=2)
     first = {path.stem for path in (project / "store").glob("*.json")}

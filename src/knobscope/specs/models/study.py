@@ -178,6 +178,13 @@ class Remeasure(SpecModel):
         "there, and on each what-if device: with the value, and with its reference value, which up to four values "
         "share. An effect alone takes 2 x repeats runs each time, and on each of up to nine what-if devices.",
     )
+    cuts: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        description="Power cuts of the fastest configuration that its spec calls safe, while it writes rows to a file "
+        "system of its own: whether all that it acknowledged is there afterwards. For loads of YCSB, as root; 0: none.",
+    )
 
 
 class Thresholds(SpecModel):

@@ -2,6 +2,7 @@
 
 from knobscope.stages.measure.block import Measurer, measure_block, write_block
 from knobscope.stages.measure.opening import open_measurer
+from knobscope.stages.measure.power_cut import PowerCut, cut_power
 from knobscope.stages.measure.progress import BlockProgress
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.measure.store import RunStore, run_id_of
@@ -11,9 +12,11 @@ __all__ = [
     "Bench",
     "BlockProgress",
     "Measurer",
+    "PowerCut",
     "RunFailedError",
     "RunStore",
     "check_result",
+    "cut_power",
     "measure_block",
     "measure_run",
     "open_measurer",

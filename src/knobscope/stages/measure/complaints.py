@@ -14,7 +14,7 @@ __all__ = ["find_complaint", "read_logs", "status_of", "tell_complaints"]
 #: Words of a line that says what went wrong, in the logs of all DBMSs and generators that have specs.
 _COMPLAINT = re.compile(
     r"\b(errors?|fatal|panic|\w*exception|aborted|cannot|can't|could not|failed|refused|denied|invalid|unknown"
-    r"|no space left|out of memory|i/o error)\b",
+    r"|no space left|out of memory|i/o error|bad file format|corrupt\w*)\b",
     re.IGNORECASE,
 )
 #: How logs of MariaDB and MySQL, and of PostgreSQL, mark a line that need not be why something failed.

@@ -11,11 +11,12 @@ from typing import Any, TypedDict
 
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Device, load_study
+from knobscope.specs import Device, StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_study_arguments
 from knobscope.stages.detect import read_findings, read_rows, write_findings, write_rows
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
+from knobscope.stages.remeasure.cuts import cut_fastest, open_cutter
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import what_if_devices
@@ -75,11 +76,23 @@ def _run(args: argparse.Namespace) -> int:
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
-    fastest = [_row_of_fastest(answer) for answer in everything if answer.question.risk is not None]
+    fastest = _list_fastest(args, specs, everything)
     tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities, "fastest": fastest}
     write_sealed(args.out, {"findings": judged, **tables})
     _tell(answers)
     return 0
+
+
+def _list_fastest(args: argparse.Namespace, specs: StudySpecs, answers: Sequence[Answer]) -> list[FastestRow]:
+    """Return what is now known of the fastest configurations; those that are called safe have their power cut."""
+    rows = [(answer.question, _row_of_fastest(answer)) for answer in answers if answer.question.risk is not None]
+    called_safe = [(question, row) for question, row in rows if question.risk == "none"]
+    if called_safe and specs.study.remeasure.cuts:
+        with open_cutter(args.out.parent) as cutter:
+            for question, row in called_safe:
+                print(f"remeasure: power cuts of the fastest safe configuration of {question.case}", file=sys.stderr)
+                row.update(cut_fastest(specs, question, cutter))
+    return [row for _, row in rows]
 
 
 def _row_of_fastest(answer: Answer) -> FastestRow:

@@ -72,7 +72,7 @@ final class ClientRun {
         Events.emit("connected", this::writeConnected);
         if (settings.connectingOnly()) {
           Runtime.getRuntime().halt(0);
-        } else if (settings.witnessing()) {
+        } else if (!settings.witness().isEmpty()) {
           witness(binding);
         } else if (!settings.loading()) {
           clock.start();
@@ -86,12 +86,22 @@ final class ClientRun {
   /** Instead of a load: rows until the server is gone, and what is left of them when it is back. */
   private void witness(DB binding) throws DBException, InterruptedException {
     Witness witness = new Witness(this::connect, settings.table(), settings.firstField());
-    Witness.Testimony told = witness.testify(binding, () -> Events.emitTime("witnessing", Instant.now()));
-    Events.emit("witnessed", json -> {
-      json.writeNumberField("lost", told.lost());
-      json.writeNumberField("lost_ns", told.lostNs());
-      json.writeNumberField("end_ms", told.endMillis());
-    });
+    switch (settings.witness()) {
+      case "testify" -> {
+        Witness.Testimony told = witness.testify(binding, () -> Events.emitTime("witnessing", Instant.now()));
+        Events.emit("witnessed", json -> {
+          json.writeNumberField("lost", told.lost());
+          json.writeNumberField("lost_ns", told.lostNs());
+          json.writeNumberField("end_ms", told.endMillis());
+        });
+      }
+      case "write" -> witness.write(binding, () -> Events.emitTime("acknowledged", Instant.now()));
+      case "look" -> {
+        int lost = witness.countLost(binding, settings.witnessedRows());
+        Events.emit("witnessed", json -> json.writeNumberField("lost", lost));
+      }
+      default -> throw new DBException("no such witness: " + settings.witness());
+    }
     Runtime.getRuntime().halt(0);
   }
 

@@ -65,9 +65,18 @@ record Settings(Properties properties) {
     return !loading() && measureNs() == 0;
   }
 
-  /** Nothing to measure: the client writes until the server is killed, and looks what it still has afterwards. */
-  boolean witnessing() {
-    return Boolean.parseBoolean(properties.getProperty("knobscope.witness", "false"));
+  /**
+   * Nothing to measure: what a {@link Witness} does instead. {@code testify}: it writes rows until the server is killed,
+   * and looks which of them are there afterwards; {@code write}: it only writes; {@code look}: it looks for what another
+   * one wrote. Empty: there is a load.
+   */
+  String witness() {
+    return properties.getProperty("knobscope.witness", "");
+  }
+
+  /** How many rows another witness wrote. */
+  int witnessedRows() {
+    return Integer.parseInt(properties.getProperty("knobscope.witness.rows", "0"));
   }
 
   String firstField() {

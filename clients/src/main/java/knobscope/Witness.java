@@ -11,7 +11,8 @@ import site.ycsb.StringByteIterator;
 
 /**
  * Remembers what a server acknowledged before it was killed: writes rows of its own, one after the other, until the
- * server is gone, waits until it is back, and looks which of the rows are there.
+ * server is gone, waits until it is back, and looks which of the rows are there. Where the witness itself ends with the
+ * DBMS, one writes and says so row by row, and another one looks.
  */
 final class Witness {
   /** Opens connections as all others are opened. */
@@ -62,6 +63,22 @@ final class Witness {
       }
     }
     return new Testimony(lost, end - since, endMillis);
+  }
+
+  /** Writes rows until one is refused; {@code acknowledged} is called after each. */
+  void write(DB binding, Runnable acknowledged) {
+    for (int row = 0; row < MOST_ROWS && write(binding, row); row++) {
+      acknowledged.run();
+    }
+  }
+
+  /** Returns how many of the first {@code rows} rows are not there. */
+  int countLost(DB binding, int rows) throws DBException {
+    int lost = 0;
+    for (int row = 0; row < rows; row++) {
+      lost += isThere(binding, row) ? 0 : 1;
+    }
+    return lost;
   }
 
   private boolean write(DB binding, int row) {

@@ -25,6 +25,7 @@ class Fastest:
     gain: str
     is_certain: bool  # whether it was measured again, and was faster
     risk: str
+    cuts: str  # what power cuts said of one that is called safe
     lines: list[str]
 
 
@@ -45,14 +46,33 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     measured = " measured" if row["pairs"] else ""
     settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
     return Fastest(
-        title=f"{_TITLES[row['risk']]}{measured}",
+        title=f"{_title_of(row)}{measured}",
         case=name_case(case) if len(data.measured_cases) > 1 else "",
         settings=", ".join(settings),
         gain=_tell_gain(row),
         is_certain=bool(row["pairs"]) and (row["again_low"] or 0.0) > 0,
         risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
+        cuts=_tell_cuts(row) if row["risk"] == "none" else "",
         lines=describe_settings(dbms, changes),
     )
+
+
+def _title_of(row: FastestRow) -> str:
+    return "Fastest configuration that is called safe and is not" if row.get("loses_more") else _TITLES[row["risk"]]
+
+
+def _tell_cuts(row: FastestRow) -> str:
+    """Return what power cuts showed; old studies have none."""
+    cuts, lost = row.get("cuts"), row.get("cuts_lost")
+    if not cuts:
+        reason = f": {row.get('uncut')}" if row.get("uncut") else ""
+        return f"Safe by its spec; no power was cut to see{reason}"
+    number = plural(cuts, "power cut")
+    if not lost:
+        return f"Kept all acknowledged rows in {number}"
+    text = f"Lost acknowledged rows in {lost} of {number}, {row['rows_lost']} at most; the default configuration in "
+    text += f"{row['default_cuts_lost']} of {cuts}"
+    return f"⚠ {text}: its spec is wrong to call it safe" if row["loses_more"] else text
 
 
 def _tell_gain(row: FastestRow) -> str:

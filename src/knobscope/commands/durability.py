@@ -1,0 +1,121 @@
+"""`knobscope durability`: which settings of a DBMS lose acknowledged writes when the power is cut."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from knobscope.errors import UserError
+from knobscope.processes import follow_pipeline
+from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
+from knobscope.specs.reading.arguments import find_spec
+from knobscope.stages.measure import PowerCut
+from knobscope.stages.remeasure.cuts import count_losses, loses_more, open_cutter
+from knobscope.storage import write_json
+from knobscope.text.formats import format_count, plural
+
+__all__ = ["add_parser"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting, and what its cuts did; the default configuration has no knob."""
+
+    knob: str | None
+    value: Value | None
+    is_risky: bool  # by the spec
+    cuts: list[PowerCut]
+    failure: str = ""  # why there are no more of them
+
+    @property
+    def loses(self) -> bool:
+        """Whether a cut lost a row, or the DBMS."""
+        return count_losses(self.cuts) > 0
+
+    def is_wrong(self, default: "Tried") -> bool:
+        """Whether the spec does not call the setting a risk, and it loses more than the default."""
+        return not self.is_risky and loses_more(self.cuts, default.cuts)
+
+    def describe(self, default: "Tried") -> str:
+        """Return what happened, and what the spec says, in a line."""
+        name = "default configuration" if self.value is None else f"{self.knob} = {value_text(self.value)}"
+        if not self.cuts:
+            return f"{name}: not tried: {self.failure}"
+        return f"{name}: {self._describe_loss()}{self._describe_mark(default)}"
+
+    def _describe_mark(self, default: "Tried") -> str:
+        if self.knob is None:
+            return ""
+        if self.is_risky:
+            return "; marked as a risk" + ("" if self.loses else ", which these cuts do not show")
+        if self.is_wrong(default):
+            return "; WRONG: the spec does not mark it as a risk"
+        return "; not clearly more than the default" if self.loses else ""
+
+    def _describe_loss(self) -> str:
+        cuts = plural(len(self.cuts), "power cut")
+        lost = [cut.lost for cut in self.cuts if cut.lost]
+        broken = [cut.reason for cut in self.cuts if cut.lost is None]
+        parts = [f"lost acknowledged rows in {len(lost)} of {cuts}, {format_count(max(lost))} at most"] if lost else []
+        parts += [f"did not come back after {len(broken)} of {cuts}: {broken[0]}"] if broken else []
+        rows = format_count(sum(cut.acknowledged for cut in self.cuts))
+        return "; ".join(parts) or f"kept all {rows} acknowledged rows in {cuts}"
+
+
+def _run(args: argparse.Namespace) -> int:
+    follow_pipeline()
+    if os.geteuid() != 0:
+        raise UserError("a power cut shuts a file system down, which needs root")
+    dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
+    workload = read_spec(find_spec("workload", "ycsb-a", args.root / "specs/workloads"), Workload, None)[1]
+    settings = [*_list_settings(dbms, args.knob or [])]
+    default = {name: knob.default for name, knob in dbms.knobs.items()}
+    everything: list[Tried] = []
+    with open_cutter(args.directory) as cut:
+        for knob, value, is_risky in settings:
+            changes = {} if knob is None or value is None else {knob: value}
+            tried = Tried(knob, value, is_risky, *cut(dbms, workload, default | changes, args.cuts))
+            everything.append(tried)
+            print(tried.describe(everything[0]), flush=True)
+    if args.json is not None:
+        rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
+        write_json(args.json, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
+    return int(any(tried.is_wrong(everything[0]) for tried in everything))
+
+
+def _list_settings(dbms: Dbms, names: list[str]) -> Iterator[tuple[str | None, Value | None, bool]]:
+    """Yield (knob, value, whether the spec calls it a risk): those named, or all that decide what a cut loses."""
+    yield None, None, False
+    for name in names:
+        if name not in dbms.knobs:
+            raise UserError(f"{dbms.name} has no knob {name!r}; expected {suggest(name, sorted(dbms.knobs))}")
+    for name, knob in dbms.knobs.items():
+        if name not in names if names else not (knob.durability or knob.mechanism == "flush"):
+            continue
+        risky = knob.durability if isinstance(knob.durability, list) else []
+        for value in dict.fromkeys([*knob.possible_values, *risky]):
+            if value != knob.default and knob.problem_with(value) is None:
+                yield name, value, knob.risks(value_text(value))
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "durability",
+        help="cut the power of a DBMS and show which settings lose acknowledged writes; needs root",
+        description="Cut the power of a DBMS while rows are written, and count the acknowledged rows that are gone "
+        "afterwards: for the default configuration, and for the values of knobs that decide about flushes. The data "
+        "lies on a file system of its own, which is shut down at a random moment, so that only what was made durable "
+        "is left. Exit code 1: a value that the spec does not mark as a risk loses more than the default, beyond "
+        "chance. Needs root.",
+    )
+    parser.add_argument("dbms", metavar="DBMS", help="name of the DBMS, or its spec")
+    parser.add_argument("--knob", action="append", metavar="KNOB", help="try the values of this knob (repeatable)")
+    parser.add_argument("--cuts", type=int, default=5, metavar="N", help="power cuts of each setting (default: 5)")
+    parser.add_argument(
+        "--directory", type=Path, default=Path(), help="where the file system's image lies (default: here)"
+    )
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write every cut here")
+    parser.set_defaults(run=_run)

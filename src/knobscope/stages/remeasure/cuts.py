@@ -1,0 +1,124 @@
+"""Whether a configuration that its spec calls safe keeps what it acknowledged when the power is cut."""
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+from knobscope.devices import keep_mounts_private
+from knobscope.generators import has_own_tables
+from knobscope.processes import follow_pipeline, open_temporary
+from knobscope.specs import Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
+from knobscope.stages.measure import PowerCut, RunFailedError, cut_power
+from knobscope.stages.prepare import SnapshotFailedError, load_values_of, prepare_snapshot
+from knobscope.stages.remeasure.questions import Question
+from knobscope.tables import FastestRow
+
+__all__ = ["count_losses", "cut_configuration", "cut_fastest", "loses_more", "open_cutter"]
+
+#: Seconds that rows are written before a cut, at random; where logs are flushed once a second, one lies in between.
+_WRITING_S = (0.2, 1.5)
+#: Loaded before: power cuts need a table, not its size.
+_RECORDS = 1000
+_CHANCE = 0.05
+Cutter = Callable[[Dbms, Workload, Mapping[str, Value], int], tuple[list[PowerCut], str]]
+
+
+def cut_configuration(
+    dbms: Dbms, workload: Workload, configuration: Mapping[str, Value], cuts: int, scratch: Path
+) -> tuple[list[PowerCut], str]:
+    """Return so many power cuts of a configuration, and why there are fewer, if there are.
+
+    `scratch`: a directory of the caller's alone, in a process whose mounts are private.
+    """
+    small = workload.model_copy(update={"records": min(workload.records, _RECORDS), "threads": 1, "memory_mib": None})
+    done: list[PowerCut] = []
+    try:
+        snapshot = prepare_snapshot(dbms, small, load_values_of(dbms, dict(configuration)), scratch)
+        for _ in range(cuts):
+            seconds = random.Random(time.time_ns()).uniform(*_WRITING_S)  # noqa: S311 - a moment
+            done.append(cut_power(dbms, small, configuration, snapshot, scratch, seconds))
+    except (SnapshotFailedError, RunFailedError) as error:
+        return done, f"{dbms.name} does not run with it: {error}"
+    return done, ""
+
+
+@contextmanager
+def open_cutter(directory: Path) -> Iterator[Cutter]:
+    """Yield `cut_configuration` in a process with mounts of its own, and a new directory below this one."""
+    with (
+        open_temporary("knobscope-cuts-", directory.absolute()) as scratch,
+        ProcessPoolExecutor(1, get_context("spawn"), _begin) as pool,
+    ):
+        scratch.chmod(0o711)
+
+        def cut(
+            dbms: Dbms, workload: Workload, configuration: Mapping[str, Value], cuts: int
+        ) -> tuple[list[PowerCut], str]:
+            return pool.submit(cut_configuration, dbms, workload, configuration, cuts, scratch).result()
+
+        yield cut
+
+
+def _begin() -> None:
+    follow_pipeline()
+    keep_mounts_private()
+
+
+def cut_fastest(specs: StudySpecs, question: Question, cutter: Cutter) -> FastestRow:
+    """Return what power cuts say of a configuration of table `fastest`: the columns about these.
+
+    The default configuration is cut only where this one loses rows: it may lose as many.
+    """
+    cuts, workload = specs.study.remeasure.cuts, specs.workloads[question.case.workload]
+    if reason := _find_obstacle(workload):
+        return {"uncut": reason}
+
+    def cut(configuration: Mapping[str, Value]) -> tuple[list[PowerCut], str]:
+        _, others = split_kernel(configuration)
+        changed, knobs, _ = split_configuration(workload, others)
+        return cutter(specs.dbms[question.case.dbms], changed, knobs, cuts)
+
+    tried, reason = cut(question.configuration)
+    if not tried:
+        return {"uncut": reason}
+    row: FastestRow = {"cuts": len(tried), "cuts_lost": count_losses(tried)}
+    row["rows_lost"] = max((power_cut.lost or 0 for power_cut in tried), default=0)
+    if row["cuts_lost"]:
+        default, _ = cut(question.reference)
+        row |= {"default_cuts_lost": count_losses(default), "loses_more": loses_more(tried, default)}
+    return row
+
+
+def _find_obstacle(workload: Workload) -> str | None:
+    if os.geteuid() != 0:
+        return "that needs root"
+    if workload.generator is not None or has_own_tables(workload):
+        return "its load is not that of YCSB"
+    return None
+
+
+def count_losses(cuts: Sequence[PowerCut]) -> int:
+    """Return after how many cuts rows were gone, or the DBMS did not come back."""
+    return sum(power_cut.lost != 0 for power_cut in cuts)
+
+
+def loses_more(cuts: Sequence[PowerCut], default: Sequence[PowerCut]) -> bool:
+    """Whether cuts cost more rows than those of the default configuration, beyond chance.
+
+    One-sided Mann-Whitney test, 5 %; not to come back is worse than any number of rows. Some defaults lose rows
+    themselves, and whether one cut does is chance.
+    """
+    from scipy.stats import mannwhitneyu
+
+    lost, of_default = (
+        [math.inf if power_cut.lost is None else power_cut.lost for power_cut in group] for group in (cuts, default)
+    )
+    if not lost or not of_default or max(lost) == 0:
+        return False
+    return bool(mannwhitneyu(lost, of_default, alternative="greater", method="asymptotic").pvalue <= _CHANCE)

@@ -1,0 +1,98 @@
+"""What real DBMSs lose when the power is cut, and what is made of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knobscope.cli import main
+from knobscope.devices.mounts import list_mounts
+from knobscope.specs import Dbms, Workload
+from knobscope.specs.shelf import read_spec
+from knobscope.stages.measure import PowerCut
+from knobscope.stages.remeasure.cuts import loses_more, open_cutter
+
+ROOT = Path(__file__).parents[3]
+
+
+def cut(name: str, workload: Workload, directory: Path, changes: dict[str, Any], cuts: int) -> list[PowerCut]:
+    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    with open_cutter(directory) as cutter:
+        done, reason = cutter(dbms, workload, {knob: spec.default for knob, spec in dbms.knobs.items()} | changes, cuts)
+    assert (len(done), reason) == (cuts, "")
+    assert all(power_cut.acknowledged > 0 for power_cut in done)
+    return done
+
+
+@pytest.mark.real
+def test_sqlite_keeps_what_it_flushes_and_loses_the_rest(short_workload: Workload, open_directory: Path) -> None:
+    assert [power_cut.lost for power_cut in cut("sqlite", short_workload, open_directory, {}, 1)] == [0]
+    for _ in range(10):  # others may have called `sync` just before a cut
+        if [
+            power_cut.lost for power_cut in cut("sqlite", short_workload, open_directory, {"synchronous": "off"}, 1)
+        ] != [0]:
+            break
+    else:
+        pytest.fail("nothing was lost")
+    assert list(open_directory.iterdir()) == []
+    assert not any(mount.point.is_relative_to(open_directory) for mount in list_mounts())
+
+
+@pytest.mark.parametrize(
+    ("lost", "of_default", "more"),
+    [
+        ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0], False),
+        ([1, 0, 0, 0, 0], [0, 0, 0, 0, 0], False),  # what SQLite's own default does, now and then
+        ([140, 20, 3, 70, 0], [0, 0, 0, 0, 0], True),
+        ([140, 20, 3, 70, 44], [0, 0, 1, 0, 0], True),
+        ([140, 20, 3, 70, 44], [60, 0, 33, 150, 90], False),
+        ([None, None, None, 0, None], [2, 0, 1, 0, 3], True),
+        ([5, 3, 9, 4, 1], [None, None, None, None, None], False),
+        ([5, 3, 9], [], False),
+    ],
+)
+def test_a_loss_counts_against_that_of_the_default(
+    lost: list[int | None], of_default: list[int | None], more: bool
+) -> None:
+    assert loses_more([PowerCut(200, rows) for rows in lost], [PowerCut(200, rows) for rows in of_default]) == more
+
+
+@pytest.mark.real
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "changes", "loses"),
+    [
+        ("postgresql", {}, False),
+        ("postgresql", {"synchronous_commit": "off"}, True),
+        ("postgresql", {"fsync": False}, True),
+        ("mariadb", {"innodb_flush_log_at_trx_commit": 1}, False),
+        ("mariadb", {"innodb_flush_log_at_trx_commit": 2}, True),  # nothing that kill -9 shows
+        ("redis", {"appendonly": True, "appendfsync": "always"}, False),
+        ("redis", {"appendonly": True, "appendfsync": "no"}, True),
+    ],
+)
+def test_servers_lose_what_they_do_not_flush(
+    name: str, changes: dict[str, Any], loses: bool, short_workload: Workload, open_directory: Path
+) -> None:
+    done = cut(name, short_workload, open_directory, changes, 3)
+    assert any(power_cut.lost != 0 for power_cut in done) == loses, done
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_a_value_that_loses_rows_and_is_not_marked_ends_the_command_with_1(
+    tmp_path: Path, open_directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "specs/dbms/sqlite.yaml").read_text()
+    assert "durability: [off, normal]" in text
+    spec = tmp_path / "sqlite.yaml"
+    spec.write_text(text.replace("durability: [off, normal]", "durability: [normal]"))
+    arguments = ["--knob", "synchronous", "--cuts", "5", "--root", str(ROOT), "--directory", str(open_directory)]
+    assert main(["durability", str(spec), *arguments, "--json", str(tmp_path / "cuts.json")]) == 1
+    lines = capsys.readouterr().out.replace("\u00a0", " ").splitlines()
+    assert lines[0].startswith("default configuration: kept all ")
+    (careless,) = (line for line in lines if line.startswith("synchronous = off: "))
+    assert careless.endswith("WRONG: the spec does not mark it as a risk")
+    tried = json.loads((tmp_path / "cuts.json").read_text())["settings"]
+    assert [row["value"] for row in tried if row["loses"]] == ["off"]
