@@ -109,6 +109,16 @@ def test_time_of_sessions_decides_where_it_is_known() -> None:
     assert headline == "70 % of a session's time waits for flushes of 8.7 ms each; one request in flight."
 
 
+def test_a_lock_whose_holder_waits_for_its_client_is_a_lock() -> None:
+    waits = [wait(1, "network", 700, links=1), wait(1, "network", 200), wait(1, "flush", 100)]
+    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, 1.0)
+    assert budget is not None
+    assert budget.idle_us == 200
+    found = conclude(facts(flushes=900, busy_share=0.9), budget)
+    assert found.at_fault == "lock"
+    assert "holders wait for their own clients" in found.headline
+
+
 @pytest.mark.parametrize(("reason", "at_fault"), [("lock", "lock"), ("runnable", "cpu"), ("async", "other")])
 def test_sessions_that_wait_for_something_else_do_not_blame_the_device(reason: str, at_fault: str) -> None:
     profile = {"wait_threads": [thread(1, 1000, 5)], "waits": [wait(1, reason, 900), wait(1, "flush", 100)]}

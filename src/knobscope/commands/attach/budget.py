@@ -65,6 +65,7 @@ class Budget:
     through: Mapping[str, float]  # of `by_reason`, what was waited for another thread that waited for it
     each_us: Mapping[str, float]  # mean of a wait, by what is at fault
     one_share: float | None
+    idle_holders_us: float = 0.0  # of `lock`, in which the holder waited for its own client, or slept
 
     @property
     def active_us(self) -> float:
@@ -117,6 +118,8 @@ class Budget:
                 f"computing ({computing}); the server keeps {format_number(facts.cores)} processors busy, "
                 f"and the machine's are busy for {format_share(facts.machine_share)} of the time"
             )
+        if name == "lock" and self.idle_holders_us >= _WAITING * self.by_reason["lock"]:
+            share += ", whose holders wait for their own clients, or sleep, meanwhile"
         if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
             share += f", {format_share(self.device_share)} for the device in all"
         if name in ("cpu", "lock", "other") or facts.depth is None:
@@ -157,17 +160,23 @@ def read_budget(
     idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
     by_reason: dict[str, float] = defaultdict(float)
     through: dict[str, float] = defaultdict(float)
-    idle_us = 0.0
+    idle_us = idle_holders_us = 0.0
     for row in _rows_of(profile, threads):
-        if row["reason"] in idle_reasons and not row["links"]:
+        reason = row["reason"]
+        if reason in idle_reasons and not row["links"]:
             idle_us += row["time_us"]
             continue
-        by_reason[row["reason"]] += row["time_us"]
-        through[row["reason"]] += row["time_us"] if row["links"] else 0
+        if reason in _IDLE_REASONS:  # another thread does nothing either, but holds what this one waits for
+            reason = "lock"
+            idle_holders_us += row["time_us"]
+        by_reason[reason] += row["time_us"]
+        through[reason] += row["time_us"] if row["links"] else 0
     wall_us = sum(row["wall_us"] for row in threads.values())
     if not wall_us:
         return None
-    return Budget(len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share)
+    return Budget(
+        len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share, idle_holders_us
+    )
 
 
 def _rows_of(profile: Mapping[str, Any], threads: Mapping[int, Any]) -> Iterator[Mapping[str, Any]]:
