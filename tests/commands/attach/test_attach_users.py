@@ -77,7 +77,7 @@ def write_accounts(work: Path) -> None:
         lines = {
             "passwd": f"{name}:x:{uid}:{uid}::/tmp:/bin/sh",
             "group": f"{name}:x:{uid}:",
-            "shadow": f"{name}:!::::::",
+            "shadow": f"{name}:!:19000:0:99999:7:::",
         }
         for file, line in lines.items():
             with (work / file).open("a") as opened:
