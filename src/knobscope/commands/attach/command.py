@@ -69,7 +69,7 @@ def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
     if args.write_study:
         written = write_study(args.write_study, diagnosis, args.root)
         message = (
-            f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob steers what is at fault"
+            f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob controls the bottleneck"
         )
         print(f"knobscope: {message}", file=sys.stderr)
 
@@ -171,7 +171,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         metavar="FILE",
         help="write the study to run next, e.g. specs/studies/why.yaml: its baseline is what is in force, its knobs "
-        "are those that steer what is at fault",
+        "are those that control the bottleneck",
     )
     parser.add_argument(
         "--connect",
